@@ -37,6 +37,8 @@ pub struct Cluster {
     pub inventory: Inventory,
     settings: ClusterSettings,
     now: Time,
+    /// `true` if the inventory has all objects of every kind, so that an empty kind has none.
+    is_watched: bool,
     /// Warnings about the objects, one line each.
     pub warnings: Vec<String>,
 }
@@ -99,6 +101,7 @@ impl Cluster {
             inventory,
             settings,
             now,
+            is_watched: false,
             warnings,
         };
         let networks = cluster.networks();
@@ -144,7 +147,17 @@ impl Cluster {
             inventory,
             settings,
             now,
+            is_watched: false,
             warnings,
+        }
+    }
+
+    /// The objects as watched in a running cluster, all of every kind. A kind without objects then
+    /// says that their rows go, and EndpointSlices are taken as they are.
+    pub fn watched(inventory: Inventory, settings: ClusterSettings, now: Time) -> Self {
+        Self {
+            is_watched: true,
+            ..Self::observed(inventory, settings, now)
         }
     }
 
@@ -233,7 +246,7 @@ impl Cluster {
     /// The inputs of the pods' rows in a zone. `None`: the objects contain no pods, and say nothing
     /// about the ports of pods that are there.
     pub fn zone_pods(&self, zone: &str) -> Option<ZonePods> {
-        let has_pods = !self.inventory.pods.is_empty();
+        let has_pods = self.is_watched || !self.inventory.pods.is_empty();
         has_pods.then(|| pods::zone_pods(&self.inventory, zone, &self.settings))
     }
 
@@ -247,7 +260,7 @@ impl Cluster {
     /// The inputs of the services' rows in a zone. A service without mirrored EndpointSlices has those
     /// that follow from its selector and the pods.
     pub fn zone_services(&self, zone: &str) -> ZoneServices {
-        services::zone_services(&self.inventory, zone, &self.settings)
+        services::zone_services(&self.inventory, zone, &self.settings, !self.is_watched)
     }
 
     /// The nodes, without the subnets that they cannot have in the networks.

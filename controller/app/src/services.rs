@@ -7,11 +7,13 @@ use patchbay_resources::conversion::{endpoint_slice, network_objects, network_se
 use patchbay_resources::manifests::Inventory;
 use patchbay_services::{ZoneServices, derived_slices};
 
-/// The inputs of the services' rows in a zone.
+/// The inputs of the services' rows in a zone. With `derives_slices`, a service without mirrored
+/// EndpointSlices has those that follow from its selector and the pods.
 pub(crate) fn zone_services(
     inventory: &Inventory,
     zone: &str,
     settings: &ClusterSettings,
+    derives_slices: bool,
 ) -> ZoneServices {
     let objects = network_objects(inventory);
     let mut inputs = ZoneServices::new(zone, settings);
@@ -34,7 +36,8 @@ pub(crate) fn zone_services(
     let services = inventory.services.iter();
     for service in services.map(|(_, service)| network_service(&service.object)) {
         let network = primary_network(&objects.networks, &service);
-        if let Some(network) = network.filter(|_| !mirrored.contains(&service.key)) {
+        let is_derived = derives_slices && !mirrored.contains(&service.key);
+        if let Some(network) = network.filter(|_| is_derived) {
             for slice in derived_slices(&service, network, &pods) {
                 inputs.put_slice(slice);
             }

@@ -110,6 +110,21 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`].
     /// Earlier transactions of the pass stay applied; the next pass completes it.
     pub async fn reconcile(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
+        let mut outcome = self.reconcile_without_connects(cluster).await?;
+        self.commit_connects(&cluster.inputs(&self.zone), &mut outcome)
+            .await?;
+        Ok(outcome)
+    }
+
+    /// Makes the rows of networks, pods, policies and services what the objects of the cluster
+    /// define, and leaves those of connects as they are.
+    ///
+    /// # Errors
+    /// As for [`reconcile`](Self::reconcile).
+    pub async fn reconcile_without_connects(
+        &mut self,
+        cluster: &Cluster,
+    ) -> Result<ZoneOutcome, ZoneError> {
         let zone_networks = cluster.zone_networks(&self.zone);
         let mut warnings = self.commit_networks(&zone_networks).await?;
         let zone_pods = cluster.zone_pods(&self.zone);
@@ -127,7 +142,7 @@ impl<N: Northbound> ZoneReconciler<N> {
         warnings.extend(self.commit_services(&zone_services).await?);
         let pod_problems = self.pods.problems().filter(|_| zone_pods.is_some());
         let problems = self.services.problems();
-        let mut outcome = ZoneOutcome {
+        Ok(ZoneOutcome {
             warnings,
             skipped_networks: zone_networks.skipped(),
             pod_problems: pod_problems
@@ -138,10 +153,7 @@ impl<N: Northbound> ZoneReconciler<N> {
                 .map(|(service, problem)| (service.clone(), problem.clone()))
                 .collect(),
             ..ZoneOutcome::default()
-        };
-        self.commit_connects(&cluster.inputs(&self.zone), &mut outcome)
-            .await?;
-        Ok(outcome)
+        })
     }
 
     /// Makes only the rows of the networks what the objects of the cluster define. Returns the

@@ -109,6 +109,10 @@ pub(super) struct Deploy {
         default_value = "10.96.0.0/16"
     )]
     pub(super) service_cidrs: Vec<ipnet::IpNet>,
+    /// Let both controllers write the user-defined networks themselves, and permit it: see
+    /// `patchbay run --help`. OVN-Kubernetes' own controllers of them must be off.
+    #[arg(long)]
+    pub(super) networks: bool,
 }
 
 #[derive(Debug, Args)]
@@ -246,6 +250,11 @@ pub(super) struct Run {
     /// it: watch pods and egress IPs, and connect the network only on those nodes.
     #[arg(long)]
     pub(super) dynamic_udn: bool,
+    /// Write the user-defined networks themselves: the cluster manager renders definitions and
+    /// allocates ids, subnets and addresses; the zone controller writes the rows of networks, pods,
+    /// services and policies. OVN-Kubernetes' own controllers of user-defined networks must be off.
+    #[arg(long)]
+    pub(super) networks: bool,
     /// Namespace of the leader election lease and of the ConfigMaps with the zones' reports. All
     /// processes of a cluster need the same namespace. Default: the namespace of the pod; with
     /// --kubeconfig: ovn-kubernetes.

@@ -15,6 +15,8 @@ const MANIFESTS: [&str; 3] = [
     include_str!("../../deploy/cluster.yaml"),
     include_str!("../../deploy/zone.yaml"),
 ];
+/// Roles that both accounts need for `run --networks`.
+const NETWORKS: &str = include_str!("../../deploy/networks.yaml");
 /// Line of the manifests with the image.
 const IMAGE: &str = "image: patchbay:latest\n";
 /// Line of the manifests with a service range.
@@ -26,22 +28,23 @@ pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<()
         namespace,
         image,
         service_cidrs,
+        networks,
     } = arguments;
     let policies = crd::policies(&crd::cluster_manager_in(namespace), namespace);
     let definitions = crd::manifests(&["cnc".to_owned()], &policies)?;
     console.output.write_all(definitions.as_bytes())?;
     let namespace = format!("namespace: {namespace}\n");
     let image = format!("image: {image}\n");
-    let range_lines: Vec<String> = service_cidrs
-        .iter()
-        .map(|range| format!("        - --service-cidr={range}\n"))
-        .collect();
-    let ranges = range_lines.concat();
-    for manifest in MANIFESTS {
+    let flag_lines = networks.then(|| "        - --networks\n".to_owned());
+    let range_lines = service_cidrs.iter();
+    let range_lines = range_lines.map(|range| format!("        - --service-cidr={range}\n"));
+    let flags: String = range_lines.chain(flag_lines).collect();
+    let roles = networks.then_some(NETWORKS);
+    for manifest in MANIFESTS.into_iter().chain(roles) {
         let text = manifest
             .replace(&format!("namespace: {}\n", crd::NAMESPACE), &namespace)
             .replace(IMAGE, &image)
-            .replace(SERVICE_CIDR, &ranges);
+            .replace(SERVICE_CIDR, &flags);
         console.output.write_all(b"---\n")?;
         console.output.write_all(text.as_bytes())?;
     }

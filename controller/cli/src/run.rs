@@ -52,6 +52,7 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
     let settings = arguments.ranges.settings()?;
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterManagerConfig {
         settings: settings.clone(),
+        manages_networks: arguments.networks,
         lease: LeaseConfig::new(&*namespace, LEASE_NAME),
     });
     let zone = match (&arguments.mode, &arguments.zone) {
@@ -61,6 +62,7 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
             families: settings.families.clone(),
             service_cidrs: settings.service_cidrs.clone(),
             dynamic_udn: arguments.dynamic_udn,
+            networks: arguments.networks.then(|| settings.clone()),
             northbound: remotes(&arguments.nb)?,
             tls: arguments.keys.tls(),
         }),
@@ -84,17 +86,24 @@ fn introduction(config: &ControllerConfig) -> String {
     };
     let cluster = config.cluster.as_ref().map(|cluster| {
         let services = list(&cluster.settings.service_cidrs);
-        format!("cluster manager, service ranges [{services}]")
+        let networks = written(cluster.manages_networks);
+        format!("cluster manager, service ranges [{services}]{networks}")
     });
     let zone = config.zone.as_ref().map(|zone| {
         let services = list(&zone.service_cidrs);
         let (name, dynamic) = (&zone.zone, zone.dynamic_udn);
         format!(
-            "zone {name}, service ranges [{services}], dynamic allocation of networks: {dynamic}"
+            "zone {name}, service ranges [{services}], dynamic allocation of networks: {dynamic}{}",
+            written(zone.networks.is_some())
         )
     });
     let parts: Vec<String> = cluster.into_iter().chain(zone).collect();
     parts.join("; ")
+}
+
+/// Says that the networks themselves are written.
+const fn written(networks: bool) -> &'static str {
+    if networks { ", with networks" } else { "" }
 }
 
 fn remotes(text: &str) -> Result<Remotes, Failure> {

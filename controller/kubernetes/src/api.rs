@@ -4,7 +4,9 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use futures_util::Stream;
-use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::api::{
+    DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::core::ObjectList;
 use kube::core::request::{self, Request};
 use kube::{Client, Result};
@@ -93,6 +95,19 @@ impl<K: Object + Clone + DeserializeOwned> Api<K> {
             .request()
             .patch_subresource("status", name, params, patch);
         self.send(request).await
+    }
+
+    /// Creates an object. Returns it as it is stored.
+    pub(super) async fn create<P: Serialize>(&self, params: &PostParams, object: &P) -> Result<K> {
+        let object = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        self.send(self.request().create(params, object)).await
+    }
+
+    /// Deletes an object, or marks it as deleted while it has finalizers.
+    pub(super) async fn delete(&self, name: &str, params: &DeleteParams) -> Result<()> {
+        let request = self.request().delete(name, params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        self.client.request_text(request).await.map(drop)
     }
 
     async fn send<T: DeserializeOwned>(

@@ -30,6 +30,10 @@ pub struct ControllerConfig {
 pub struct ClusterManagerConfig {
     /// Address ranges and IP families of the cluster.
     pub settings: ClusterSettings,
+    /// `true` if it manages networks: definitions, ids, subnets and addresses of pods.
+    ///
+    /// The cluster manager of OVN-Kubernetes must not run then.
+    pub manages_networks: bool,
     /// The lease for leader election.
     pub lease: LeaseConfig,
 }
@@ -81,6 +85,9 @@ pub struct ZoneControllerConfig {
     ///
     /// Only then are pods and `EgressIP`s watched.
     pub dynamic_udn: bool,
+    /// Settings of the cluster for the rows of networks, pods, policies and services. `None`:
+    /// OVN-Kubernetes writes these rows.
+    pub networks: Option<ClusterSettings>,
     /// Remotes of the zone's Northbound database.
     pub northbound: Remotes,
     /// Private key and certificates for `ssl:` remotes.

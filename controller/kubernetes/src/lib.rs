@@ -35,7 +35,17 @@
 //!   router is connected as soon as the router exists.
 //! * `EndpointSlice`: the controller of services owns the load balancers.
 //!
-//! No object gets a finalizer. A deleted ClusterNetworkConnect is recognised by its absence.
+//! With [`ClusterManagerConfig::manages_networks`] and [`ZoneControllerConfig::networks`], the
+//! networks themselves are written, too. These watches are separate, because they keep objects as
+//! they are:
+//!
+//! | kind | controller |
+//! |---|---|
+//! | `Namespace`, `Node`, `NetworkAttachmentDefinition`, `Pod`, `EndpointSlice` | both |
+//! | `UserDefinedNetwork`, `ClusterUserDefinedNetwork`, `IPAMClaim` | cluster manager |
+//! | `Service`, `NetworkPolicy`, `MultiNetworkPolicy` | zone |
+//!
+//! No ClusterNetworkConnect gets a finalizer. A deleted ClusterNetworkConnect is recognised by its absence.
 //!
 //! # Tasks
 //!
@@ -70,6 +80,7 @@ mod input_digest;
 mod inventory;
 mod leader_election;
 mod list_watch;
+mod networks;
 mod node_subnets;
 mod northbound_reachability;
 mod outcome_writer;

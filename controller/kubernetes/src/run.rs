@@ -5,7 +5,13 @@ use std::fmt::Debug;
 use std::future::Future;
 
 use kube::Client;
-use patchbay_resources::object::Object;
+use patchbay_resources::ipam_claim::IPAMClaim;
+use patchbay_resources::manifests::InventoryKind;
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::{
+    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod, Service,
+};
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 use super::api::Api;
 use serde::de::DeserializeOwned;
@@ -20,11 +26,13 @@ use super::egress_ips::project_egress_ip;
 use super::events::event_channel;
 use super::leader_election::LeaderElector;
 use super::list_watch::{ListWatch, Recovery};
+use super::networks::{self, NetworkManagerTask, NetworkZoneTask, ObjectSources, ObjectWriter};
 use super::node_subnets::NetworkNumbers;
 use super::northbound_reachability::NorthboundReachability;
 use super::projections;
 use super::report_publisher::{ReportPublisher, ReportSource};
 use super::store::{StoreReader, store};
+use super::tolerant_object::TolerantObject;
 use super::zone_controller::ZoneControllerTask;
 use super::zone_inputs::{ActivitySources, ZoneSources};
 use super::zone_lease::{self, ZoneLeaseRenewer};
@@ -69,6 +77,10 @@ pub async fn run(
     let nodes = tasks.watch(&client, move |object| {
         projections::project_node(object, &numbers)
     });
+    let manages_networks = cluster.as_ref().is_some_and(|one| one.manages_networks);
+    let writes_networks = zone.as_ref().is_some_and(|zone| zone.networks.is_some());
+    let network_objects =
+        (manages_networks || writes_networks).then(|| tasks.watch_network_objects(&client));
     let (stopping, stopped) = channel::channel(false);
     let mut elector_tasks = JoinSet::new();
     let mut publishers = JoinSet::new();
@@ -77,6 +89,23 @@ pub async fn run(
         publishers.spawn(publisher);
         let (elector, term) = LeaderElector::new(client.clone(), settings.lease, identity.clone());
         elector_tasks.spawn(elector.run(stopped));
+        if let Some(objects) = network_objects
+            .clone()
+            .filter(|_| settings.manages_networks)
+        {
+            let task = NetworkManagerTask {
+                settings: settings.settings.clone(),
+                sources: tasks.watch_definitions(&client, objects),
+                writer: ObjectWriter {
+                    client: client.clone(),
+                    request_timeout: timing.request_timeout,
+                    term: Some(term.clone()),
+                },
+                term: term.clone(),
+                timing,
+            };
+            tasks.spawn("the cluster manager of networks", task.run());
+        }
         let task = ClusterManagerTask {
             settings: settings.settings,
             sources: ClusterManagerSources {
@@ -129,6 +158,22 @@ pub async fn run(
             timing,
         };
         publishers.spawn(publisher.run());
+        if let Some((objects, cluster)) = network_objects.zip(settings.networks.clone()) {
+            let task = NetworkZoneTask {
+                zone: settings.zone.clone(),
+                settings: cluster,
+                northbound: settings.northbound.clone(),
+                tls: settings.tls.clone(),
+                sources: tasks.watch_services_and_policies(&client, objects),
+                writer: ObjectWriter {
+                    client: client.clone(),
+                    request_timeout: timing.request_timeout,
+                    term: None,
+                },
+                timing,
+            };
+            tasks.spawn("the zone controller of networks", task.run());
+        }
         let activity = settings.dynamic_udn.then(|| ActivitySources {
             pods: tasks.watch(&client, projections::project_pod),
             egress_ips: tasks.watch_optional_kind(&client, project_egress_ip),
@@ -226,6 +271,52 @@ impl TaskSet {
         let watch = ListWatch::new(api, "", self.timing, project, writer, recovery);
         self.spawn_watch(watch.optional());
         reader
+    }
+
+    /// Watches the complete objects that both controllers of networks read.
+    fn watch_network_objects(&mut self, client: &Client) -> ObjectSources {
+        let prune_node = networks::without_node_details;
+        let prune_pod = networks::without_containers;
+        ObjectSources::default()
+            .with(self.watch_complete::<Namespace>(client, networks::keep_all))
+            .with(self.watch_complete::<Node>(client, prune_node))
+            .with(self.watch_complete::<NetworkAttachmentDefinition>(client, networks::keep_all))
+            .with(self.watch_complete::<Pod>(client, prune_pod))
+            .with(self.watch_complete::<EndpointSlice>(client, networks::keep_all))
+    }
+
+    /// Adds the objects that only the cluster manager reads.
+    fn watch_definitions(&mut self, client: &Client, objects: ObjectSources) -> ObjectSources {
+        let claims = networks::project::<IPAMClaim>(networks::keep_all);
+        objects
+            .with(self.watch_complete::<UserDefinedNetwork>(client, networks::keep_all))
+            .with(self.watch_complete::<ClusterUserDefinedNetwork>(client, networks::keep_all))
+            .with(self.watch_optional_kind(client, claims))
+    }
+
+    /// Adds the objects that only the zone controller reads.
+    fn watch_services_and_policies(
+        &mut self,
+        client: &Client,
+        objects: ObjectSources,
+    ) -> ObjectSources {
+        let of_secondary = networks::project::<MultiNetworkPolicy>(networks::keep_all);
+        objects
+            .with(self.watch_complete::<Service>(client, networks::keep_all))
+            .with(self.watch_complete::<NetworkPolicy>(client, networks::keep_all))
+            .with(self.watch_optional_kind(client, of_secondary))
+    }
+
+    /// Watches all objects of a kind, complete but for what `prune` removes.
+    fn watch_complete<K>(
+        &mut self,
+        client: &Client,
+        prune: fn(&mut K),
+    ) -> StoreReader<networks::Watched<K>>
+    where
+        K: InventoryKind + Clone + Debug + PartialEq + Send + Sync + 'static,
+    {
+        self.watch::<TolerantObject<K>, _>(client, networks::project(prune))
     }
 
     /// Watches the objects of a kind in one namespace, with the given labels.

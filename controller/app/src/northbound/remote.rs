@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use patchbay_engine::client::{
     Client, ClientClosed, CommitOutcome, Config, ConnectError, ConnectionEvent, ConnectionEvents,
-    RemoteError, Remotes, Tls, UnknownOutcome,
+    RemoteError, Remotes, SnapshotChanges, Tls, UnknownOutcome,
 };
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
@@ -75,6 +75,11 @@ impl Remote {
             failing_since: None,
             unknown: None,
         })
+    }
+
+    /// Waits for later snapshots, whoever commits.
+    pub fn changes(&self) -> SnapshotChanges {
+        self.client.changes()
     }
 
     /// Waits until the replica is live.

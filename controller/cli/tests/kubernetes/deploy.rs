@@ -95,6 +95,24 @@ fn the_command_prints_the_files() {
 }
 
 #[test]
+fn one_flag_lets_both_controllers_write_the_networks() {
+    let text = deploy(&["--networks"]);
+    assert!(text.ends_with(&format!("---\n{}", read("networks.yaml"))));
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let pods = objects
+        .iter()
+        .map(|object| &object["spec"]["template"]["spec"]);
+    let containers = pods.map(|pod| &pod["containers"][0]);
+    let with_arguments: Vec<_> = containers.filter(|one| one["args"].is_array()).collect();
+    assert_eq!(with_arguments.len(), 2);
+    for container in with_arguments {
+        let arguments = arguments(container);
+        assert!(arguments.contains(&"--networks".to_owned()));
+        is_understood(&arguments);
+    }
+}
+
+#[test]
 fn one_argument_moves_both_controllers_to_another_namespace() {
     let text = deploy(&[
         "--namespace=net-system",

@@ -88,6 +88,8 @@ pub(crate) struct Testbed {
     pub(crate) inventory: Inventory,
     /// `true` if networks are rendered only on nodes with pods or egress IPs.
     pub(crate) dynamic_udn: bool,
+    /// `true` if the controllers write the networks themselves.
+    pub(crate) networks: bool,
     /// Time-out of requests.
     pub(crate) request: Duration,
     /// Longest silence on a watch.
@@ -125,6 +127,7 @@ impl Testbed {
             client: patchbay_kubernetes::client(config.unwrap()).unwrap(),
             inventory: example(),
             dynamic_udn: false,
+            networks: false,
             request: Duration::from_secs(5),
             idle: Timing::default().watch_idle_timeout,
             repeat: Timing::default().report_refresh_interval,
@@ -152,6 +155,7 @@ impl Testbed {
             api: Some(api),
             inventory: example(),
             dynamic_udn: false,
+            networks: false,
             request: Duration::from_secs(5),
             idle: Timing::default().watch_idle_timeout,
             repeat: Timing::default().report_refresh_interval,
@@ -365,13 +369,15 @@ impl Testbed {
             retry: Duration::from_millis(100),
             ..LeaseConfig::new(NAMESPACE, LEASE)
         };
+        let settings = ClusterSettings {
+            families: vec![IpFamily::V4],
+            service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+            ..ClusterSettings::default()
+        };
         let config = ControllerConfig {
             cluster: cluster.then(|| ClusterManagerConfig {
-                settings: ClusterSettings {
-                    families: vec![IpFamily::V4],
-                    service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
-                    ..ClusterSettings::default()
-                },
+                settings: settings.clone(),
+                manages_networks: self.networks,
                 lease,
             }),
             zone: zone.map(|(name, remote)| ZoneControllerConfig {
@@ -379,6 +385,7 @@ impl Testbed {
                 families: vec![IpFamily::V4],
                 service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
                 dynamic_udn: self.dynamic_udn,
+                networks: self.networks.then(|| settings.clone()),
                 northbound: remote.parse().unwrap(),
                 tls: None,
             }),
@@ -404,6 +411,9 @@ impl Testbed {
         let accounts = [
             cluster.then_some("patchbay-cluster"),
             zone.map(|_| "patchbay-zone"),
+            (cluster && self.networks).then_some("patchbay-cluster/networks"),
+            zone.filter(|_| self.networks)
+                .map(|_| "patchbay-zone/networks"),
         ];
         let accounts: Vec<&str> = accounts.into_iter().flatten().collect();
         let client = self.api.as_ref();

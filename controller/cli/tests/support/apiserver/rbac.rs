@@ -27,9 +27,17 @@ struct Rule {
 }
 
 impl Rules {
-    /// The rules of the manifests.
+    /// The rules of the manifests. Those that `run --networks` needs are of accounts whose names
+    /// end in `/networks`.
     pub(super) fn deployed() -> Self {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/rbac.yaml");
+        let Self(mut rules) = Self::of_file("rbac.yaml", "");
+        rules.extend(Self::of_file("networks.yaml", "/networks").0);
+        Self(rules)
+    }
+
+    fn of_file(name: &str, suffix: &str) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+        let file = folder.join(name);
         let text = std::fs::read_to_string(&file).unwrap();
         let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
         let of_kind = |kind: &str| {
@@ -51,7 +59,8 @@ impl Rules {
                 let namespace = binding["metadata"]["namespace"].as_str();
                 let namespace = namespace.map(|name| name.replace(DEPLOYED, TESTED));
                 let subjects = binding["subjects"].as_array().unwrap().iter();
-                let accounts = subjects.map(|subject| subject["name"].as_str().unwrap().to_owned());
+                let accounts = subjects
+                    .map(|subject| format!("{}{suffix}", subject["name"].as_str().unwrap()));
                 let accounts: Vec<String> = accounts.collect();
                 for rule in role["rules"].as_array().unwrap() {
                     rules.push(Rule {

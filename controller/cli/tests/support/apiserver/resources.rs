@@ -31,7 +31,28 @@ const fn resource(
 
 const OVN: &str = "k8s.ovn.org";
 
-static RESOURCES: [Resource; 14] = [
+static RESOURCES: [Resource; 17] = [
+    resource(
+        "networking.k8s.io",
+        "networkpolicies",
+        "NetworkPolicy",
+        true,
+        false,
+    ),
+    Resource {
+        version: "v1beta1",
+        ..resource(
+            "k8s.cni.cncf.io",
+            "multi-networkpolicies",
+            "MultiNetworkPolicy",
+            true,
+            false,
+        )
+    },
+    Resource {
+        version: "v1alpha1",
+        ..resource("k8s.cni.cncf.io", "ipamclaims", "IPAMClaim", true, true)
+    },
     resource("", "namespaces", "Namespace", false, true),
     resource("", "nodes", "Node", false, true),
     resource("", "services", "Service", true, true),

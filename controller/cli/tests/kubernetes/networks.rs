@@ -1,0 +1,309 @@
+//! User-defined networks themselves, from objects of the API to rows of a zone.
+
+use std::fmt::Debug;
+
+use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::core::DynamicObject;
+use kube::discovery::ApiResource;
+use kube::{Api, ResourceExt};
+use patchbay_schemas::nb::{Acl, LoadBalancer, LogicalRouter, LogicalSwitchPort};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::apiserver::{Fault, Reply, Request};
+use crate::testbed::{CONNECT, Testbed, ZONE, eventually, subnets};
+use crate::zone_database::Zone;
+
+/// Namespace and UDN of the tests.
+const RED: &str = "red";
+const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
+
+fn object<K: DeserializeOwned>(json: Value) -> K {
+    serde_json::from_value(json).unwrap()
+}
+
+fn udns(bed: &Testbed) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "k8s.ovn.org".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "k8s.ovn.org/v1".to_owned(),
+        kind: "UserDefinedNetwork".to_owned(),
+        plural: "userdefinednetworks".to_owned(),
+    };
+    Api::namespaced_with(bed.client.clone(), RED, &resource)
+}
+
+fn pods(bed: &Testbed) -> Api<Pod> {
+    Api::namespaced(bed.client.clone(), RED)
+}
+
+/// Creates the namespace and its primary network.
+async fn create_network(bed: &Testbed, spec: Value) {
+    let namespace = json!({"metadata": {
+        "name": RED, "labels": {"k8s.ovn.org/primary-user-defined-network": ""},
+    }});
+    bed.create(&object::<Namespace>(namespace)).await;
+    let udn = json!({
+        "apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork",
+        "metadata": {"name": RED, "namespace": RED}, "spec": spec,
+    });
+    let create = PostParams::default();
+    udns(bed).create(&create, &object(udn)).await.unwrap();
+}
+
+fn layer3() -> Value {
+    json!({"topology": "Layer3", "layer3": {
+        "role": "Primary", "subnets": [{"cidr": "10.150.0.0/16", "hostSubnet": 24}],
+    }})
+}
+
+fn layer2() -> Value {
+    json!({"topology": "Layer2", "layer2": {"role": "Primary", "subnets": ["10.160.0.0/16"]}})
+}
+
+async fn create_pod(bed: &Testbed, name: &str) -> Pod {
+    bed.create_in(&object::<Pod>(json!({
+        "metadata": {"name": name, "namespace": RED, "labels": {"app": "web"}},
+        "spec": {"nodeName": ZONE, "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running"},
+    })))
+    .await
+}
+
+/// The ports of the pods in the network, by name, with their addresses.
+fn pod_ports(zone: &Zone) -> Vec<(String, Vec<String>)> {
+    let mut ports = zone.rows::<LogicalSwitchPort>();
+    ports.retain(|port| port.name.starts_with("red.red_red_"));
+    let ports = ports.into_iter();
+    let mut ports: Vec<_> = ports
+        .map(|port| (port.name, port.addresses.into_iter().collect()))
+        .collect();
+    ports.sort();
+    ports
+}
+
+async fn until_pods(zone: &Zone, names: &[&str]) -> Vec<(String, Vec<String>)> {
+    zone.until(&format!("ports of {names:?}"), |zone| {
+        let ports = pod_ports(zone);
+        let wanted = names.iter().map(|name| format!("red.red_red_{name}"));
+        let is_done = ports.iter().map(|(name, _)| name.clone()).eq(wanted);
+        is_done.then_some(ports)
+    })
+    .await
+}
+
+async fn until_created(bed: &Testbed) -> DynamicObject {
+    eventually("the condition NetworkCreated", async || {
+        let udn = udns(bed).get(RED).await.unwrap();
+        let conditions = udn.data["status"]["conditions"].as_array()?;
+        let created = |one: &&Value| one["type"] == "NetworkCreated" && one["status"] == "True";
+        conditions.iter().find(created)?;
+        (!udn.finalizers().is_empty()).then_some(udn)
+    })
+    .await
+}
+
+/// Writes of the controllers to objects that networks follow from.
+fn network_writes(requests: &[Request]) -> Vec<&Request> {
+    let kinds = [
+        "/nodes/",
+        "/pods/",
+        "/network-attachment-definitions",
+        "/userdefinednetworks/",
+        "/clusteruserdefinednetworks/",
+        "/endpointslices",
+    ];
+    let requests = requests.iter();
+    let writes = requests.filter(|one| one.method != "GET" && !one.user.is_empty());
+    writes
+        .filter(|one| kinds.iter().any(|kind| one.path.contains(kind)))
+        .collect()
+}
+
+fn assert_all_allowed(bed: &Testbed) {
+    let requests = bed.api().requests();
+    let refused: Vec<_> = requests.iter().filter(|one| one.status == 403).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+}
+
+async fn networks_bed() -> (Testbed, Zone) {
+    let mut bed = Testbed::simulated().await;
+    bed.networks = true;
+    (bed, Zone::without_networks(ZONE).await)
+}
+
+async fn delete<K>(api: &Api<K>, name: &str)
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    api.delete(name, &DeleteParams::default()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_a_network_follow_from_its_objects_over_a_restart() {
+    let (bed, zone) = networks_bed().await;
+    let both = bed.run("one", true, Some(&zone));
+    create_pod(&bed, "a").await;
+    create_network(&bed, layer3()).await;
+    let udn = until_created(&bed).await;
+    let ports = until_pods(&zone, &["a"]).await;
+    let pod = pods(&bed).get("a").await.unwrap();
+    let networks: Value = serde_json::from_str(&pod.annotations()[POD_NETWORKS]).unwrap();
+    let entry = &networks["red/red"];
+    let address = entry["ip_address"].as_str().unwrap();
+    let (ip, _) = address.split_once('/').unwrap();
+    let mac = entry["mac_address"].as_str().unwrap();
+    assert_eq!(ports[0].1, [format!("{mac} {ip}")]);
+    assert!(ip.starts_with("10.150."), "{ip}");
+
+    bed.create_in(&object::<Service>(json!({
+        "metadata": {"name": "web", "namespace": RED},
+        "spec": {"clusterIP": "10.96.7.7", "clusterIPs": ["10.96.7.7"], "selector": {"app": "web"},
+            "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}]},
+    })))
+    .await;
+    bed.create_in(&object::<EndpointSlice>(json!({
+        "metadata": {"name": "web-abc", "namespace": RED, "labels": {
+            "kubernetes.io/service-name": "web",
+            "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+        }},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.244.0.9"], "conditions": {"ready": true},
+            "nodeName": ZONE,
+            "targetRef": {"kind": "Pod", "name": "a", "namespace": RED}}],
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+    })))
+    .await;
+    zone.until("the load balancer of the service", |zone| {
+        let balancers = zone.rows::<LoadBalancer>();
+        let backend = format!("{ip}:8080");
+        let mut vips = balancers.iter().flat_map(|one| &one.vips);
+        vips.any(|(vip, backends)| vip == "10.96.7.7:80" && *backends == backend)
+            .then_some(())
+    })
+    .await;
+
+    let before = zone.rows::<Acl>().len();
+    bed.create_in(&object::<NetworkPolicy>(json!({
+        "metadata": {"name": "deny", "namespace": RED},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"]},
+    })))
+    .await;
+    zone.until("the rules of the policy", |zone| {
+        (zone.rows::<Acl>().len() > before).then_some(())
+    })
+    .await;
+    both.stop().await;
+
+    // Nothing is written after a restart but what follows from a new pod.
+    let seen = bed.api().requests().len();
+    let both = bed.run("two", true, Some(&zone));
+    create_pod(&bed, "b").await;
+    let ports_of_both = until_pods(&zone, &["a", "b"]).await;
+    assert_eq!(ports_of_both[0], ports[0]);
+    let requests = bed.api().requests();
+    let writes = network_writes(&requests[seen..]);
+    let others: Vec<_> = writes
+        .iter()
+        .filter(|one| !one.path.ends_with("/pods/b"))
+        .collect();
+    assert!(others.is_empty(), "{others:?}");
+
+    delete(&pods(&bed), "a").await;
+    until_pods(&zone, &["b"]).await;
+    create_pod(&bed, "a").await;
+    until_pods(&zone, &["a", "b"]).await;
+
+    // A network stays while pods use it.
+    delete(&udns(&bed), RED).await;
+    delete(&pods(&bed), "a").await;
+    until_pods(&zone, &["b"]).await;
+    assert_eq!(udns(&bed).get(RED).await.unwrap().uid(), udn.uid());
+    delete(&pods(&bed), "b").await;
+    eventually("the network is gone", async || {
+        let left = udns(&bed).get_opt(RED).await.unwrap();
+        let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();
+        (left.is_none() && nads.items.is_empty()).then_some(())
+    })
+    .await;
+    zone.until("the rows are gone", |zone| {
+        let mut routers = zone.rows::<LogicalRouter>().into_iter();
+        (!routers.any(|router| router.name.contains("red_red"))).then_some(())
+    })
+    .await;
+    both.stop().await;
+    assert_all_allowed(&bed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conflicts_and_forgotten_versions_delay_a_layer2_network_only() {
+    let (bed, zone) = networks_bed().await;
+    for (method, path, reply, times) in [
+        (
+            "POST",
+            "/network-attachment-definitions$",
+            Reply::Status(409, None),
+            1,
+        ),
+        (
+            "POST",
+            "/network-attachment-definitions$",
+            Reply::Done(500),
+            1,
+        ),
+        ("PATCH", "/nodes/", Reply::Status(409, None), 2),
+        ("PATCH", "/pods/", Reply::Status(404, None), 1),
+        ("PATCH", "/status$", Reply::Status(409, None), 1),
+        ("LIST", "/ipamclaims", Reply::Status(404, None), 1),
+    ] {
+        bed.api().fail(Fault {
+            method,
+            path,
+            reply,
+            times,
+        });
+    }
+    let both = bed.run("one", true, Some(&zone));
+    create_network(&bed, layer2()).await;
+    create_pod(&bed, "a").await;
+    until_created(&bed).await;
+    let ports = until_pods(&zone, &["a"]).await;
+    assert!(ports[0].1[0].contains(" 10.160."), "{ports:?}");
+    bed.api().forget_history(true);
+    bed.api().drop_watches();
+    create_pod(&bed, "b").await;
+    until_pods(&zone, &["a", "b"]).await;
+    both.stop().await;
+    assert_all_allowed(&bed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn networks_are_not_written_without_the_flag() {
+    let bed = Testbed::simulated().await;
+    let zone = Zone::without_networks(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    create_network(&bed, layer3()).await;
+    create_pod(&bed, "a").await;
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let patch = json!({"metadata": {"annotations": {"later": "yes"}}});
+    let patch = Patch::Merge(patch);
+    let connects = bed.connects();
+    connects
+        .patch(CONNECT, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    assert_eq!(subnets(&bed.until_allocated(2).await).len(), 2);
+    both.stop().await;
+    let requests = bed.api().requests();
+    assert!(network_writes(&requests).is_empty());
+    assert!(pod_ports(&zone).is_empty());
+    assert!(
+        zone.rows::<LogicalRouter>()
+            .iter()
+            .all(|router| !router.name.contains("red"))
+    );
+}

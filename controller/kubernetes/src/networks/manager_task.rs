@@ -1,0 +1,177 @@
+//! The cluster manager's part of the networks.
+
+use std::convert::Infallible;
+
+use jiff::Timestamp;
+use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
+use patchbay_engine::backoff::Backoff;
+use patchbay_model::ClusterSettings;
+use patchbay_resources::ipam_claim::IPAMClaim;
+use patchbay_resources::manifests::Inventory;
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::{EndpointSlice, Node, Pod, Time};
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+use tokio::sync::watch;
+
+use super::problem_log::ProblemLog;
+use super::sources::ObjectSources;
+use super::writer::{ObjectWriter, WriteOutcome, Written};
+use crate::config::Timing;
+use crate::connect_writer::WriteError;
+use crate::leader_election::LeaderTerm;
+use crate::store::WatchEnded;
+
+/// Number of successive passes with writes from which on passes are delayed. More are not needed
+/// unless another program changes the same objects.
+const PROMPT_PASSES: u32 = 3;
+
+/// The cluster manager of networks. It is active while this process is the leader.
+#[derive(Debug)]
+pub(crate) struct NetworkManagerTask {
+    pub(crate) settings: ClusterSettings,
+    pub(crate) sources: ObjectSources,
+    pub(crate) writer: ObjectWriter,
+    pub(crate) term: watch::Receiver<Option<LeaderTerm>>,
+    pub(crate) timing: Timing,
+}
+
+impl NetworkManagerTask {
+    /// Waits for a term as the leader and reconciles during it, forever.
+    ///
+    /// # Errors
+    /// A task that this one depends on has ended.
+    pub(crate) async fn run(self) -> Result<Infallible, WatchEnded> {
+        let mut term = self.term.clone();
+        loop {
+            let begun = term.wait_for(Option::is_some).await;
+            begun.map_err(|_| WatchEnded)?;
+            let mut leader = ManagerTerm::new(&self);
+            tokio::select! {
+                ended = leader.run() => return ended,
+                lost = term.wait_for(Option::is_none) => { lost.map_err(|_| WatchEnded)?; }
+            }
+        }
+    }
+}
+
+/// The state of one term as the leader. What was allocated is in the objects.
+struct ManagerTerm {
+    sources: ObjectSources,
+    manager: NetworkManager,
+    writer: ObjectWriter,
+    problems: ProblemLog,
+    timing: Timing,
+}
+
+impl ManagerTerm {
+    fn new(task: &NetworkManagerTask) -> Self {
+        Self {
+            sources: task.sources.clone(),
+            manager: NetworkManager::new(ManagerSettings {
+                cluster: task.settings.clone(),
+                workloads: Some(Layer2Layouts::TransitRouters),
+                ..ManagerSettings::default()
+            }),
+            writer: task.writer.clone(),
+            problems: ProblemLog::default(),
+            timing: task.timing,
+        }
+    }
+
+    async fn run(&mut self) -> Result<Infallible, WatchEnded> {
+        self.sources.ready().await?;
+        let mut backoff = self.timing.retry_backoff();
+        self.catch_up(&mut backoff).await?;
+        let mut passes_with_writes = 0;
+        loop {
+            let outcome = self.reconcile().await;
+            let has_failed = !outcome.failures.is_empty();
+            let mut retry = None;
+            if outcome.written.is_empty() {
+                passes_with_writes = 0;
+            } else {
+                passes_with_writes += 1;
+            }
+            if has_failed || passes_with_writes > PROMPT_PASSES {
+                retry = Some(backoff.next_delay().max(outcome.retry_after));
+            } else {
+                backoff.reset();
+            }
+            if !outcome.written.is_empty() {
+                let limit = self.timing.request_timeout;
+                self.sources.wait_for_writes(outcome.written, limit).await?;
+                if retry.is_none() {
+                    continue;
+                }
+            }
+            self.sources.wait_for_work(&self.timing, retry).await?;
+        }
+    }
+
+    /// Waits until the watches show what the last leader has written. Otherwise its ids and
+    /// addresses would be allocated twice.
+    async fn catch_up(&mut self, backoff: &mut Backoff) -> Result<(), WatchEnded> {
+        let current = loop {
+            match self.current_versions().await {
+                Ok(current) => break current,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot list the objects of networks");
+                    tokio::time::sleep(backoff.next_delay()).await;
+                }
+            }
+        };
+        backoff.reset();
+        let limit = self.timing.request_timeout;
+        self.sources.wait_for_writes(current, limit).await
+    }
+
+    async fn current_versions(&self) -> Result<Vec<Written>, WriteError> {
+        let writer = &self.writer;
+        let mut current = writer
+            .current_versions::<NetworkAttachmentDefinition>()
+            .await?;
+        current.extend(writer.current_versions::<Node>().await?);
+        current.extend(writer.current_versions::<Pod>().await?);
+        current.extend(writer.current_versions::<IPAMClaim>().await?);
+        Ok(current)
+    }
+
+    /// Computes all objects, and writes those that differ.
+    async fn reconcile(&mut self) -> WriteOutcome {
+        let before = match self.sources.inventory() {
+            Ok(inventory) => inventory,
+            Err(unreadable) => {
+                self.problems.update([unreadable.to_string()]);
+                return WriteOutcome::default();
+            }
+        };
+        let mut after = before.clone();
+        let problems = self.manager.reconcile(&mut after, &Time(Timestamp::now()));
+        let outcome = self.write(&before, &after).await;
+        let problems = problems.iter().chain(&after.warnings);
+        let problems = problems.map(ToString::to_string);
+        self.problems
+            .update(problems.chain(outcome.failures.iter().cloned()));
+        outcome
+    }
+
+    /// Writes definitions before the conditions that report them.
+    async fn write(&self, before: &Inventory, after: &Inventory) -> WriteOutcome {
+        let (writer, mut outcome) = (&self.writer, WriteOutcome::default());
+        let out = &mut outcome;
+        writer.write_kind::<Node>(before, after, out).await;
+        writer
+            .write_kind::<NetworkAttachmentDefinition>(before, after, out)
+            .await;
+        writer
+            .write_kind::<UserDefinedNetwork>(before, after, out)
+            .await;
+        writer
+            .write_kind::<ClusterUserDefinedNetwork>(before, after, out)
+            .await;
+        writer.write_kind::<Pod>(before, after, out).await;
+        writer.write_kind::<IPAMClaim>(before, after, out).await;
+        writer.write_kind::<EndpointSlice>(before, after, out).await;
+        outcome
+    }
+}

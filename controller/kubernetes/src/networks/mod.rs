@@ -1,0 +1,19 @@
+//! The user-defined networks themselves, which a process writes only if it is configured so.
+//!
+//! [`NetworkManagerTask`] is the cluster manager's part: definitions, ids, subnets and addresses in
+//! objects. [`NetworkZoneTask`] is the zone controller's part: rows of networks, pods, policies and
+//! services. Both read complete objects, and so they have watches of their own.
+
+mod difference;
+mod manager_task;
+mod problem_log;
+mod sources;
+mod watched;
+mod writer;
+mod zone_task;
+
+pub(super) use manager_task::NetworkManagerTask;
+pub(super) use sources::ObjectSources;
+pub(super) use watched::{Watched, keep_all, project, without_containers, without_node_details};
+pub(super) use writer::ObjectWriter;
+pub(super) use zone_task::NetworkZoneTask;

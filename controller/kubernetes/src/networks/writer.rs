@@ -1,0 +1,298 @@
+//! Writes the differences between observed and desired objects.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, describe};
+use patchbay_resources::object::Object;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::difference::difference;
+use super::sources::number;
+use crate::api::Api;
+use crate::api_error;
+use crate::connect_writer::WriteError;
+use crate::leader_election::LeaderTerm;
+use crate::tolerant_object::TolerantObject;
+
+/// Field manager of all writes: that of OVN-Kubernetes, so that either controller can take over
+/// from the other.
+const FIELD_MANAGER: &str = "user-defined-network-controller";
+
+/// A write that has succeeded.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Written {
+    pub(super) kind: &'static str,
+    pub(super) key: ObjectKey,
+    pub(super) uid: Option<String>,
+    /// The resource version after the write. `None`: the object is deleted.
+    pub(super) version: Option<u64>,
+    /// `true` if the write has created the object.
+    pub(super) is_new: bool,
+}
+
+/// Writes of one pass.
+#[derive(Debug, Default)]
+pub(super) struct WriteOutcome {
+    pub(super) written: Vec<Written>,
+    /// Errors of failed writes.
+    pub(super) failures: Vec<String>,
+    /// Longest time that the API server asks to wait.
+    pub(super) retry_after: Duration,
+    /// `true` if more writes would fail, too.
+    is_stopped: bool,
+    /// UIDs of the owners of objects that could not be written.
+    failed_owners: BTreeSet<String>,
+}
+
+impl WriteOutcome {
+    fn fail(&mut self, object: &str, error: WriteError) {
+        match error {
+            // The watch will show the absence.
+            WriteError::Gone => {}
+            WriteError::Retry {
+                error,
+                retry_after,
+                blocks_all,
+            } => {
+                self.failures.push(format!("{object}: {error}"));
+                self.retry_after = self.retry_after.max(retry_after.unwrap_or_default());
+                self.is_stopped |= blocks_all;
+            }
+            WriteError::Rejected(error) => self.failures.push(format!("{object}: {error}")),
+        }
+    }
+
+    fn record<K: Object>(&mut self, object: &K, is_new: bool) {
+        let meta = object.meta();
+        self.written.push(Written {
+            kind: K::KIND,
+            key: ObjectKey::of(meta),
+            uid: meta.uid.clone(),
+            version: number(meta.resource_version.as_deref()),
+            is_new,
+        });
+    }
+}
+
+/// Writes objects. Each write names the UID and the resource version that it is based on, so an
+/// object that somebody has changed or replaced meanwhile stays as it is.
+#[derive(Clone)]
+pub(crate) struct ObjectWriter {
+    pub(crate) client: kube::Client,
+    pub(crate) request_timeout: Duration,
+    /// The term during which it writes. `None`: always.
+    pub(crate) term: Option<watch::Receiver<Option<LeaderTerm>>>,
+}
+
+impl Debug for ObjectWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ObjectWriter").finish_non_exhaustive()
+    }
+}
+
+impl ObjectWriter {
+    /// Lists the current versions of the objects of a kind, whatever watches have seen.
+    pub(super) async fn current_versions<K>(&self) -> Result<Vec<Written>, WriteError>
+    where
+        K: InventoryKind + Clone + Debug,
+    {
+        let api = Api::<TolerantObject<K>>::all(self.client.clone());
+        let listed = match self.send(api.list(&ListParams::default())).await {
+            Ok(listed) => listed,
+            // The cluster lacks the kind.
+            Err(WriteError::Gone) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut outcome = WriteOutcome::default();
+        for object in &listed.items {
+            outcome.record(object, true);
+        }
+        Ok(outcome.written)
+    }
+
+    /// Writes the differences between two inventories in the objects of a kind.
+    pub(super) async fn write_kind<K>(
+        &self,
+        before: &Inventory,
+        after: &Inventory,
+        outcome: &mut WriteOutcome,
+    ) where
+        K: InventoryKind + Clone + Debug + PartialEq + Serialize,
+    {
+        let (old, new) = (K::objects(before), K::objects(after));
+        let gone = old.iter().filter(|(key, _)| new.get(key).is_none());
+        let gone = gone.map(|(_, old)| (Some(&old.object), None));
+        let kept = new.iter().map(|(key, new)| {
+            let old = old.get(key).map(|old| &old.object);
+            (old, Some(&new.object))
+        });
+        for (old, new) in kept.chain(gone).filter(|(old, new)| old != new) {
+            let Some(one) = new.or(old) else {
+                continue;
+            };
+            let has_failed_parts = one
+                .uid()
+                .is_some_and(|uid| outcome.failed_owners.contains(&uid));
+            if outcome.is_stopped || has_failed_parts {
+                continue;
+            }
+            let written = self.write_object(old, new, outcome).await;
+            if let Err(error) = written {
+                let owners = one.owner_references().iter();
+                let owners: Vec<String> = owners.map(|owner| owner.uid.clone()).collect();
+                outcome.failed_owners.extend(owners);
+                outcome.fail(&describe(one), error);
+            }
+        }
+    }
+
+    async fn write_object<K>(
+        &self,
+        old: Option<&K>,
+        new: Option<&K>,
+        outcome: &mut WriteOutcome,
+    ) -> Result<(), WriteError>
+    where
+        K: InventoryKind + Clone + Debug + Serialize,
+    {
+        match (old, new) {
+            (None, Some(new)) => {
+                let parameters = PostParams {
+                    field_manager: Some(FIELD_MANAGER.to_owned()),
+                    ..PostParams::default()
+                };
+                let api = self.api_of(new);
+                let created = self.send(api.create(&parameters, new)).await?;
+                outcome.record(&created, true);
+            }
+            (Some(old), None) => self.delete(old, outcome).await?,
+            (Some(old), Some(new)) => self.change(old, new, outcome).await?,
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Deletes an object, after its finalizers.
+    async fn delete<K>(&self, old: &K, outcome: &mut WriteOutcome) -> Result<(), WriteError>
+    where
+        K: InventoryKind + Clone + Debug,
+    {
+        let (api, name) = (self.api_of(old), old.name_any());
+        let mut version = old.resource_version();
+        let finalizers = old.meta().finalizers.as_ref();
+        if finalizers.is_some_and(|finalizers| !finalizers.is_empty()) {
+            let patch = json!({"metadata": {
+                "uid": old.uid(), "resourceVersion": version, "finalizers": null,
+            }});
+            let (parameters, patch) = (parameters(), Patch::Merge(&patch));
+            let patched = api.patch(&name, &parameters, &patch);
+            let patched = self.send(patched).await?;
+            if old.meta().deletion_timestamp.is_some() {
+                outcome.record(&patched, false);
+                return Ok(());
+            }
+            version = patched.resource_version();
+        }
+        let parameters = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: old.uid(),
+                resource_version: version,
+            }),
+            ..DeleteParams::default()
+        };
+        self.send(api.delete(&name, &parameters)).await?;
+        outcome.written.push(Written {
+            kind: K::KIND,
+            key: ObjectKey::of(old.meta()),
+            uid: old.uid(),
+            version: None,
+            is_new: false,
+        });
+        Ok(())
+    }
+
+    /// Patches what differs: the object, then its status.
+    async fn change<K>(
+        &self,
+        old: &K,
+        new: &K,
+        outcome: &mut WriteOutcome,
+    ) -> Result<(), WriteError>
+    where
+        K: InventoryKind + Clone + Debug + Serialize,
+    {
+        let mut patch = difference(&json!(old), &json!(new));
+        let status = patch
+            .as_object_mut()
+            .and_then(|patch| patch.remove("status"));
+        let (api, name, parameters) = (self.api_of(new), new.name_any(), parameters());
+        let mut version = old.resource_version();
+        if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
+            base_on(&mut patch, old, version.as_deref());
+            let patch = Patch::Merge(&patch);
+            let patched = self.send(api.patch(&name, &parameters, &patch)).await?;
+            version = patched.resource_version();
+            outcome.record(&patched, false);
+        }
+        if let Some(status) = status {
+            let mut patch = json!({"status": status});
+            base_on(&mut patch, old, version.as_deref());
+            let patch = Patch::Merge(&patch);
+            let patched = api.patch_status(&name, &parameters, &patch);
+            outcome.record(&self.send(patched).await?, false);
+        }
+        Ok(())
+    }
+
+    fn api_of<K: Object + Clone>(&self, object: &K) -> Api<TolerantObject<K>> {
+        match object.namespace() {
+            Some(namespace) => Api::namespaced(self.client.clone(), &namespace),
+            None => Api::all(self.client.clone()),
+        }
+    }
+
+    /// Sends a request, unless the term has ended.
+    async fn send<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError> {
+        let has_ended = |term: &watch::Receiver<Option<LeaderTerm>>| {
+            let term = *term.borrow();
+            term.is_none_or(LeaderTerm::has_ended)
+        };
+        if self.term.as_ref().is_some_and(has_ended) {
+            return Err(retry_all("the lease has expired"));
+        }
+        match timeout(self.request_timeout, request).await {
+            Ok(answer) => answer.map_err(WriteError::from),
+            Err(_) => Err(retry_all(api_error::NO_ANSWER)),
+        }
+    }
+}
+
+fn retry_all(error: &str) -> WriteError {
+    WriteError::Retry {
+        error: error.to_owned(),
+        retry_after: None,
+        blocks_all: true,
+    }
+}
+
+fn parameters() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+/// Names the object and the version that a patch is based on.
+fn base_on<K: Object>(patch: &mut Value, object: &K, version: Option<&str>) {
+    patch["metadata"]["uid"] = json!(object.uid());
+    patch["metadata"]["resourceVersion"] = json!(version);
+}
