@@ -2,7 +2,8 @@
 //!
 //! A packet to a pod on another node meets the rows of both nodes. The sender's node decides up to
 //! the tunnel, and its port there has to be the same one on the other node. The answer shows the
-//! rows of the other node.
+//! rows of the other node. Rows that a packet meets behind the tunnel, such as ACLs to the asked
+//! pod, are not followed.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -77,7 +78,9 @@ impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_passed = self.obstacles().next().is_none();
         if is_passed {
-            f.write_str("the rows of both nodes let the packet and its answer pass\n")?;
+            f.write_str(
+                "no obstacle in the rows that the packet and its answer meet up to the tunnel\n",
+            )?;
         }
         for (trace, packet) in [(&self.request, "packet"), (&self.answer, "answer")] {
             let node = &trace.node;
