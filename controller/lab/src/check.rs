@@ -11,18 +11,21 @@ use thiserror::Error;
 
 use super::lab::Lab;
 use super::pods::{Pod, PodName};
+use super::policies::{NetworkPolicies, Packet};
 use super::questions::{Answer, Protocol, ProtocolError, QuestionError};
 use super::release::Limit;
 
-/// Networks whose pods may exchange packets, according to the manifests.
+/// Pods that may exchange packets, according to the networks, ClusterNetworkConnects and
+/// NetworkPolicies of the manifests.
 #[derive(Clone, Debug, Default)]
 pub struct Promises {
     /// Names of connected networks, each pair in both orders.
     connected: BTreeSet<(String, String)>,
+    policies: NetworkPolicies,
 }
 
 impl Promises {
-    /// Reads the ClusterNetworkConnects with connectivity for pods.
+    /// Reads the ClusterNetworkConnects with connectivity for pods, and the NetworkPolicies.
     pub fn of(cluster: &Cluster) -> Self {
         let networks = cluster.networks();
         let mut connected = BTreeSet::new();
@@ -43,15 +46,25 @@ impl Promises {
                 connected.extend(pairs);
             }
         }
-        Self { connected }
+        Self {
+            connected,
+            policies: NetworkPolicies::of(cluster),
+        }
     }
 
-    /// `true` if packets between the two pods have to arrive.
-    pub fn reaches(&self, from: &Pod, to: &Pod) -> bool {
-        from.network == to.network
+    /// `true` if packets of a protocol and IP family from one pod have to reach the other one.
+    pub fn reaches(&self, from: &Pod, to: &Pod, protocol: Protocol, family: IpFamily) -> bool {
+        let has_path = from.network == to.network
             || self
                 .connected
-                .contains(&(from.network.clone(), to.network.clone()))
+                .contains(&(from.network.clone(), to.network.clone()));
+        has_path
+            && self.policies.allow(Packet {
+                from,
+                to,
+                protocol,
+                family,
+            })
     }
 }
 
@@ -140,13 +153,12 @@ impl Lab {
             .flat_map(|from| pods.iter().map(move |to| (*from, *to)))
             .filter(|(from, to)| from.name != to.name);
         let questions = pairs.flat_map(|(from, to)| {
-            let is_promised = promises.reaches(from, to);
             common_families(from, to).map(move |family| Question {
                 from: from.name.clone(),
                 to: to.name.clone(),
                 protocol: Protocol::Icmp,
                 family,
-                is_promised,
+                is_promised: promises.reaches(from, to, Protocol::Icmp, family),
             })
         });
         questions.collect()
@@ -175,18 +187,21 @@ impl Lab {
             let error = |source| QuestionsError::Question { number, source };
             let from = self.pod(&raw.from).map_err(error)?;
             let to = self.pod(&raw.to).map_err(error)?;
-            let is_promised = raw.reached.unwrap_or_else(|| promises.reaches(from, to));
             let asked = questions.len();
             let families = common_families(from, to).filter(|family| {
                 raw.family
                     .is_none_or(|wanted| (wanted == RawFamily::Ipv4) == (*family == IpFamily::V4))
             });
-            questions.extend(families.map(|family| Question {
-                from: from.name.clone(),
-                to: to.name.clone(),
-                protocol,
-                family,
-                is_promised,
+            questions.extend(families.map(|family| {
+                Question {
+                    from: from.name.clone(),
+                    to: to.name.clone(),
+                    protocol,
+                    family,
+                    is_promised: raw
+                        .reached
+                        .unwrap_or_else(|| promises.reaches(from, to, protocol, family)),
+                }
             }));
             if questions.len() == asked {
                 return Err(error(QuestionError::NoCommonFamily {

@@ -33,6 +33,7 @@ mod lab;
 mod node;
 mod ovn_trace;
 mod pods;
+mod policies;
 mod process;
 mod questions;
 mod release;

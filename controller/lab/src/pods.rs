@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_app::Cluster;
-use patchbay_model::{PodPlace, Role};
+use patchbay_model::{PodKey, PodPlace, Role};
 use patchbay_resources::manifests::LoadError;
 use patchbay_resources::object::{self, ObjectMeta, PodSpec};
 
@@ -21,6 +21,15 @@ pub struct PodName {
     pub namespace: String,
     /// Name in the namespace.
     pub name: String,
+}
+
+impl PodName {
+    pub(crate) fn of(key: &PodKey) -> Self {
+        Self {
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for PodName {
@@ -60,10 +69,7 @@ impl Pod {
         addresses.sort_by_key(|address| address.addr().is_ipv6());
         (!addresses.is_empty()).then_some(())?;
         Some(Self {
-            name: PodName {
-                namespace: key.namespace.to_string(),
-                name: key.name.to_string(),
-            },
+            name: PodName::of(key),
             node: place.pod.node.as_deref()?.to_owned(),
             network: place.network.name.to_string(),
             addresses,
@@ -111,10 +117,7 @@ pub(crate) fn placed(cluster: &Cluster) -> (Vec<Pod>, Vec<PodName>) {
         let primary = places.find(|place| place.network.role == Role::Primary);
         match primary.as_ref().and_then(Pod::at) {
             Some(pod) => placed.push(pod),
-            None => others.push(PodName {
-                namespace: pod.key.namespace.to_string(),
-                name: pod.key.name.to_string(),
-            }),
+            None => others.push(PodName::of(&pod.key)),
         }
     }
     (placed, others)

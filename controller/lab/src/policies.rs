@@ -1,0 +1,276 @@
+//! NetworkPolicies of the manifests, as promises about packets.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use patchbay_app::Cluster;
+use patchbay_model::{
+    IpBlock, IpFamily, Pod as PodObject, PodPeer, Policy, PolicyDirection, PolicyPort, PolicyRule,
+    PortNumbers, Protocol as Transport,
+};
+use patchbay_resources::conversion::network_policy;
+use patchbay_resources::object::Object;
+
+use super::pods::{Pod, PodName};
+use super::questions::Protocol;
+
+/// First packet of a connection between two pods.
+#[derive(Clone, Copy)]
+pub(super) struct Packet<'a> {
+    pub(super) from: &'a Pod,
+    pub(super) to: &'a Pod,
+    pub(super) protocol: Protocol,
+    pub(super) family: IpFamily,
+}
+
+/// The NetworkPolicies with the labels that they select by. They are evaluated without rows, so that
+/// packets judge the rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NetworkPolicies {
+    policies: Vec<Policy>,
+    /// Labels of namespaces, by name.
+    namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    pods: BTreeMap<PodName, Arc<PodObject>>,
+}
+
+impl NetworkPolicies {
+    pub(super) fn of(cluster: &Cluster) -> Self {
+        let inventory = &cluster.inventory;
+        let policies = inventory.network_policies.iter();
+        let namespaces = inventory.namespaces.iter();
+        let mut pods = BTreeMap::new();
+        if let Some(objects) = cluster.zone_pods("") {
+            pods.extend(
+                objects
+                    .pods()
+                    .map(|pod| (PodName::of(&pod.key), pod.clone())),
+            );
+        }
+        Self {
+            policies: policies
+                .map(|(_, policy)| network_policy(&policy.object))
+                .collect(),
+            namespaces: namespaces
+                .map(|(key, namespace)| (key.name.clone(), namespace.object.labels().clone()))
+                .collect(),
+            pods,
+        }
+    }
+
+    /// `true` if the policies of both pods let the packet pass.
+    pub(super) fn allow(&self, packet: Packet<'_>) -> bool {
+        PolicyDirection::BOTH
+            .into_iter()
+            .all(|direction| self.allow_in(direction, packet))
+    }
+
+    fn allow_in(&self, direction: PolicyDirection, packet: Packet<'_>) -> bool {
+        let subject = match direction {
+            PolicyDirection::Ingress => packet.to,
+            PolicyDirection::Egress => packet.from,
+        };
+        let policies = self.policies.iter();
+        let isolating = policies.filter(|policy| self.is_about(policy, subject));
+        let mut isolating = isolating
+            .filter_map(|policy| Some((policy, policy.rules(direction)?)))
+            .peekable();
+        isolating.peek().is_none()
+            || isolating.any(|(policy, rules)| {
+                let mut rules = rules.iter();
+                rules.any(|rule| self.has_peer(rule, policy, direction, packet))
+            })
+    }
+
+    /// `true` if a policy isolates a pod.
+    fn is_about(&self, policy: &Policy, pod: &Pod) -> bool {
+        *policy.key.namespace == *pod.name.namespace
+            && policy.pods.as_ref().is_some_and(|selector| {
+                let object = self.pods.get(&pod.name);
+                object.is_some_and(|object| selector.matches(&object.labels))
+            })
+    }
+
+    /// `true` if a rule of a policy allows the packet.
+    fn has_peer(
+        &self,
+        rule: &PolicyRule,
+        policy: &Policy,
+        direction: PolicyDirection,
+        packet: Packet<'_>,
+    ) -> bool {
+        let peer = match direction {
+            PolicyDirection::Ingress => packet.from,
+            PolicyDirection::Egress => packet.to,
+        };
+        // Labels select pods of the policy's own network only.
+        let is_in_network = packet.from.network == packet.to.network;
+        let is_peer = rule.peers.as_ref().is_none_or(|peers| {
+            let mut ips = peer.ips();
+            let ip = ips.find(|ip| IpFamily::of(*ip) == packet.family);
+            let mut blocks = peers.blocks.iter();
+            let mut pods = peers.pods.iter();
+            blocks.any(|block| ip.is_some_and(|ip| contains(block, ip)))
+                || is_in_network && pods.any(|one| self.selects(one, policy, peer))
+        });
+        is_peer
+            && rule.ports.as_ref().is_none_or(|ports| {
+                let mut ports = ports.iter();
+                ports.any(|port| self.is_port(port, packet))
+            })
+    }
+
+    fn selects(&self, peer: &PodPeer, policy: &Policy, pod: &Pod) -> bool {
+        let has_namespace = match &peer.namespaces {
+            None => *policy.key.namespace == *pod.name.namespace,
+            Some(selector) => {
+                let labels = self.namespaces.get(&pod.name.namespace);
+                labels.is_some_and(|labels| selector.matches(labels))
+            }
+        };
+        has_namespace
+            && peer.pods.as_ref().is_none_or(|selector| {
+                let object = self.pods.get(&pod.name);
+                object.is_some_and(|object| selector.matches(&object.labels))
+            })
+    }
+
+    /// `true` if the packet goes to a port of a rule.
+    fn is_port(&self, port: &PolicyPort, packet: Packet<'_>) -> bool {
+        let (protocol, number) = match packet.protocol {
+            Protocol::Icmp => return false,
+            Protocol::Udp(number) => (Transport::Udp, number),
+            Protocol::Tcp(number) => (Transport::Tcp, number),
+        };
+        port.protocol == protocol
+            && match &port.numbers {
+                PortNumbers::All => true,
+                PortNumbers::One(one) => *one == number,
+                PortNumbers::Range(first, last) => (*first..=*last).contains(&number),
+                PortNumbers::Name(name) => {
+                    let receiver = self.pods.get(&packet.to.name);
+                    let named = receiver.and_then(|pod| pod.named_port(name, protocol));
+                    named == Some(number)
+                }
+            }
+    }
+}
+
+fn contains(block: &IpBlock, ip: IpAddr) -> bool {
+    let mut except = block.except.iter();
+    block.cidr.contains(&ip) && !except.any(|range| range.contains(&ip))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use patchbay_model::ClusterSettings;
+    use patchbay_resources::object::Time;
+
+    use super::super::pods::placed;
+    use super::*;
+
+    const PODS: &str = "
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: blue, labels: {team: blue, k8s.ovn.org/primary-user-defined-network: ''}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: sky, labels: {team: blue, k8s.ovn.org/primary-user-defined-network: ''}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: red, labels: {team: red, k8s.ovn.org/primary-user-defined-network: ''}}}
+- apiVersion: k8s.ovn.org/v1
+  kind: ClusterUserDefinedNetwork
+  metadata: {name: blue}
+  spec:
+    namespaceSelector: {matchLabels: {team: blue}}
+    network: {topology: Layer2, layer2: {role: Primary, subnets: [10.1.0.0/24]}}
+- apiVersion: k8s.ovn.org/v1
+  kind: ClusterUserDefinedNetwork
+  metadata: {name: red}
+  spec:
+    namespaceSelector: {matchLabels: {team: red}}
+    network: {topology: Layer2, layer2: {role: Primary, subnets: [10.2.0.0/24]}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: web, namespace: blue, labels: {app: web}}
+  spec: {nodeName: n1, containers: [{name: c, ports: [{name: http, containerPort: 8080}]}]}
+- {apiVersion: v1, kind: Pod, metadata: {name: db, namespace: blue, labels: {app: db}}, spec: {nodeName: n1}}
+- {apiVersion: v1, kind: Pod, metadata: {name: far, namespace: sky, labels: {app: far}}, spec: {nodeName: n1}}
+- {apiVersion: v1, kind: Pod, metadata: {name: other, namespace: red, labels: {app: db}}, spec: {nodeName: n1}}
+";
+
+    /// Pods that reach `blue/web` with a policy of this specification.
+    fn allowed(spec: &str, protocol: Protocol) -> Vec<String> {
+        let policy = format!(
+            "{PODS}- {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: p, namespace: blue}}, spec: {spec}}}\n"
+        );
+        let cluster = Cluster::from_manifests(
+            &["-".into()],
+            &mut policy.as_bytes(),
+            None,
+            ClusterSettings::default(),
+            Time(Timestamp::UNIX_EPOCH),
+        );
+        let cluster = cluster.unwrap();
+        let (pods, others) = placed(&cluster);
+        assert!(others.is_empty(), "{others:?}");
+        let policies = NetworkPolicies::of(&cluster);
+        let to = pods.iter().find(|pod| pod.name.name == "web").unwrap();
+        let packet = |from| Packet {
+            from,
+            to,
+            protocol,
+            family: IpFamily::V4,
+        };
+        let mut names: Vec<String> = pods
+            .iter()
+            .filter(|from| from.name != to.name && policies.allow(packet(from)))
+            .map(|from| from.name.to_string())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn peers_are_pods_of_the_network_or_addresses() {
+        let all = ["blue/db", "red/other", "sky/far"];
+        let icmp = |spec| allowed(spec, Protocol::Icmp);
+        assert_eq!(
+            icmp("{podSelector: {matchLabels: {app: db}}, ingress: []}"),
+            all
+        );
+        assert!(icmp("{podSelector: {}, policyTypes: [Ingress]}").is_empty());
+        assert_eq!(icmp("{podSelector: {}, ingress: [{}]}"), all);
+        assert_eq!(
+            icmp("{podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}"),
+            ["blue/db"]
+        );
+        assert_eq!(
+            icmp("{podSelector: {}, ingress: [{from: [{namespaceSelector: {}}]}]}"),
+            ["blue/db", "sky/far"]
+        );
+        assert_eq!(
+            icmp("{podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.2.0.0/16}}]}]}"),
+            ["red/other"]
+        );
+        // The policy isolates what leaves `db`, and says nothing about `far` and `other`.
+        assert_eq!(
+            icmp("{podSelector: {matchLabels: {app: db}}, policyTypes: [Egress]}"),
+            ["red/other", "sky/far"]
+        );
+    }
+
+    #[test]
+    fn ports_are_those_of_the_receiving_pod() {
+        let spec =
+            "{podSelector: {}, ingress: [{from: [{podSelector: {}}], ports: [{port: http}]}]}";
+        assert_eq!(allowed(spec, Protocol::Tcp(8080)), ["blue/db"]);
+        for other in [Protocol::Tcp(80), Protocol::Udp(8080), Protocol::Icmp] {
+            assert!(allowed(spec, other).is_empty(), "{other}");
+        }
+        let range =
+            "{podSelector: {}, ingress: [{ports: [{protocol: UDP, port: 50, endPort: 60}]}]}";
+        assert_eq!(allowed(range, Protocol::Udp(60)).len(), 3);
+        assert!(allowed(range, Protocol::Udp(61)).is_empty());
+    }
+}
