@@ -20,6 +20,7 @@ const HELP: &str = "\
 ping POD POD                    ICMP echo, with the nodes on the way
 udp POD POD:PORT                datagram, and the same data back
 tcp POD POD:PORT                connection, data, and the same data back
+tcp POD svc/SERVICE:PORT        the same to the cluster IP of a service; udp, too
 trace POD POD                   echo through the rows and the logical flows, table by table
 matrix                          echo between all pods, compared with the manifests
 pods                            pods with their nodes and addresses
@@ -33,6 +34,9 @@ kill NODE PROGRAM               kills ovn-northd, ovs-vswitchd or ovn-controller
 capture POD FILE                writes all packets of a pod to a file for tcpdump
 quit                            ends the lab
 ";
+
+/// Start of a service among the targets of a question.
+const SERVICE: &str = "svc/";
 
 /// What follows a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -55,9 +59,12 @@ pub(super) async fn execute(
         ["help"] => Ok(HELP.to_owned()),
         ["ping", from, to] => ask(lab, cluster, from, to, Protocol::Icmp).await,
         ["udp" | "tcp", from, to] => match read_target(words[0], to) {
-            Some((to, protocol)) => ask(lab, cluster, from, to, protocol).await,
+            Some((to, protocol)) => match to.strip_prefix(SERVICE) {
+                Some(service) => ask_service(lab, cluster, from, service, protocol).await,
+                None => ask(lab, cluster, from, to, protocol).await,
+            },
             None => Err(format!(
-                "{to:?} is not POD:PORT with a port from 1 to 49151"
+                "{to:?} is not POD:PORT or svc/SERVICE:PORT with a port from 1 to 49151"
             )),
         },
         ["trace", from, to] => trace(lab, from, to).await,
@@ -109,7 +116,7 @@ pub(super) async fn execute(
     Ok(Next::Command)
 }
 
-/// Reads `POD:PORT`.
+/// Reads `POD:PORT` or `svc/SERVICE:PORT`.
 fn read_target<'a>(protocol: &str, target: &'a str) -> Option<(&'a str, Protocol)> {
     let (pod, port) = target.rsplit_once(':')?;
     let protocol = format!("{protocol} {port}").parse().ok()?;
@@ -132,6 +139,21 @@ async fn ask(
         text += &diagnose(lab, cluster, &from, &to, protocol).await?;
     }
     Ok(text)
+}
+
+async fn ask_service(
+    lab: &Lab,
+    cluster: &Cluster,
+    from: &str,
+    service: &str,
+    protocol: Protocol,
+) -> Result<String, String> {
+    let from = lab.find_pod(from).map_err(|error| error.to_string())?;
+    let service = lab.find_service(cluster, service);
+    let service = service.map_err(|error| error.to_string())?;
+    let answer = lab.ask_service(&from, &service, protocol, None).await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    Ok(format_answer(&answer))
 }
 
 /// Reasons why a packet is lost: of the manifests, of the rows, and of the logical flows.

@@ -235,3 +235,52 @@ fn a_release_is_fetched_into_a_new_folder_only() {
         "{errors}"
     );
 }
+
+/// Pods, a service and a policy on connected networks.
+const SHOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/shop");
+
+/// Runs `patchbay lab` on the shop with these flags and commands.
+fn shop(ovn: &Path, flags: &[&str], commands: &str) -> (Option<i32>, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_patchbay"))
+        .args(["lab", "-f", SHOP, "--service-cidr", "10.96.0.0/16", "--ovn"])
+        .arg(ovn)
+        .args(flags)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(commands.as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (output.status.code(), text)
+}
+
+#[test]
+fn a_service_answers_across_a_connect_and_a_policy_is_promised() {
+    let Some(ovn) = ovn() else { return };
+    let (code, text) = shop(&ovn, &["--check"], "");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.ends_with("6 answers agree with the manifests, 0 differ\n"),
+        "{text}"
+    );
+    let commands = "tcp client svc/shop/web:80\nping web db\nping client db\n";
+    let (code, text) = shop(&ovn, &[], commands);
+    assert_eq!(code, Some(0), "{text}");
+    let answers: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(answers.len(), 3, "{text}");
+    let service = "10.96.0.10: reached through 3 routers, ";
+    assert!(answers[0].starts_with(service), "{text}");
+    assert!(
+        answers[1].contains(": reached through 2 routers, "),
+        "{text}"
+    );
+    assert!(answers[2].contains(": lost, "), "{text}");
+    assert!(
+        text.contains("reach on node-2, packet: dropped: ACL "),
+        "{text}"
+    );
+}

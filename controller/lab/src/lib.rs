@@ -38,6 +38,7 @@ mod process;
 mod questions;
 mod release;
 mod report;
+mod services;
 mod underlay;
 mod wire;
 
@@ -54,4 +55,5 @@ pub use process::ProgramError;
 pub use questions::{Answer, Passage, Protocol, ProtocolError, QuestionError, Verdict};
 pub use release::{Limit, Release, ReleaseError, Version};
 pub use report::CheckReport;
+pub use services::ServiceTarget;
 pub use wire::cable::CableQuality;

@@ -13,9 +13,9 @@ use super::pods::PodName;
 use super::wire::endpoint::{Knock, KnockResult, Knocked, TTL};
 
 /// Number of packets that ask a question.
-const ATTEMPTS: u8 = 3;
+pub(super) const ATTEMPTS: u8 = 3;
 /// Time for the answer to each packet.
-const PATIENCE: Duration = Duration::from_millis(400);
+pub(super) const PATIENCE: Duration = Duration::from_millis(400);
 
 /// Protocol of a question.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -83,6 +83,22 @@ pub enum QuestionError {
         name: String,
         /// Pods with similar names.
         similar: Vec<String>,
+    },
+    /// There is no such service.
+    #[error("service {name} not found{}", suggestion(.similar))]
+    NoSuchService {
+        /// The name.
+        name: String,
+        /// Services with similar names.
+        similar: Vec<String>,
+    },
+    /// The service has no cluster IP that the pod can ask.
+    #[error("service {service} has no cluster IP of an IP family of {from}")]
+    NoClusterIp {
+        /// The asking pod.
+        from: PodName,
+        /// Namespace and name of the service.
+        service: String,
     },
     /// Both pods are there, but they have no common IP family.
     #[error("{from} and {to} have no common IP family")]
@@ -234,7 +250,7 @@ impl Lab {
     }
 
     /// Compares where packets arrived with the pods that should get them.
-    fn judge(&self, address: IpAddr, targets: &[&PodName], knocked: Knocked) -> Answer {
+    pub(super) fn judge(&self, address: IpAddr, targets: &[&PodName], knocked: Knocked) -> Answer {
         let pod_of = |endpoint| self.pod_of_endpoint(endpoint).map(|pod| &pod.name);
         let arrivals = knocked.seen.arrivals.iter();
         let arrivals: Vec<_> = arrivals
@@ -274,7 +290,7 @@ impl Lab {
 const MAX_SIMILAR: usize = 3;
 
 /// The names with the smallest distance, if it is small.
-fn similar(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
+pub(super) fn similar(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
     let mut distances: Vec<(usize, String)> = known
         .map(|known| {
             let short = known.rsplit('/').next().unwrap_or(&known);
