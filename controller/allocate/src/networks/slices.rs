@@ -30,7 +30,8 @@ const SOURCE_VERSION: &str = "k8s.ovn.org/source-endpointslice-version";
 const NAME_BYTES: usize = 3;
 
 /// Mirrors the slices in namespaces with a primary network. A slice waits until all its pods have
-/// addresses there.
+/// addresses there. A mirrored slice goes with the slice that it mirrors; without a network it stays
+/// as it is, as in OVN-Kubernetes.
 pub(super) fn complete(inventory: &mut Inventory) {
     let networks = super::networks_of(inventory);
     let mut mirrors = mirrors(inventory);
@@ -38,19 +39,17 @@ pub(super) fn complete(inventory: &mut Inventory) {
     let mut warnings = Vec::new();
     for (key, slice) in inventory.endpoint_slices.iter() {
         let namespace = key.namespace.as_deref().unwrap_or_default();
-        let (Some(service), Some(definition)) = (
-            source_service(&slice.object),
-            networks.primary_nad(namespace),
-        ) else {
+        let Some(service) = source_service(&slice.object) else {
             continue;
         };
-        let Some(network) = networks.by_nad(definition) else {
-            continue;
-        };
-        if !network.namespaces.contains(namespace) {
-            continue;
-        }
         let existing = mirrors.remove(&(namespace.to_owned(), key.name.clone()));
+        let Some(definition) = networks.primary_nad(namespace) else {
+            continue;
+        };
+        let network = networks.by_nad(definition);
+        let Some(network) = network.filter(|one| one.namespaces.contains(namespace)) else {
+            continue;
+        };
         let name = existing.unwrap_or_else(|| mirror_name(service, key));
         match mirror(inventory, &slice.object, service, &network.name, definition) {
             Ok(mirror) => wanted.push((name, slice.position, mirror)),
@@ -131,7 +130,7 @@ fn mirror(
     let version = source.resource_version().unwrap_or_default();
     Ok(EndpointSlice {
         metadata: ObjectMeta {
-            generate_name: Some(format!("{service}-")),
+            generate_name: Some(generate_name(source, network)),
             namespace: source.namespace(),
             labels: Some(BTreeMap::from([
                 (MANAGED_BY.to_owned(), MIRROR_MANAGER.to_owned()),
@@ -150,6 +149,21 @@ fn mirror(
         ports: source.ports.clone(),
         ..EndpointSlice::default()
     })
+}
+
+/// Start of the name of a mirrored slice: network and start of the source's name, or the latter alone
+/// if the former cannot be in a name. Names of user-defined networks have an underscore, so they
+/// cannot.
+fn generate_name(source: &EndpointSlice, network: &str) -> String {
+    let start = source.metadata.generate_name.clone();
+    let start = start.filter(|start| !start.is_empty());
+    let start = start.unwrap_or_else(|| source.name_any());
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    if network.starts_with(|c: char| c.is_ascii_alphanumeric()) && network.chars().all(is_allowed) {
+        format!("{network}-{start}")
+    } else {
+        start
+    }
 }
 
 /// An endpoint with the address of its pod in the network. Pods on the network of their node keep

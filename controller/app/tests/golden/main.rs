@@ -1,7 +1,8 @@
 //! Scenarios recorded from OVN-Kubernetes, replayed step by step and compared.
 //!
 //! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` (connects),
-//! `udn` and `udn_cluster` (networks: zone controller, cluster manager) beside this file. There is no list of exceptions. A scenario with a `quirk` records an oddity. [`QUIRKS`]
+//! `udn`, `udn_cluster` and `udn_full` (networks: zone controller, cluster manager, both) beside this
+//! file. There is no list of exceptions. A scenario with a `quirk` records an oddity. [`QUIRKS`]
 //! names the rule by which Patchbay differs from it, and a snapshot has the resulting rows.
 
 mod cluster;
@@ -9,6 +10,7 @@ mod report;
 mod scenario;
 mod udn;
 mod udn_cluster;
+mod udn_full;
 mod zone;
 
 use std::path::{Path, PathBuf};
@@ -92,6 +94,11 @@ fn managed_networks_end_as_recorded() {
     });
 }
 
+#[test]
+fn networks_of_both_halves_end_as_recorded() {
+    play("udn_full", "udn_full_", |half| half == Half::UdnFull);
+}
+
 /// Plays the scenarios of a folder beside this file, or of the one that the environment names, if
 /// they are of these halves.
 fn play(own: &str, snapshots: &str, is_played: impl Fn(Half) -> bool) {
@@ -155,7 +162,7 @@ fn run(scenario: Scenario) -> ScenarioResult {
         Half::Zone => zone::run(&scenario),
         Half::UdnZone => udn::run(&scenario),
         Half::UdnCluster => udn_cluster::run(&scenario),
-        Half::UdnFull => Err("the half is not played".to_owned()),
+        Half::UdnFull => udn_full::run(&scenario),
     };
     ScenarioResult {
         name: scenario.name,

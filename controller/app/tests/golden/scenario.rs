@@ -59,6 +59,31 @@ pub(crate) struct Step<Op> {
     pub(crate) by_retry: bool,
 }
 
+/// Operation of a scenario of networks.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum ObjectOp {
+    StartController,
+    StopController,
+    Settle,
+    Create {
+        object: Value,
+    },
+    Patch {
+        kind: String,
+        #[serde(default)]
+        namespace: String,
+        name: String,
+        patch: Value,
+    },
+    Delete {
+        kind: String,
+        #[serde(default)]
+        namespace: String,
+        name: String,
+    },
+}
+
 /// The `expected` member.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -25,19 +25,19 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::report::{Difference, StepResult};
-use crate::scenario::{Scenario, Step};
+use crate::scenario::{ObjectOp, Scenario, Step};
 use northbound::Northbound;
-use objects::Objects;
+pub(crate) use objects::Objects;
 
 /// Passes after which a scenario that still changes rows fails.
 const MAX_PASSES: usize = 8;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(crate) struct Input {
     config: Config,
     objects: Vec<Value>,
-    steps: Vec<Step<Op>>,
+    pub(crate) steps: Vec<Step<ObjectOp>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,30 +62,6 @@ struct Config {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-enum Op {
-    StartController,
-    StopController,
-    Settle,
-    Create {
-        object: Value,
-    },
-    Patch {
-        kind: String,
-        #[serde(default)]
-        namespace: String,
-        name: String,
-        patch: Value,
-    },
-    Delete {
-        kind: String,
-        #[serde(default)]
-        namespace: String,
-        name: String,
-    },
-}
-
-#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExpectedStep {
     name: String,
@@ -105,9 +81,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
         return Err("there are not as many states as steps".to_owned());
     }
     let mut world = World::new(&input)?;
-    // A table that a step does not name is as after the step before.
-    let mut state = BTreeMap::new();
-    let mut pods = BTreeMap::new();
+    let mut state = State::default();
     let steps = input.steps.into_iter().zip(expected.steps);
     steps
         .map(|(step, expected)| {
@@ -115,15 +89,9 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
                 let (have, want) = (expected.name, step.name);
                 return Err(format!("state {have:?} is not of step {want:?}"));
             }
-            state.extend(expected.nb);
-            if let Some(recorded) = expected.pods {
-                pods = without_default_network(recorded);
-            }
+            state.update(expected.nb, expected.pods);
             let mut differences = world.play(step)?;
-            differences.extend(compare_pods(&pods, &world.objects.pod_networks()?));
-            for (table, rows) in &state {
-                differences.extend(world.northbound.compare(table, rows)?);
-            }
+            differences.extend(state.compare(&world)?);
             Ok(StepResult {
                 name: expected.name,
                 differences,
@@ -132,8 +100,42 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
         .collect()
 }
 
+/// Recorded rows, and addresses of pods.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Rows by table. A table that a step does not name is as after the step before.
+    tables: BTreeMap<String, Vec<Map<String, Value>>>,
+    pods: BTreeMap<String, Value>,
+}
+
+impl State {
+    /// Takes over what a step has changed. `pods`: addresses of all pods; `None`: no change.
+    pub(crate) fn update(
+        &mut self,
+        tables: BTreeMap<String, Vec<Map<String, Value>>>,
+        pods: Option<BTreeMap<String, Value>>,
+    ) {
+        self.tables.extend(tables);
+        if let Some(pods) = pods {
+            self.pods = without_default_network(pods);
+        }
+    }
+
+    pub(crate) fn compare(&self, world: &World) -> Result<Vec<Difference>, String> {
+        let found = world.objects.pod_networks()?;
+        let mut differences: Vec<Difference> =
+            compare_pods(&self.pods, &found).into_iter().collect();
+        for (table, rows) in &self.tables {
+            differences.extend(world.northbound.compare(table, rows)?);
+        }
+        Ok(differences)
+    }
+}
+
 /// Addresses of pods without those in the default network, which are not given here.
-fn without_default_network(recorded: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+pub(crate) fn without_default_network(
+    recorded: BTreeMap<String, Value>,
+) -> BTreeMap<String, Value> {
     let pods = recorded.into_iter().filter_map(|(pod, mut networks)| {
         let networks_of_pod = networks.as_object_mut()?;
         networks_of_pod.remove(DEFAULT_NETWORK_KEY);
@@ -162,10 +164,10 @@ fn compare_pods(
 }
 
 /// Objects, a database, and the controllers while they run.
-struct World {
+pub(crate) struct World {
     node: String,
     settings: ClusterSettings,
-    objects: Objects,
+    pub(crate) objects: Objects,
     northbound: Northbound,
     controllers: Option<Controllers>,
     started: u64,
@@ -225,7 +227,7 @@ impl Controllers {
 }
 
 impl World {
-    fn new(input: &Input) -> Result<Self, String> {
+    pub(crate) fn new(input: &Input) -> Result<Self, String> {
         let mut objects = Objects::default();
         for object in &input.objects {
             objects.put(object.clone())?;
@@ -240,25 +242,31 @@ impl World {
         })
     }
 
+    pub(crate) fn start(&mut self) {
+        self.started += 1;
+        self.controllers = Some(Controllers::new(self.started));
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.controllers = None;
+    }
+
     /// Applies the ops of a step and lets the controllers come to rest.
-    fn play(&mut self, step: Step<Op>) -> Result<Vec<Difference>, String> {
+    fn play(&mut self, step: Step<ObjectOp>) -> Result<Vec<Difference>, String> {
         let mut differences = Vec::new();
         for op in step.ops {
             match op {
-                Op::StartController => {
-                    self.started += 1;
-                    self.controllers = Some(Controllers::new(self.started));
-                }
-                Op::StopController => self.controllers = None,
-                Op::Settle => differences.extend(self.settle()?),
-                Op::Create { object } => self.objects.put(object)?,
-                Op::Patch {
+                ObjectOp::StartController => self.start(),
+                ObjectOp::StopController => self.stop(),
+                ObjectOp::Settle => differences.extend(self.settle()?),
+                ObjectOp::Create { object } => self.objects.put(object)?,
+                ObjectOp::Patch {
                     kind,
                     namespace,
                     name,
                     patch,
                 } => self.objects.patch(&kind, &namespace, &name, &patch)?,
-                Op::Delete {
+                ObjectOp::Delete {
                     kind,
                     namespace,
                     name,
@@ -270,7 +278,7 @@ impl World {
     }
 
     /// Plans and commits until nothing is left to do. A new controller has to agree.
-    fn settle(&mut self) -> Result<Option<Difference>, String> {
+    pub(crate) fn settle(&mut self) -> Result<Option<Difference>, String> {
         let Some(mut controllers) = self.controllers.take() else {
             return Ok(None);
         };

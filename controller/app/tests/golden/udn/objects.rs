@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 /// Objects by kind, namespace and name.
 #[derive(Debug, Default)]
-pub(super) struct Objects(BTreeMap<(String, String, String), Value>);
+pub(crate) struct Objects(BTreeMap<(String, String, String), Value>);
 
 /// Name and annotations of a node.
 pub(super) struct AnnotatedNode {
@@ -22,7 +22,7 @@ pub(super) struct AnnotatedNode {
 }
 
 impl Objects {
-    pub(super) fn put(&mut self, object: Value) -> Result<(), String> {
+    pub(crate) fn put(&mut self, object: Value) -> Result<(), String> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let kind = text("/kind").ok_or("an object without kind")?.to_owned();
         let name = text("/metadata/name").ok_or("an object without name")?;
@@ -80,7 +80,7 @@ impl Objects {
         self.typed("EndpointSlice")
     }
 
-    pub(super) fn pods(&self) -> Result<Vec<Pod>, String> {
+    pub(crate) fn pods(&self) -> Result<Vec<Pod>, String> {
         self.typed("Pod")
     }
 

@@ -18,7 +18,7 @@ type Key = (String, String, String);
 
 /// Objects by kind, namespace and name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ApiServer {
+pub(crate) struct ApiServer {
     objects: BTreeMap<Key, Stored>,
     /// Number of requests so far: the clock of the server.
     requests: i64,
@@ -47,7 +47,7 @@ impl ApiServer {
     }
 
     /// Applies a JSON merge patch (RFC 7386).
-    pub(super) fn patch(
+    pub(crate) fn patch(
         &mut self,
         kind: &str,
         namespace: &str,
@@ -84,6 +84,11 @@ impl ApiServer {
         if !metadata["deletionTimestamp"].is_null() && finalizers.is_none_or(Vec::is_empty) {
             self.objects.remove(key);
         }
+    }
+
+    /// All objects.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.objects.values().map(|stored| &stored.object)
     }
 
     /// Objects of a kind, with namespace and name.

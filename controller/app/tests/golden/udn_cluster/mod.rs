@@ -1,7 +1,7 @@
 //! Scenarios of user-defined networks: the objects of a cluster around the cluster manager.
 
-mod api_server;
-mod state;
+pub(crate) mod api_server;
+pub(crate) mod state;
 
 use ipnet::IpNet;
 use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::report::{Difference, StepResult};
-use crate::scenario::{Scenario, Step};
+use crate::scenario::{ObjectOp, Scenario, Step};
 use api_server::ApiServer;
 
 /// Passes after which a scenario that still changes objects fails.
@@ -18,10 +18,10 @@ const MAX_PASSES: usize = 8;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+pub(crate) struct Input {
     config: Config,
     objects: Vec<Value>,
-    steps: Vec<Step<Op>>,
+    steps: Vec<Step<ObjectOp>>,
 }
 
 /// Settings of the cluster. Those of the zone controller alone are not read.
@@ -37,30 +37,6 @@ struct Config {
     masquerade_subnets: Vec<IpNet>,
     mtu: u32,
     features: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-enum Op {
-    StartController,
-    StopController,
-    Settle,
-    Create {
-        object: Value,
-    },
-    Patch {
-        kind: String,
-        #[serde(default)]
-        namespace: String,
-        name: String,
-        patch: Value,
-    },
-    Delete {
-        kind: String,
-        #[serde(default)]
-        namespace: String,
-        name: String,
-    },
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,14 +75,14 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
 }
 
 /// An API server, and the cluster manager while it runs.
-struct World {
+pub(crate) struct World {
     settings: ManagerSettings,
-    api_server: ApiServer,
+    pub(crate) api_server: ApiServer,
     manager: Option<NetworkManager>,
 }
 
 impl World {
-    fn new(input: &Input) -> Result<Self, String> {
+    pub(crate) fn new(input: &Input) -> Result<Self, String> {
         let mut api_server = ApiServer::default();
         for object in &input.objects {
             api_server.create(object.clone())?;
@@ -119,35 +95,40 @@ impl World {
     }
 
     /// Applies the ops of a step. The manager comes to rest after each of them.
-    fn play(&mut self, step: Step<Op>) -> Result<Vec<Difference>, String> {
+    fn play(&mut self, step: Step<ObjectOp>) -> Result<Vec<Difference>, String> {
         let mut differences = Vec::new();
         for op in step.ops {
-            match op {
-                Op::StartController => {
-                    self.manager = Some(NetworkManager::new(self.settings.clone()));
-                }
-                Op::StopController => self.manager = None,
-                Op::Settle => {}
-                Op::Create { object } => self.api_server.create(object)?,
-                Op::Patch {
-                    kind,
-                    namespace,
-                    name,
-                    patch,
-                } => self.api_server.patch(&kind, &namespace, &name, &patch)?,
-                Op::Delete {
-                    kind,
-                    namespace,
-                    name,
-                } => self.api_server.delete(&kind, &namespace, &name)?,
-            }
+            self.apply(op)?;
             differences.extend(self.settle()?);
         }
         Ok(differences)
     }
 
+    pub(crate) fn apply(&mut self, op: ObjectOp) -> Result<(), String> {
+        match op {
+            ObjectOp::StartController => {
+                self.manager = Some(NetworkManager::new(self.settings.clone()));
+            }
+            ObjectOp::StopController => self.manager = None,
+            ObjectOp::Settle => {}
+            ObjectOp::Create { object } => self.api_server.create(object)?,
+            ObjectOp::Patch {
+                kind,
+                namespace,
+                name,
+                patch,
+            } => self.api_server.patch(&kind, &namespace, &name, &patch)?,
+            ObjectOp::Delete {
+                kind,
+                namespace,
+                name,
+            } => self.api_server.delete(&kind, &namespace, &name)?,
+        }
+        Ok(())
+    }
+
     /// Reconciles until nothing changes. A new manager has to agree.
-    fn settle(&mut self) -> Result<Option<Difference>, String> {
+    pub(crate) fn settle(&mut self) -> Result<Option<Difference>, String> {
         let Some(manager) = &mut self.manager else {
             return Ok(None);
         };
