@@ -11,7 +11,7 @@ use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
 use super::reach_args::{MatrixKind, Reach, parse_destination};
-use super::reach_source::read_database;
+use super::reach_source::{Source, read_database};
 use super::reach_text::{write_answer, write_answers, write_matrix};
 
 /// Number of ignored rows that are named; the others are counted.
@@ -20,11 +20,11 @@ const MAX_LISTED_NOTES: usize = 10;
 /// Answers what the flags ask. Returns `true` if the packet arrives, or if there are several.
 pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Result<bool, Failure> {
     let protocol = arguments.protocol().map_err(Failure::Arguments)?;
-    let snapshot = read_database(arguments, console).await?;
-    let northbound = Northbound::new(&snapshot, arguments.chassis.as_deref());
+    let source = read_database(arguments, console).await?;
+    let northbound = Northbound::new(&source.snapshot, arguments.chassis.as_deref());
     warn_of_ignored_rows(&northbound, console)?;
     if let Some(file) = &arguments.questions {
-        answer_file(&northbound, file, arguments.output, console)?;
+        answer_file(&source, &northbound, file, arguments.output, console)?;
         return Ok(true);
     }
     if let Some(kind) = arguments.matrix {
@@ -38,11 +38,12 @@ pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Resul
         }
         return Ok(true);
     }
-    answer_one(&northbound, arguments, protocol, console)
+    answer_one(&source, &northbound, arguments, protocol, console)
 }
 
 /// Answers the question of `--from` and `--to`.
 fn answer_one(
+    source: &Source,
     northbound: &Northbound,
     arguments: &Reach,
     protocol: Protocol,
@@ -58,8 +59,8 @@ fn answer_one(
         destination: parse_destination(to),
         protocol,
     };
-    let answer = northbound
-        .answer(&question)
+    let answer = source
+        .answer(northbound, &question)
         .map_err(|error| Failure::Arguments(error.to_string()))?;
     match arguments.output {
         Format::Text => {
@@ -112,6 +113,7 @@ pub(super) struct NumberedAnswer {
 
 /// Answers the questions of a file, in its order.
 fn answer_file(
+    source: &Source,
     northbound: &Northbound,
     file: &Path,
     format: Format,
@@ -130,7 +132,7 @@ fn answer_file(
     let answers: Vec<_> = questions
         .into_iter()
         .map(|numbered| {
-            let (answer, error) = match northbound.answer(&numbered.question) {
+            let (answer, error) = match source.answer(northbound, &numbered.question) {
                 Ok(answer) => (Some(answer), None),
                 Err(error) => (None, Some(error.to_string())),
             };

@@ -234,3 +234,25 @@ fn flags_that_do_not_fit_together_are_refused() {
     let refused = run("reach --from a --to 10.0.0.1", &[]);
     assert!(refused.stderr.contains("--file"), "{}", refused.stderr);
 }
+
+#[test]
+fn pods_of_manifests_are_asked_on_the_node_of_the_sender() {
+    let shop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
+    let ask = |question: &str| {
+        let arguments = format!("reach --service-cidr 10.96.0.0/16 {question}");
+        run(&arguments, &[&shop])
+    };
+    let local = ask("--from partner/client --to shop/db");
+    assert_eq!(local.code, Some(2), "{}{}", local.stdout, local.stderr);
+    assert!(local.stdout.contains("drop"), "{}", local.stdout);
+    let remote = ask("--from partner/client --to shop/web --port 8080");
+    assert_eq!(remote.code, Some(0), "{}{}", remote.stdout, remote.stderr);
+    assert!(
+        remote
+            .stdout
+            .contains("router connect_router_shop-and-partner")
+    );
+    let unknown = ask("--from partner/client --to shop/none");
+    assert_eq!(unknown.code, Some(1), "{}", unknown.stdout);
+    assert!(unknown.stderr.contains("the database has no pod shop/none"));
+}
