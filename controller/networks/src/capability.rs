@@ -1,7 +1,6 @@
 //! Networks on the row engine: which parts there are, and the rows of each.
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -66,6 +65,10 @@ pub(super) enum Part {
     Departed(Arc<str>),
 }
 
+/// Key of the names of the routers and switches that the networks have in the zone.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct MadeNames;
+
 /// The networks of a zone, as a capability of the row engine.
 #[derive(Debug)]
 pub(super) struct Topologies {
@@ -79,8 +82,8 @@ impl Capability for Topologies {
     type Inputs = ZoneNetworks;
     type Group = ();
     type Report = ();
-    type SharedKey = Infallible;
-    type Shared = ();
+    type SharedKey = MadeNames;
+    type Shared = HashSet<String>;
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
@@ -128,8 +131,8 @@ impl Capability for Topologies {
         }
     }
 
-    fn shared(&self, key: &Infallible, _: &Reader<'_, Self>) {
-        match *key {}
+    fn shared(&self, _: &MadeNames, reader: &Reader<'_, Self>) -> HashSet<String> {
+        made_names(reader)
     }
 
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
@@ -139,7 +142,16 @@ impl Capability for Topologies {
             Part::Isolation => self.isolation(reader, rows),
             Part::Network(prefix) => self.network(prefix, reader, rows),
             Part::Remote { prefix, node } => self.remote(prefix, node, reader, rows),
-            Part::Departed(node) => self.departed(node, reader, rows),
+            // It is about rows that are there, and wants none.
+            Part::Departed(_) => {}
+        }
+    }
+
+    fn keeps(&self, part: &Part, row: PartRow<'_>, reader: &Reader<'_, Self>) -> bool {
+        match part {
+            Part::Remote { prefix, node } => self.keeps_remote((prefix, node), row, reader),
+            Part::Departed(node) => self.keeps_departed(node, row, reader),
+            Part::Shared | Part::Services | Part::Isolation | Part::Network(_) => false,
         }
     }
 }
@@ -318,15 +330,6 @@ impl Topologies {
         {
             return rows.keep_rest();
         }
-        for row in reader.owned() {
-            let mut routers = reader.holders(tables.routes_of_router, row);
-            if !routers.all(|router| router.name().starts_with(&**prefix))
-                || route_prefix(reader, row)
-                    .is_some_and(|route| inputs.retains_route(prefix, node, route))
-            {
-                rows.keep(row);
-            }
-        }
         let Some(made) = inputs.remote_rows_of_prefix(prefix, node) else {
             return;
         };
@@ -344,29 +347,38 @@ impl Topologies {
         }
     }
 
+    /// Routes of other routers stay, and those to subnets of a node that it may have.
+    fn keeps_remote(
+        &self,
+        (prefix, node): (&Arc<str>, &Arc<str>),
+        row: PartRow<'_>,
+        reader: &Reader<'_, Self>,
+    ) -> bool {
+        let mut routers = reader.holders(self.tables.routes_of_router, row);
+        let inputs = read_network(reader, prefix);
+        reader.read(&NetworkCell::Node(node.clone()));
+        !routers.all(|router| router.name().starts_with(&**prefix))
+            || route_prefix(reader, row)
+                .is_some_and(|route| inputs.retains_route(prefix, node, route))
+    }
+
     /// What leads to a node stays while the node is there, and on routers and switches that are not
     /// the networks'.
-    fn departed(&self, node: &Arc<str>, reader: &Reader<'_, Self>, rows: &mut Rows) {
+    fn keeps_departed(&self, node: &Arc<str>, row: PartRow<'_>, reader: &Reader<'_, Self>) -> bool {
         let tables = &self.tables;
-        let is_there = reader.read(&NetworkCell::Node(node.clone())).has_node(node);
-        let names = if is_there {
-            HashSet::new()
-        } else {
-            made_names(reader)
-        };
-        for row in reader.owned() {
-            let holdings = [
-                tables.ports_of_router,
-                tables.routes_of_router,
-                tables.ports_of_switch,
-            ];
-            let mut holders = holdings
-                .into_iter()
-                .flat_map(|holding| reader.holders(holding, row));
-            if is_there || !holders.all(|holder| names.contains(holder.name())) {
-                rows.keep(row);
-            }
+        if reader.read(&NetworkCell::Node(node.clone())).has_node(node) {
+            return true;
         }
+        let names = reader.shared(&MadeNames);
+        let holdings = [
+            tables.ports_of_router,
+            tables.routes_of_router,
+            tables.ports_of_switch,
+        ];
+        let mut holders = holdings
+            .into_iter()
+            .flat_map(|holding| reader.holders(holding, row));
+        !holders.all(|holder| names.contains(holder.name()))
     }
 }
 

@@ -75,7 +75,7 @@ fn primary_rows(
     switch.acls = site.management_acls(&switch.switch.name, &management);
     switch.ports = vec![to_router, management_port];
     let mut router = router(site, router_key, &gateways);
-    if let Some(uplink) = &site.uplink {
+    if let Some(uplink) = &site.uplink() {
         let pairs = site.transit_pairs(site.node_id);
         let name = site.gateway_router();
         let router_hops: Vec<IpAddr> = pairs.iter().map(|(even, _)| even.addr()).collect();

@@ -88,7 +88,7 @@ fn local_rows(
         router.ports.push(transit_port(site));
         rows.switches.push(transit_switch(site));
     }
-    let (Some(uplink), Some(join)) = (&site.uplink, join) else {
+    let (Some(uplink), Some(join)) = (site.uplink(), join) else {
         return;
     };
     let name = site.gateway_router();
@@ -115,11 +115,11 @@ fn local_rows(
         output_port: None,
         force_snat: "router_ip".to_owned(),
     };
-    let gateway = gateway(site, uplink, inside);
+    let gateway = gateway(site, &uplink, inside);
     let mut to_gateway = router_side(format!("jtor-{name}"), &format!("rtoj-{name}"));
     to_gateway.external_ids = site.ids();
     join.ports.push(to_gateway);
-    let host = host_rows(site, uplink, subnets, management, true);
+    let host = host_rows(site, &uplink, subnets, management, true);
     let to_own = |address: &IpAddr| site.route(address.to_string(), *address);
     let hops = if site.has_local_gateway() {
         management

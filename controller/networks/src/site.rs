@@ -25,8 +25,6 @@ pub(super) struct Site<'a> {
     pub(super) chassis: &'a str,
     pub(super) settings: &'a ClusterSettings,
     pub(super) services: &'a DefaultServices,
-    /// `None`: the node has no gateway.
-    pub(super) uplink: Option<Uplink>,
 }
 
 impl<'a> Site<'a> {
@@ -46,8 +44,12 @@ impl<'a> Site<'a> {
             chassis,
             settings,
             services,
-            uplink: node.uplink(settings),
         })
+    }
+
+    /// The node's uplink. `None`: the node has no gateway.
+    pub(super) fn uplink(&self) -> Option<Uplink> {
+        self.node.uplink(self.settings)
     }
 
     pub(super) fn is_primary(&self) -> bool {

@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_model::external_ids::key;
 use patchbay_model::names::{network_prefix, prefix_of_name};
 use patchbay_rows::{Holding, Identity, Layout, Owner, RowView, Table, table_row};
-use patchbay_schemas::datum::Datum;
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::{Datum, Map};
 use patchbay_schemas::nb::{
     Acl, AddressSet, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy,
     LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter,
@@ -43,7 +44,7 @@ const OWNER_TYPES: [&str; 3] = ["Cluster", "NetpolNode", "NetpolDefault"];
 const OPEN_PORT: &str = "OpenPort";
 
 /// External ids by which switch ports, router ports and routes name the other node that they lead
-/// to.
+/// to. The first of them counts.
 const NODE_MARKS: [&str; 3] = ["node", "ic-node", "k8s.ovn.org/node"];
 /// External id with the network of a row.
 const NETWORK: &str = "k8s.ovn.org/network";
@@ -156,7 +157,7 @@ impl Tables {
             .shared()
             .owned_by(network_row)
             .declare();
-        let localnet_ports = layout.table(by_name).owned_by(network_row).declare();
+        let localnet_ports = layout.table(by_name).owned_by(localnet_port).declare();
         let acls = layout
             .table(Identity::ExternalId(key::ID))
             .shared()
@@ -229,17 +230,40 @@ fn of_prefix(prefix: Option<String>) -> Owner<Part> {
 /// Rows that lead to another node belong to that node, and to the network if they name one. The
 /// others belong to the network that they name. Ports of pods belong to neither.
 fn network_row(row: &RowView<'_>) -> Owner<Part> {
-    let is_pod = row.external_id("pod").is_some();
-    let network = row.external_id(NETWORK).filter(|_| !is_pod);
-    let mut marks = NODE_MARKS.into_iter();
-    let node = marks.find_map(|mark| row.external_id(mark));
-    match (network, node) {
+    let (mut network, mut node, mut is_pod) = (None, None, false);
+    for (key, value) in row.external_ids().into_iter().flat_map(Map::iter) {
+        let (Some(key), Some(value)) = (key.as_str(), value.as_str()) else {
+            continue;
+        };
+        match key {
+            NETWORK => network = Some(value),
+            "pod" => is_pod = true,
+            _ => {
+                let mark = NODE_MARKS.iter().position(|mark| *mark == key);
+                let mark = mark.map(|mark| (mark, value));
+                node = node.into_iter().chain(mark).min();
+            }
+        }
+    }
+    let node = node.map(|(_, node)| node);
+    match (network.filter(|_| !is_pod), node) {
         (Some(network), Some(node)) => Owner::Part(Part::Remote {
             prefix: network_prefix(network).into(),
             node: node.into(),
         }),
         (None, Some(node)) => Owner::Part(Part::Departed(node.into())),
         (network, None) => of_prefix(network.map(network_prefix)),
+    }
+}
+
+/// Ports of other types are rows of the table of all ports.
+fn localnet_port(row: &RowView<'_>) -> Owner<Part> {
+    let port_type = row.column("type").and_then(Datum::as_scalar);
+    let is_localnet = port_type.and_then(Atom::as_str) == Some(LocalnetPort::TYPE);
+    if is_localnet {
+        network_row(row)
+    } else {
+        Owner::Unowned
     }
 }
 

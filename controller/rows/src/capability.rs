@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 use crate::part_rows::PartRows;
-use crate::reader::Reader;
+use crate::reader::{PartRow, Reader};
 use crate::table::Layout;
 
 /// Everything that rows follow from besides the database: one version of it.
@@ -76,4 +76,14 @@ pub trait Capability {
     fn rows(&self, part: &Self::Part, reader: &Reader<'_, Self>, rows: &mut PartRows<Self::Report>)
     where
         Self: Sized;
+
+    /// Returns `true` if a row of the part that it does not want stays as it is. Rows of
+    /// [`PartRows::keep`] and [`PartRows::keep_rest`] are not asked for.
+    fn keeps(&self, part: &Self::Part, row: PartRow<'_>, reader: &Reader<'_, Self>) -> bool
+    where
+        Self: Sized,
+    {
+        let _ = (part, row, reader);
+        false
+    }
 }

@@ -312,12 +312,9 @@ impl<C: Capability> Memory<C> {
             if evaluated.is_empty {
                 empty.push(part);
             }
-            let claimants = released
-                .into_iter()
-                .flat_map(|source| self.dependencies.claimants(source));
-            claimants.for_each(|part| evaluation.queue_later(part, &self.parts));
-            if self.reports.set((part, &key), evaluated.report) {
-                let source = self.index.layout.report_source(&key);
+            let reported = self.reports.set((part, &key), evaluated.report);
+            let reported = reported.then(|| self.index.layout.report_source(&key));
+            for source in released.into_iter().chain(reported) {
                 for node in self.dependencies.readers(source) {
                     if let Node::Part(part) = node {
                         evaluation.queue_later(part, &self.parts);

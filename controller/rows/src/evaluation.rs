@@ -13,7 +13,7 @@ use crate::dependencies::{Dependencies, Read, Source};
 use crate::index::{Index, OwnedRow, RowKey};
 use crate::part_rows::{PartRows, WantedRow};
 use crate::parts::{PartId, Parts};
-use crate::reader::{Reader, Reads, Scene};
+use crate::reader::{PartRow, Reader, Reads, Scene};
 use crate::resolved::ResolvedTable;
 use crate::steps::{Action, Membership, NewRow, Step, Target};
 use crate::table::{Holding, Owner, Phase, Phases};
@@ -108,7 +108,8 @@ impl<C: Capability> Evaluation<C> {
         }
         let owned: Vec<OwnedRow> = scene.index.owned(part).collect();
         let is_empty = owned.is_empty() && rows.wanted.is_empty();
-        self.kept.extend(rows.kept);
+        self.kept.extend(rows.kept.iter().copied());
+        let mut asked_for = rows.kept;
         let current = Current {
             part,
             key,
@@ -116,13 +117,14 @@ impl<C: Capability> Evaluation<C> {
         };
         let mut refused = Vec::new();
         for wanted in rows.wanted {
-            if let Err(reason) = self.settle(&current, wanted, scene, &mut reads.sources) {
-                refused.push(reason);
+            match self.settle(&current, wanted, scene, &mut reads.sources) {
+                Ok(row) => asked_for.extend(row),
+                Err(reason) => refused.push(reason),
             }
         }
         if !rows.keeps_rest {
-            self.rest
-                .extend(owned.iter().filter(|row| !self.kept.contains(&row.uuid)));
+            let unwanted = owned.iter().filter(|row| !asked_for.contains(&row.uuid));
+            self.leave(&current, unwanted, scene, &mut reads);
         }
         Evaluated {
             reads,
@@ -150,39 +152,48 @@ impl<C: Capability> Evaluation<C> {
         }
     }
 
-    /// Makes parts pending that want the identity of a row that is about to go: it may be theirs.
+    /// Looks for parts that want the identity of a row that is about to go: it may be theirs. A part
+    /// that is not pending still wants what it wanted before. If several rows have the identity, the
+    /// parts are pending.
     fn queue_claimants_of_rest(
         &mut self,
         index: &Index<C::Part>,
         parts: &Parts<C::Part>,
         dependencies: &Dependencies<C::Part>,
     ) {
+        let mut wanted = Vec::new();
         let mut claimants = Vec::new();
-        for owned in self
-            .rest
-            .iter()
-            .filter(|row| !self.kept.contains(&row.uuid))
-        {
-            let row = index.row(owned.table, owned.uuid);
-            let keys = row.map(|row| index.keys_of(owned.table, row));
-            for key in keys.into_iter().flatten() {
-                claimants.extend(dependencies.claimants(key.source()));
+        let rest = self.rest.iter();
+        for owned in rest.filter(|row| !self.kept.contains(&row.uuid)) {
+            let Some(row) = index.row(owned.table, owned.uuid) else {
+                continue;
+            };
+            for key in index.keys_of(owned.table, row) {
+                let others = dependencies.claimants(key.source());
+                let others = others.filter(|part| !self.evaluated.contains(part));
+                let before = claimants.len();
+                claimants.extend(others);
+                if claimants.len() > before && index.is_only(key, row) {
+                    claimants.truncate(before);
+                    wanted.push(owned.uuid);
+                }
             }
         }
+        self.kept.extend(wanted);
         for part in claimants {
             self.queue_later(part, parts);
         }
     }
 
     /// Chooses the row of the database that is to be the wanted one, or a new one, and notes what
-    /// is to be done.
+    /// is to be done. Returns the row of the database.
     fn settle(
         &mut self,
         current: &Current<'_, C::Part>,
         wanted: WantedRow,
         scene: Scene<'_, C>,
         reads: &mut Vec<Read>,
-    ) -> Result<(), Refused<C::Part>> {
+    ) -> Result<Option<Uuid>, Refused<C::Part>> {
         let index = scene.index;
         let table = index.layout.table(wanted.table);
         let mut target = |holding: Holding, name: &SmolStr, is_holder: bool| {
@@ -223,7 +234,7 @@ impl<C: Capability> Evaluation<C> {
                 let first = Some(first.clone());
                 return Err(Refused { table, first });
             }
-            existing = self.choose(row_key, &wanted, index)?;
+            existing = self.choose(current.owned, row_key, &wanted, index)?;
         } else if table.identity.is_in_part {
             existing = self.choose_in_part(current.owned, &wanted, index);
         }
@@ -236,6 +247,7 @@ impl<C: Capability> Evaluation<C> {
                 holds: &holds,
             };
             self.compare(current.part, &matched, index);
+            Ok(Some(row.uuid))
         } else {
             let phases = wanted.phases.unwrap_or(table.phases);
             let together = wanted.together;
@@ -247,8 +259,37 @@ impl<C: Capability> Evaluation<C> {
                 holds,
             };
             self.step(current.part, (phases.come, together), Action::Insert(row));
+            Ok(None)
         }
-        Ok(())
+    }
+
+    /// Keeps rows of a part that it does not want, or leaves them to other parts. Those that no
+    /// part asks for go. If another part has asked for one until now, this part is pending again.
+    fn leave<'r>(
+        &mut self,
+        current: &Current<'_, C::Part>,
+        unwanted: impl Iterator<Item = &'r OwnedRow>,
+        scene: Scene<'_, C>,
+        reads: &mut Reads<C>,
+    ) {
+        let index = scene.index;
+        let reader = Reader::new(scene, Some((current.part, current.key)));
+        for owned in unwanted {
+            let Some(row) = PartRow::new(*owned, index) else {
+                continue;
+            };
+            if scene.capability.keeps(current.key, row, &reader) {
+                self.kept.insert(owned.uuid);
+                continue;
+            }
+            for key in row.keys(index) {
+                reader.record(key.source());
+            }
+            if !self.kept.contains(&owned.uuid) {
+                self.rest.push(*owned);
+            }
+        }
+        reads.extend(reader.into_reads());
     }
 
     /// Claims a source for a part. Returns the part that has it, if that is another one. Otherwise,
@@ -290,8 +331,10 @@ impl<C: Capability> Evaluation<C> {
         candidates.min_by_key(|row| (table.differs(row, &wanted.data), row.uuid))
     }
 
+    /// Row of an identity that is to be the wanted one: of several the one that is right already.
     fn choose<'a>(
         &self,
+        owned: &[OwnedRow],
         key: RowKey,
         wanted: &WantedRow,
         index: &'a Index<C::Part>,
@@ -299,25 +342,27 @@ impl<C: Capability> Evaluation<C> {
         let table = index.layout.table(wanted.table);
         let values = || table.identity.values(&wanted.data);
         let mut is_taken = false;
-        let candidates: Vec<&Row> = index
-            .find(key, values)
-            .filter(|row| {
-                let is_same = table.identity.is_in_holder
-                    || index.layout.row_key(wanted.table, row)
-                        == index.layout.wanted_key(wanted.table, &wanted.data);
-                is_same && !self.kept.contains(&row.uuid)
-            })
-            .filter(|row| {
-                let is_foreign = matches!(index.owner(wanted.table, row), Owner::Other);
-                is_taken |= is_foreign;
-                !is_foreign
-            })
-            .map(AsRef::as_ref)
-            .collect();
-        // Of several rows of one identity the one that is right already stays.
-        let chosen = candidates
-            .into_iter()
-            .min_by_key(|row| (table.differs(row, &wanted.data), row.uuid));
+        let mut candidates: Vec<&Row> = Vec::new();
+        for row in index.find(key, values) {
+            let is_same = table.identity.is_in_holder
+                || index.layout.row_key(wanted.table, row) == Some(key.hash);
+            if !is_same || self.kept.contains(&row.uuid) {
+                continue;
+            }
+            let at = (wanted.table, row.uuid);
+            let own = owned.binary_search_by_key(&at, |row| (row.table, row.uuid));
+            if own.is_err() && matches!(index.owner(wanted.table, row), Owner::Other) {
+                is_taken = true;
+            } else {
+                candidates.push(row);
+            }
+        }
+        let chosen = match *candidates {
+            [row] => Some(row),
+            _ => candidates
+                .into_iter()
+                .min_by_key(|row| (table.differs(row, &wanted.data), row.uuid)),
+        };
         if chosen.is_none() && is_taken && !table.identity.is_in_holder {
             return Err(Refused {
                 table: table.name,

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 use crate::capability::{Capability, Inputs};
 use crate::dependencies::{Dependencies, Read, Source};
-use crate::index::{Index, OwnedRow};
+use crate::index::{Index, OwnedRow, RowKey};
 use crate::parts::{PartId, Parts};
 use crate::reports::Reports;
 use crate::shared::SharedValues;
@@ -53,6 +53,14 @@ pub(crate) struct Reads<C: Capability> {
     pub(crate) ranges: Vec<RangeInclusive<C::Part>>,
 }
 
+impl<C: Capability> Reads<C> {
+    pub(crate) fn extend(&mut self, more: Self) {
+        self.sources.extend(more.sources);
+        self.claims.extend(more.claims);
+        self.ranges.extend(more.ranges);
+    }
+}
+
 impl<C: Capability> Default for Reads<C> {
     fn default() -> Self {
         Self {
@@ -71,6 +79,18 @@ pub struct PartRow<'a> {
 }
 
 impl<'a> PartRow<'a> {
+    /// `None`: the row is gone.
+    pub(crate) fn new<P: Clone + Eq + Hash>(owned: OwnedRow, index: &'a Index<P>) -> Option<Self> {
+        let row = index.row(owned.table, owned.uuid)?;
+        let view = index.view(owned.table, row);
+        Some(Self { owned, view })
+    }
+
+    /// Keys under which parts may want the row.
+    pub(crate) fn keys<P: Clone + Eq + Hash>(&self, index: &Index<P>) -> Vec<RowKey> {
+        index.keys_of(self.owned.table, self.view.row)
+    }
+
     /// The row.
     pub fn view(&self) -> RowView<'a> {
         self.view
@@ -264,9 +284,6 @@ fn rows_of<P: Clone + Eq + Hash>(
     index: &Index<P>,
     part: PartId,
 ) -> impl Iterator<Item = PartRow<'_>> {
-    index.owned(part).filter_map(move |owned| {
-        let row = index.row(owned.table, owned.uuid)?;
-        let view = index.view(owned.table, row);
-        Some(PartRow { owned, view })
-    })
+    let rows = index.owned(part);
+    rows.filter_map(move |owned| PartRow::new(owned, index))
 }

@@ -229,6 +229,17 @@ impl<P: Clone + Eq + Hash> Index<P> {
         by_index.into_iter().chain(by_key)
     }
 
+    /// Returns `true` if no other row has this key of a row.
+    pub(crate) fn is_only(&self, key: RowKey, row: &Row) -> bool {
+        let identity = &self.layout.table(key.table).identity;
+        let values = || {
+            let columns = identity.columns.iter();
+            let values = columns.filter_map(|(_, column)| row.values.get(*column).cloned());
+            values.collect()
+        };
+        self.find(key, values).all(|other| other.uuid == row.uuid)
+    }
+
     /// Keys under which parts may want a row.
     pub(crate) fn keys_of(&self, table: TablePlace, row: &Row) -> Vec<RowKey> {
         let Some(hash) = self.layout.row_key(table, row) else {

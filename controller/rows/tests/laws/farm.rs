@@ -10,8 +10,8 @@ use patchbay_rows::{
     Table,
 };
 use patchbay_schemas::nb::{
-    AddressSet, Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
-    LogicalRouterStaticRoute, LogicalSwitch,
+    AddressSet, Copp, LoadBalancer, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy,
+    LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch,
 };
 use patchbay_schemas::typed::Ref;
 
@@ -99,6 +99,7 @@ pub(crate) struct Farming {
     router_routes: Holding,
     pub(crate) router_policies: Holding,
     switch_groups: Holding,
+    balancers: Table<LoadBalancer>,
 }
 
 /// Ports of different links to the first nodes may want one name.
@@ -122,6 +123,15 @@ fn owner(row: &RowView<'_>) -> Owner<Part> {
         (Some(_), ..) => Owner::Other,
         (None, ..) => Owner::Unowned,
     }
+}
+
+/// Load balancers of links belong to their sites, which never want one.
+fn balancer_owner(row: &RowView<'_>) -> Owner<Part> {
+    let site = row.name().strip_prefix("balancer").and_then(|name| {
+        let (site, _) = name.split_once('-')?;
+        site.parse().ok()
+    });
+    site.map_or(Owner::Unowned, |site| Owner::Part(Part::Site(site)))
 }
 
 impl Capability for Farming {
@@ -166,6 +176,10 @@ impl Capability for Farming {
             .owned_by(owner)
             .declare();
         let groups = layout.table(Identity::NAME).shared().declare();
+        let balancers = layout
+            .table(Identity::NAME)
+            .owned_by(balancer_owner)
+            .declare();
         let switches = layout
             .table::<LogicalSwitch>(Identity::NAME)
             .shared()
@@ -183,6 +197,7 @@ impl Capability for Farming {
             policies,
             sets,
             groups,
+            balancers,
         }
     }
 
@@ -313,6 +328,13 @@ impl Farming {
         };
         rows.put(self.ports, &port)
             .held_by(self.router_ports, router.as_str());
+        if facts.routes > 0 {
+            let balancer = LoadBalancer {
+                name: format!("balancer{site}-{node}"),
+                ..LoadBalancer::default()
+            };
+            rows.put(self.balancers, &balancer);
+        }
         for place in 0..facts.routes {
             // Routes of different nodes may have one prefix.
             let route = LogicalRouterStaticRoute {
