@@ -3,32 +3,30 @@
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_engine::txn::TxnBuilder;
-use patchbay_rows::{Change, PlanError};
+use patchbay_rows::{Change, Engine, PlanError};
 use patchbay_schemas::uuids::UuidSource;
 
-use super::connect::DesiredState;
-use super::desired::{COPP, PlanContext};
-use super::inputs::{Inputs, RouterKeys};
-use super::part::Part;
-use super::plan_cache::PlanCache;
-use super::report::{ConnectReport, HeldReason};
+use super::capability::Connects;
+use super::inputs::Inputs;
+use super::report::ConnectReport;
+use super::shared_networks::shared_networks;
+use super::summary::ConnectReports;
+use super::zone_inputs::ZoneInputs;
 
 /// Default upper bound of the rows that one transaction changes.
-pub const TRANSACTION_ROWS: usize = 250_000;
+pub use patchbay_rows::TRANSACTION_ROWS;
 
 /// Plans the rows of all connects in one zone.
 ///
 /// A plan is a function of inputs and snapshot: a new controller makes the same plan as one that
-/// has made earlier plans. The exception are tunnel keys of connect routers, which are remembered. The
-/// controller also keeps the last inputs and snapshot with derived data. The cost of a plan is
-/// therefore proportional to the changes since the last plan. See `docs/design/zone.md`.
+/// has made earlier plans. The exception are tunnel keys of connect routers, which are remembered.
+/// The cost of a plan is proportional to the changes since the last plan. See
+/// `docs/design/zone.md`.
 #[derive(Debug)]
 pub struct ZoneController {
-    router_keys: RouterKeys,
-    uuids: UuidSource,
-    transaction_rows: usize,
-    cache: Option<PlanCache>,
+    inputs: ZoneInputs,
+    engine: Engine<Connects>,
+    reports: ConnectReports,
 }
 
 /// Changes of all connects in one zone.
@@ -90,10 +88,9 @@ impl ZoneController {
     /// Creates a controller that takes the placeholders of new rows from `uuids`.
     pub fn new(uuids: UuidSource) -> Self {
         Self {
-            router_keys: RouterKeys::default(),
-            uuids,
-            transaction_rows: TRANSACTION_ROWS,
-            cache: None,
+            inputs: ZoneInputs::default(),
+            engine: Engine::new(uuids),
+            reports: ConnectReports::default(),
         }
     }
 
@@ -104,7 +101,7 @@ impl ZoneController {
     /// after. Changes that must be atomic stay in one transaction, even above the bound.
     #[must_use]
     pub fn with_transaction_rows(mut self, rows: usize) -> Self {
-        self.transaction_rows = rows;
+        self.engine = self.engine.with_transaction_rows(rows);
         self
     }
 
@@ -112,7 +109,7 @@ impl ZoneController {
     ///
     /// Correct operation does not need it, because the controller follows changes of all clients.
     pub fn resync(&mut self) {
-        self.cache = None;
+        self.engine.resync();
     }
 
     /// Plans the changes that bring the database to the state that the inputs require.
@@ -120,70 +117,36 @@ impl ZoneController {
     /// The transactions of different connects are independent. A transaction that is not committed
     /// is planned again.
     pub fn plan(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> ZonePlan {
-        self.router_keys.update(&inputs.connects);
-        let followed = self.cache.take().and_then(|mut cache| {
-            let known = cache.update(inputs, snapshot);
-            known.then_some(cache)
-        });
-        let mut cache = followed.unwrap_or_else(|| PlanCache::new(inputs, snapshot));
-        let mut connects = Vec::with_capacity(cache.connects.len());
-        let (context, managed, states) = cache.context_and_connects();
-        let is_there = |name: &String| inputs.connects.contains_key(name);
-        // A deleted connect is dropped when it has no rows left.
-        states.retain(|name, _| is_there(name) || context.index.owned(name).next().is_some());
-        let gone = states.iter_mut().filter(|(name, _)| !is_there(name));
-        for (name, state) in gone {
-            let (rows, uuids) = (self.transaction_rows, &mut self.uuids);
-            let txn = || TxnBuilder::with_uuids(snapshot, next_uuids(uuids));
-            connects.push(ConnectPlan {
-                connect: name.clone(),
-                change: state.plan(name, DesiredState::Absent, context, managed, rows, txn),
-                report: None,
-            });
+        let earlier = &self.inputs.given;
+        let has_other_networks = !earlier.connects.ptr_eq(&inputs.connects)
+            || !Arc::ptr_eq(&earlier.networks, &inputs.networks);
+        self.inputs.follow(inputs);
+        let mut plan = self.engine.plan(&self.inputs, snapshot);
+        if has_other_networks {
+            self.reports.set_shared(shared_networks(inputs));
         }
-        for (name, state) in states.iter_mut().filter(|(name, _)| is_there(name)) {
-            let (rows, uuids) = (self.transaction_rows, &mut self.uuids);
-            let txn = || TxnBuilder::with_uuids(snapshot, next_uuids(uuids));
-            let change = match desired_state(name, inputs, &self.router_keys, context) {
-                Ok(desired) => state.plan(name, desired, context, managed, rows, txn),
-                Err(reason) => {
-                    state.hold(reason);
-                    Ok(Change::default())
-                }
-            };
-            connects.push(ConnectPlan {
-                connect: name.clone(),
-                change,
-                report: state.report(),
+        self.reports.follow(&self.engine, plan.is_first);
+        let is_there = |name: &str| inputs.connects.contains_key(name);
+        let gone: Vec<Arc<str>> = plan
+            .changes
+            .keys()
+            .filter(|name| !is_there(name))
+            .cloned()
+            .collect();
+        let there = inputs.connects.keys().map(|name| name.as_str().into());
+        let connects = gone
+            .into_iter()
+            .chain(there)
+            .map(|name: Arc<str>| ConnectPlan {
+                change: plan
+                    .changes
+                    .remove(&name)
+                    .unwrap_or_else(|| Ok(Change::default())),
+                report: self.reports.get(&name).filter(|_| is_there(&name)),
+                connect: name.to_string(),
             });
+        ZonePlan {
+            connects: connects.collect(),
         }
-        self.cache = Some(cache);
-        ZonePlan { connects }
     }
-}
-
-fn next_uuids(uuids: &mut UuidSource) -> UuidSource {
-    let (seed, _) = uuids.next_uuid().as_u64_pair();
-    UuidSource::seeded(seed)
-}
-
-/// Returns the desired state of a connect, or the reason why it is unknown.
-fn desired_state<'c>(
-    name: &str,
-    inputs: &'c Inputs,
-    keys: &RouterKeys,
-    context: PlanContext<'_>,
-) -> Result<DesiredState<'c>, HeldReason> {
-    let Some(input) = inputs.connects.get(name) else {
-        return Ok(DesiredState::Absent);
-    };
-    let connect = input.connect.as_ref().map_err(HeldReason::from)?;
-    let key = keys.get(name).ok_or(HeldReason::NoTunnelKey)?;
-    let copp = context.index.copp();
-    let mut routers = context.index.owned_of(name, Part::Router..=Part::Router);
-    // Only a new router needs the Copp row.
-    if copp.is_none() && routers.next().is_none() {
-        return Err(HeldReason::NoCopp(COPP));
-    }
-    Ok(DesiredState::Present { connect, key, copp })
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use ipnet::IpNet;
 
-use patchbay_model::{
-    ClusterIpService, Connect, ConnectInput, DatapathKey, IpFamily, Networks, Node,
-};
+use patchbay_model::{ClusterIpService, ConnectInput, IpFamily, Networks, Node};
 
 /// Cluster state that a zone needs.
 ///
@@ -62,40 +60,6 @@ impl Activity {
     }
 }
 
-/// Tunnel keys of connect routers.
-///
-/// A router keeps its key for the life of the CNC, even if the annotation changes, because other
-/// zones route to it. A CNC with another UID is another object, even under the same name.
-#[derive(Debug, Default)]
-pub(super) struct RouterKeys(BTreeMap<String, (Option<String>, DatapathKey)>);
-
-impl RouterKeys {
-    /// Remembers the keys of new connects and forgets those of connects that are gone.
-    pub(super) fn update(&mut self, connects: &OrdMap<String, Arc<ConnectInput>>) {
-        self.0.retain(|name, (uid, _)| {
-            connects
-                .get(name)
-                .is_some_and(|connect| connect.uid == *uid)
-        });
-        for (name, input) in connects {
-            if let Ok(Connect {
-                tunnel_key: Some(key),
-                ..
-            }) = &input.connect
-            {
-                self.0
-                    .entry(name.clone())
-                    .or_insert_with(|| (input.uid.clone(), *key));
-            }
-        }
-    }
-
-    /// Tunnel key of a connect's router. `None`: not allocated yet.
-    pub(super) fn get(&self, connect: &str) -> Option<DatapathKey> {
-        self.0.get(connect).map(|(_, key)| *key)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,31 +72,5 @@ mod tests {
         assert!(activity.is_active("red", "n1"));
         assert!(!activity.is_active("red", "n2"));
         assert!(activity.is_active("blue", "n2"));
-    }
-
-    #[test]
-    fn a_router_keeps_its_key_for_the_life_of_its_connect() {
-        let input = |uid: &str, key: i64| {
-            let connect = Connect {
-                tunnel_key: DatapathKey::try_new(key).ok(),
-                ..Connect::default()
-            };
-            let input = ConnectInput {
-                uid: Some(uid.to_owned()),
-                connect: Ok(connect),
-            };
-            OrdMap::unit("a".to_owned(), Arc::new(input))
-        };
-        let mut keys = RouterKeys::default();
-        let mut after = |connects| {
-            keys.update(&connects);
-            keys.get("a").map(DatapathKey::get)
-        };
-        assert_eq!(after(input("1", 0)), None);
-        assert_eq!(after(input("1", 7)), Some(7));
-        assert_eq!(after(input("1", 8)), Some(7));
-        assert_eq!(after(input("2", 9)), Some(9));
-        assert_eq!(after(OrdMap::new()), None);
-        assert_eq!(after(input("2", 10)), Some(10));
     }
 }

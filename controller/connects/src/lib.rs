@@ -2,30 +2,35 @@
 //!
 //! ```text
 //! inputs (CNCs with their annotations, nodes, networks, services) and a database snapshot
-//!     -> plan_cache   compares them with the last pass and marks the parts to evaluate again
-//!     -> connect      evaluates each marked part:
-//!          desired      the rows that the part needs
-//!          index        the rows that the database has
-//!          reconcile    the difference: at most one transaction for each CNC and pass
-//!          report       connected networks, skipped networks and nodes, and the reasons
+//!     -> zone_inputs  what follows from all inputs, and the pieces that can change on their own
+//!     -> capability   parts of a connect, on the row engine (`patchbay-rows`):
+//!          shared       values that many parts read: networks in the zone, retained rows
+//!          parts        what each part reads and wants
+//!          desired      the rows themselves, as pure functions
+//!          tables       how rows are found, who owns them, in which phases they come and go
+//!     -> summary      connected networks, skipped networks and nodes, and the reasons
 //! ```
 //!
 //! [`ZoneController`] is a function of inputs and snapshot. It has no task and no clock, and it
 //! does no input or output. See `docs/design/zone.md`.
 
-mod changes;
+mod capability;
 mod condition;
-mod connect;
 mod controller;
 mod desired;
-mod index;
 mod inputs;
+mod link_report;
 mod nodes;
 mod part;
-mod plan_cache;
-mod reconcile;
+mod parts;
 mod report;
+mod router_keys;
+mod schema_facts;
+mod shared;
 mod shared_networks;
+mod summary;
+mod tables;
+mod zone_inputs;
 mod zone_summary;
 
 pub use condition::{CONNECTED, ZoneReports};

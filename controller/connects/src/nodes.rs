@@ -1,8 +1,8 @@
 //! Assignment of node ids to nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use imbl::{OrdMap, OrdSet};
 use jiff::Timestamp;
 
 use crate::report::NodeSkip;
@@ -11,17 +11,23 @@ use patchbay_model::{Node, NodeId};
 /// Owners of all node ids.
 ///
 /// Of several nodes with one id, the oldest owns it, so that a new node cannot take it over.
-/// Equally old nodes are ordered by name.
-#[derive(Debug, Default)]
+/// Equally old nodes are ordered by name. Clones share what is equal.
+#[derive(Clone, Debug, Default)]
 pub(super) struct NodeIds {
-    owners: BTreeMap<NodeId, Arc<Node>>,
+    owners: OrdMap<NodeId, Arc<Node>>,
+    without: WithoutId,
+}
+
+/// Nodes that own no id.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct WithoutId {
     /// Nodes whose id another node owns.
-    others: BTreeMap<NodeId, BTreeMap<Rank, Arc<Node>>>,
-    without: BTreeSet<String>,
+    others: OrdMap<NodeId, OrdMap<Rank, Arc<Node>>>,
+    without: OrdSet<String>,
     /// Names of nodes whose id annotation cannot be read.
-    unreadable: BTreeSet<String>,
+    unreadable: OrdSet<String>,
     /// Names of nodes without any annotation of OVN.
-    unmanaged: BTreeSet<String>,
+    unmanaged: OrdSet<String>,
 }
 
 /// Creation time and name; the node with the lowest rank owns the id.
@@ -35,12 +41,12 @@ impl NodeIds {
     /// Adds a node.
     pub(super) fn add(&mut self, node: &Arc<Node>) {
         let Some(id) = node.id else {
-            self.without.insert(node.name.clone());
+            self.without.without.insert(node.name.clone());
             if node.has_unknown_id() {
-                self.unreadable.insert(node.name.clone());
+                self.without.unreadable.insert(node.name.clone());
             }
             if node.is_unmanaged {
-                self.unmanaged.insert(node.name.clone());
+                self.without.unmanaged.insert(node.name.clone());
             }
             return;
         };
@@ -52,26 +58,27 @@ impl NodeIds {
         if rank(&other) < rank(owner) {
             std::mem::swap(owner, &mut other);
         }
-        let others = self.others.entry(id).or_default();
+        let others = self.without.others.entry(id).or_default();
         others.insert(rank(&other), other);
     }
 
     /// Removes a node. `node` must be the version that was added.
     pub(super) fn remove(&mut self, node: &Node) {
         let Some(id) = node.id else {
-            self.without.remove(&node.name);
-            self.unreadable.remove(&node.name);
-            self.unmanaged.remove(&node.name);
+            self.without.without.remove(&node.name);
+            self.without.unreadable.remove(&node.name);
+            self.without.unmanaged.remove(&node.name);
             return;
         };
-        if let Some(others) = self.others.get_mut(&id) {
+        if let Some(others) = self.without.others.get_mut(&id) {
             if others.remove(&rank(node)).is_none()
-                && let Some((_, next)) = others.pop_first()
+                && let Some((rank, next)) = others.get_min().cloned()
             {
+                others.remove(&rank);
                 self.owners.insert(id, next);
             }
             if others.is_empty() {
-                self.others.remove(&id);
+                self.without.others.remove(&id);
             }
         } else {
             self.owners.remove(&id);
@@ -81,6 +88,21 @@ impl NodeIds {
     /// Owner of an id.
     pub(super) fn owner(&self, id: NodeId) -> Option<&Node> {
         self.owners.get(&id).map(AsRef::as_ref)
+    }
+
+    /// Owners of all ids, for comparison with an earlier version.
+    pub(super) fn owners(&self) -> &OrdMap<NodeId, Arc<Node>> {
+        &self.owners
+    }
+
+    /// `true` if the nodes that own no id are those of another version, with the same reasons.
+    pub(super) fn is_without_id_as(&self, other: &Self) -> bool {
+        let owners = |ids: &Self| -> Vec<Option<String>> {
+            let contested = ids.without.others.keys();
+            let owner = |id: &NodeId| ids.owner(*id).map(|node| node.name.clone());
+            contested.map(owner).collect()
+        };
+        self.without == other.without && owners(self) == owners(other)
     }
 
     /// Id that a node owns.
@@ -96,22 +118,22 @@ impl NodeIds {
 
     /// True if the id of some node cannot be read. Any id without an owner may be that node's id.
     pub(super) fn has_unreadable(&self) -> bool {
-        !self.unreadable.is_empty()
+        !self.without.unreadable.is_empty()
     }
 
     /// Names of nodes that own no id, with the reasons.
     pub(super) fn without_id(&self) -> impl Iterator<Item = (&str, NodeSkip)> {
-        let without = self.without.iter().map(|node| {
-            let skip = if self.unreadable.contains(node) {
+        let without = self.without.without.iter().map(|node| {
+            let skip = if self.without.unreadable.contains(node) {
                 NodeSkip::UnreadableId
-            } else if self.unmanaged.contains(node) {
+            } else if self.without.unmanaged.contains(node) {
                 NodeSkip::Unmanaged
             } else {
                 NodeSkip::NoId
             };
             (&**node, skip)
         });
-        let others = self.others.iter().flat_map(|(id, nodes)| {
+        let others = self.without.others.iter().flat_map(|(id, nodes)| {
             let owner = self.owner(*id).map_or("", |owner| &owner.name);
             let skip = move || NodeSkip::SharedId(owner.to_owned());
             nodes.keys().map(move |(_, node)| (&**node, skip()))

@@ -1,6 +1,8 @@
 //! Parts of a connect's rows. Each part is computed and compared on its own.
 
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use patchbay_model::{Attachment, NetworkId, NodeId};
 
@@ -25,6 +27,28 @@ impl LinkId {
     }
 }
 
+/// Part of the rows of all connects. Parts are ordered by the name of the connect, then by kind.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) struct ConnectPart {
+    pub(super) connect: Arc<str>,
+    pub(super) part: Part,
+}
+
+impl ConnectPart {
+    pub(super) fn new(connect: &Arc<str>, part: Part) -> Self {
+        Self {
+            connect: connect.clone(),
+            part,
+        }
+    }
+
+    /// All parts of a connect from one to another.
+    pub(super) fn range(connect: &Arc<str>, parts: RangeInclusive<Part>) -> RangeInclusive<Self> {
+        let (first, last) = parts.into_inner();
+        Self::new(connect, first)..=Self::new(connect, last)
+    }
+}
+
 /// Part of a connect's rows. The external ids of a row identify its part.
 ///
 /// Parts are ordered by variant, then by id.
@@ -45,6 +69,8 @@ pub(super) enum Part {
     Isolation,
     /// Rows owned by the connect whose external ids identify no other part. They are removed.
     Stray,
+    /// What the connect's report says besides its links. It has no rows.
+    Summary,
 }
 
 impl Ord for Part {
@@ -72,22 +98,14 @@ impl Part {
             Self::Services => (3, 0, 0),
             Self::Isolation => (4, 0, 0),
             Self::Stray => (5, 0, 0),
+            Self::Summary => (6, 0, 0),
         };
         kind << 32 | u64::from(high) << 16 | u64::from(low)
     }
 
     /// Range of all possible links of a network.
-    pub(super) fn links_of(network: NetworkId) -> std::ops::RangeInclusive<Self> {
+    pub(super) fn links_of(network: NetworkId) -> RangeInclusive<Self> {
         let link = |index| Self::Link(LinkId { network, index });
         link(0)..=link(u16::MAX)
-    }
-
-    /// Range of all possible policies of a source network.
-    pub(super) fn policies_from(source: NetworkId) -> std::ops::RangeInclusive<Self> {
-        let policies = |destination| Self::Policies {
-            source,
-            destination,
-        };
-        policies(NetworkId::DEFAULT)..=policies(NetworkId::MAX)
     }
 }

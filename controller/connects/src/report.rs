@@ -17,7 +17,7 @@ const MAX_NAMED_PENDING: usize = 3;
 const REMOTE_ROUTER_PORTS: &str = "7.11.0";
 
 /// Reason why a pass changes no row of a connect.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum HeldReason {
     /// The object or one of its annotations is invalid.
     #[error("{0}")]

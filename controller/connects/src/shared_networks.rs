@@ -35,7 +35,7 @@ struct Sharing<'a, 'g> {
 }
 
 /// Returns the notices about connects that join two or more of the same networks, by connect.
-pub(crate) fn shared_networks(inputs: &Inputs) -> BTreeMap<&str, Vec<Notice>> {
+pub(crate) fn shared_networks(inputs: &Inputs) -> BTreeMap<String, Vec<Notice>> {
     let groups = group_connects(inputs);
     let mut groups_of = BTreeMap::<OwnerKey, Vec<usize>>::new();
     for (place, group) in groups.iter().enumerate() {
@@ -63,7 +63,7 @@ pub(crate) fn shared_networks(inputs: &Inputs) -> BTreeMap<&str, Vec<Notice>> {
         for connect in &group.connects {
             let notices_of = notices_about(&others, connect);
             if !notices_of.is_empty() {
-                notices.insert(*connect, notices_of);
+                notices.insert((*connect).to_owned(), notices_of);
             }
         }
     }
@@ -211,12 +211,12 @@ mod tests {
     }
 
     /// Notices by comparison of all connects with each other.
-    fn compare_all(inputs: &Inputs) -> BTreeMap<&str, Vec<Notice>> {
+    fn compare_all(inputs: &Inputs) -> BTreeMap<String, Vec<Notice>> {
         let owners = |name: &String| -> BTreeSet<OwnerKey> {
             let connect = inputs.connects[name].connect.as_ref().unwrap();
             connect.subnets.owners().collect()
         };
-        let mut notices = BTreeMap::<&str, Vec<Notice>>::new();
+        let mut notices = BTreeMap::<String, Vec<Notice>>::new();
         for name in inputs.connects.keys() {
             let mut all = Vec::new();
             for other in inputs.connects.keys().filter(|other| *other != name) {
@@ -234,7 +234,7 @@ mod tests {
                 all.push(Notice::FurtherSharedNetworks);
             }
             if !all.is_empty() {
-                notices.insert(name, all);
+                notices.insert(name.clone(), all);
             }
         }
         notices

@@ -233,7 +233,12 @@ impl<C: Capability> Memory<C> {
         let layout = &self.index.layout;
         let (parts, dependencies) = (&mut self.parts, &self.dependencies);
         inputs.diff(Some(&earlier), &mut |cell| {
-            capability.parts(&cell, inputs, &mut |part| mark(Node::Part(parts.id(part))));
+            capability.parts(&cell, inputs, &mut |part| {
+                // A known part is pending because of what it has read, or because it ends.
+                if parts.find(&part).is_none() || !capability.exists(&part, inputs) {
+                    mark(Node::Part(parts.id(part)));
+                }
+            });
             let readers = dependencies.readers(layout.cell_source(&cell));
             readers.for_each(&mut mark);
         });

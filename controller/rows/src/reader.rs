@@ -6,6 +6,7 @@ use std::hash::Hash;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::{TableRow, TypeError};
 use smol_str::SmolStr;
 
@@ -262,6 +263,11 @@ impl<'a, C: Capability> Reader<'a, C> {
             self.record(key.source());
         }
         holders.into_iter()
+    }
+
+    /// The database's schema. With another one the engine forgets everything.
+    pub fn schema(&self) -> &'a DatabaseSchema {
+        self.scene.index.snapshot().schema()
     }
 
     /// Returns `true` if the database's schema has this column.

@@ -2,14 +2,16 @@
 //! traffic to pods of other networks.
 
 use ipnet::IpNet;
-use patchbay_schemas::nb::{Acl, AclAction, AclDirection, AddressSet};
+use patchbay_schemas::nb::{AclAction, AclDirection};
 
 use crate::inputs::Inputs;
 use patchbay_model::external_ids::{AclKind, OwnedRow, address_set_name};
 use patchbay_model::{Connect, IpFamily, NetworkId};
 
 use super::routing::destinations;
-use super::{Member, PlanContext, needs_local_node};
+use super::{Member, needs_local_node};
+use crate::tables::{AclRow, AddressSetRow};
+use crate::zone_inputs::ZoneInputs;
 
 /// Meter that limits the log rate of ACLs.
 const ACL_LOG_METER: &str = "acl-logging";
@@ -18,9 +20,9 @@ const ACL_LOG_METER: &str = "acl-logging";
 #[derive(Debug)]
 pub(crate) struct IsolationRows {
     /// Address sets with the pod subnets of all networks, one for each IP family.
-    pub(crate) address_sets: Vec<AddressSet>,
+    pub(crate) address_sets: Vec<AddressSetRow>,
     /// ACLs of all switches.
-    pub(crate) shared: Vec<Acl>,
+    pub(crate) shared: Vec<AclRow>,
     /// Switches with ACLs.
     pub(crate) switches: Vec<IsolatedSwitch>,
 }
@@ -33,7 +35,7 @@ pub(crate) struct IsolatedSwitch {
     /// Network of the switch.
     pub(crate) network: NetworkId,
     /// ACL that passes traffic within the network.
-    pub(crate) pass_own: Acl,
+    pub(crate) pass_own: AclRow,
 }
 
 /// ACLs, their switches and the address sets. `None`: pods may reach pods.
@@ -42,14 +44,15 @@ pub(crate) struct IsolatedSwitch {
 pub(crate) fn isolation<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member> + Clone,
-    context: &PlanContext<'_>,
+    inputs: &ZoneInputs,
 ) -> Option<IsolationRows> {
     if !connect.connectivity.is_service_only() {
         return None;
     }
-    let inputs = context.inputs;
+    let has_local_node = inputs.local_node().is_there;
+    let inputs = &inputs.given;
     let mut rows = IsolationRows {
-        address_sets: address_sets(connect, members.clone(), context),
+        address_sets: address_sets(connect, members.clone(), inputs, has_local_node),
         shared: Vec::new(),
         switches: Vec::new(),
     };
@@ -79,15 +82,21 @@ pub(crate) fn isolation<'m>(
     Some(rows)
 }
 
-fn acl(connect: &Connect, kind: AclKind, priority: i64, action: AclAction, matched: String) -> Acl {
-    Acl {
+fn acl(
+    connect: &Connect,
+    kind: AclKind,
+    priority: i64,
+    action: AclAction,
+    matched: String,
+) -> AclRow {
+    AclRow {
         priority,
         action,
         direction: AclDirection::FromLport,
         r#match: matched,
         meter: Some(ACL_LOG_METER.to_owned()),
         external_ids: OwnedRow::Acl(kind).external_ids(&connect.name),
-        ..Acl::default()
+        ..AclRow::default()
     }
 }
 
@@ -119,13 +128,14 @@ fn families(inputs: &Inputs) -> impl Iterator<Item = IpFamily> {
 fn address_sets<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member>,
-    context: &PlanContext<'_>,
-) -> Vec<AddressSet> {
+    inputs: &Inputs,
+    has_local_node: bool,
+) -> Vec<AddressSetRow> {
     let known: Vec<_> = members
-        .filter(|member| context.has_local_node() || !needs_local_node(member.topology))
+        .filter(|member| has_local_node || !needs_local_node(member.topology))
         .collect();
-    families(context.inputs)
-        .map(|family| AddressSet {
+    families(inputs)
+        .map(|family| AddressSetRow {
             name: address_set_name(&connect.name, family),
             addresses: known
                 .iter()
@@ -133,7 +143,6 @@ fn address_sets<'m>(
                 .map(|subnet| subnet.to_string())
                 .collect(),
             external_ids: OwnedRow::AddressSet(family).external_ids(&connect.name),
-            ..AddressSet::default()
         })
         .collect()
 }

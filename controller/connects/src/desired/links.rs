@@ -2,22 +2,22 @@
 //! of addresses.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::{Map, Set};
-use patchbay_schemas::row::Row;
 use smol_str::SmolStr;
 
 use crate::report::NodeSkip;
 use patchbay_model::external_ids::AttachmentExternalIds;
 use patchbay_model::{
-    Attachment, Connect, ConnectSubnets, IpFamily, Network, Node, NodeId, PointToPoint, TunnelKey,
-    format_net, mac_address, names, point_to_point, port_tunnel_key,
+    Attachment, Connect, ConnectRanges, ConnectSubnets, IpFamily, Network, Node, NodeId,
+    PointToPoint, TunnelKey, format_net, mac_address, names, point_to_point, port_tunnel_key,
 };
 
-use super::rows::PortRow;
-use super::{Member, PlanContext, TUNNEL_KEY_OPTION};
+use super::{Member, TUNNEL_KEY_OPTION};
+use crate::tables::PortRow;
 
 /// Option of a port with the chassis that hosts it.
 const CHASSIS_OPTION: &str = "requested-chassis";
@@ -25,6 +25,10 @@ const CHASSIS_OPTION: &str = "requested-chassis";
 /// Values that the rows of all links of a network share.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct LinkRows {
+    /// Name of the connect.
+    connect: Arc<str>,
+    /// Ranges of the connect subnets.
+    ranges: ConnectRanges,
     /// Name prefix of the connect router's ports; the full name for a layer2 network.
     port_name: String,
     ports: AttachmentExternalIds,
@@ -48,11 +52,18 @@ impl LinkRows {
             )
         };
         Self {
+            connect: name.as_str().into(),
+            ranges: connect.ranges,
             port_name: names::connect_port(name, &network.name, network.topology, ""),
             ports: AttachmentExternalIds::ports(name, network.id, &router),
             remote_options: options.into_iter().collect(),
             routes: families.map(routes).collect(),
         }
+    }
+
+    /// Name of the connect.
+    pub(crate) fn connect(&self) -> &str {
+        &self.connect
     }
 
     /// External ids that the routes of one IP family share.
@@ -72,8 +83,6 @@ pub(crate) struct Link<'a> {
     addresses: Vec<PointToPoint>,
     /// Name of the port on the connect router.
     pub(crate) name: SmolStr,
-    /// Existing port of this name, with any owner.
-    pub(crate) existing: Option<&'a Row>,
     /// Tunnel key of the port on the connect router.
     pub(crate) key: TunnelKey,
     /// Chassis of the port on the connect router. `None`: in this zone.
@@ -84,64 +93,58 @@ pub(crate) struct Link<'a> {
 
 impl<'a> Link<'a> {
     /// Single link of a layer2 network.
-    pub(crate) fn of_layer2(
-        connect: &Connect,
-        member: &Member,
-        context: &PlanContext<'a>,
-    ) -> Result<Self, NodeSkip> {
-        Self::new(connect, member, Attachment::Layer2, None, context)
+    pub(crate) fn of_layer2(member: &Member) -> Result<Self, NodeSkip> {
+        Self::new(member, Attachment::Layer2, None, true)
     }
 
-    /// Link of a layer3 network on a node.
+    /// Link of a layer3 network on a node. `is_local`: the node is that of the zone.
     pub(crate) fn of_layer3(
-        connect: &Connect,
         member: &Member,
         (id, node): (NodeId, &'a Node),
-        context: &PlanContext<'a>,
+        is_local: bool,
     ) -> Result<Self, NodeSkip> {
-        Self::new(connect, member, Attachment::Layer3(id), Some(node), context)
+        Self::new(member, Attachment::Layer3(id), Some(node), is_local)
     }
 
     fn new(
-        connect: &Connect,
         member: &Member,
         attachment: Attachment,
         node: Option<&'a Node>,
-        context: &PlanContext<'a>,
+        is_local: bool,
     ) -> Result<Self, NodeSkip> {
         let addresses = member
             .subnets
             .iter()
             .map(|subnet| point_to_point(subnet, attachment.index()))
             .collect::<Result<_, _>>()?;
-        let key = port_tunnel_key(&connect.ranges, &member.subnets, attachment)?;
-        let remote = node.filter(|node| node.name != context.inputs.zone);
+        let rows = &member.link_rows;
+        let key = port_tunnel_key(&rows.ranges, &member.subnets, attachment)?;
+        let remote = node.filter(|_| !is_local);
         let chassis = remote
             .map(|node| node.chassis_id.as_deref().ok_or(NodeSkip::NoChassis))
             .transpose()?;
         let node_name = node.map_or("", |node| &node.name);
-        let name = SmolStr::from([&member.link_rows.port_name, node_name].concat());
         Ok(Self {
             attachment,
             node,
             addresses,
-            existing: context.index.port(&name).map(AsRef::as_ref),
-            name,
+            name: SmolStr::from([&rows.port_name, node_name].concat()),
             key,
-            is_local: remote.is_none(),
+            is_local,
             chassis,
         })
     }
 
     /// Name of the port on the network's router, if the router is in this zone.
-    pub(crate) fn network_name(&self, connect: &Connect, member: &Member) -> Option<SmolStr> {
+    pub(crate) fn network_name(&self, member: &Member) -> Option<SmolStr> {
         let node = self.node.map_or("", |node| &node.name);
+        let connect = &member.link_rows.connect;
         self.is_local
-            .then(|| names::network_port(&connect.name, &member.name, member.topology, node).into())
+            .then(|| names::network_port(connect, &member.name, member.topology, node).into())
     }
 
     /// Port on the connect router.
-    pub(crate) fn connect_port(&self, connect: &Connect, member: &Member) -> PortRow {
+    pub(crate) fn connect_port(&self, member: &Member) -> PortRow {
         let rows = &member.link_rows;
         let key = Atom::from(itoa::Buffer::new().format(self.key.get()));
         let options = match self.chassis {
@@ -155,16 +158,17 @@ impl<'a> Link<'a> {
             None => Map::from_iter([(TUNNEL_KEY_OPTION.into(), key)]),
         };
         PortRow {
-            peer: self.network_name(connect, member),
+            peer: self.network_name(member),
             options,
             ..self.port(self.name.clone(), &rows.ports, |pair| pair.connect_side)
         }
     }
 
     /// Port on the network's router, if the router is in this zone.
-    pub(crate) fn network_port(&self, connect: &Connect, member: &Member) -> Option<PortRow> {
-        let name = self.network_name(connect, member)?;
-        let rows = AttachmentExternalIds::ports(&connect.name, member.id, &member.router);
+    pub(crate) fn network_port(&self, member: &Member) -> Option<PortRow> {
+        let name = self.network_name(member)?;
+        let connect = &member.link_rows.connect;
+        let rows = AttachmentExternalIds::ports(connect, member.id, &member.router);
         Some(PortRow {
             peer: Some(self.name.clone()),
             ..self.port(name, &rows, |pair| pair.network_side)
@@ -203,6 +207,20 @@ impl<'a> Link<'a> {
     pub(crate) fn has_unreadable_subnets(&self, member: &Member) -> bool {
         self.node
             .is_some_and(|node| node.has_unknown_subnets_of(&member.name))
+    }
+
+    /// Reason why the link has no routes.
+    pub(crate) fn reason_without_routes(&self, member: &Member) -> NodeSkip {
+        let Some(node) = self.node else {
+            return NodeSkip::NoSubnet;
+        };
+        if let Some(refusal) = node.refused_subnets_of(&member.name).first() {
+            NodeSkip::RefusedSubnet(refusal.clone())
+        } else if self.has_unreadable_subnets(member) {
+            NodeSkip::UnreadableSubnets
+        } else {
+            NodeSkip::NoSubnet
+        }
     }
 
     /// `true` if the prefix leads to a subnet that is refused to the node.

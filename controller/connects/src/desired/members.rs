@@ -1,5 +1,7 @@
 //! Networks that a connect joins, with their routers and switches in this zone.
 
+use std::sync::Arc;
+
 use ipnet::IpNet;
 
 use crate::report::NetworkSkip;
@@ -7,13 +9,13 @@ use patchbay_model::{
     Connect, ConnectSubnets, IpFamily, Network, NetworkId, OwnerKey, Topology, names,
 };
 
-use super::{LinkRows, PlanContext};
+use super::LinkRows;
 
-/// Known network of the subnet annotation.
+/// Known network of the subnet annotation. All its rows use this one result.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Member {
     pub(crate) id: NetworkId,
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) topology: Topology,
     /// Pod subnets, in the order of the network.
     pub(crate) pod_subnets: Vec<IpNet>,
@@ -23,6 +25,8 @@ pub(crate) struct Member {
     pub(crate) link_rows: LinkRows,
     /// Name of the network's router.
     pub(crate) router: String,
+    /// Name of the zone.
+    pub(crate) zone: Arc<str>,
     /// Name of the network's switch in this zone.
     pub(crate) switch: String,
     /// `true` if the zone's node exists and the network is active on it.
@@ -35,71 +39,35 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Resolves an entry of the annotation. All rows use this one result.
-    ///
-    /// # Errors
-    /// Name of the network, if known, and the reason why it cannot be connected.
-    pub(crate) fn resolve(
+    /// A known network of the annotation, without an obstacle.
+    pub(crate) fn new(
         connect: &Connect,
-        owner: OwnerKey,
+        network: &Network,
         subnets: &ConnectSubnets,
-        context: &PlanContext<'_>,
-    ) -> Result<Self, (Option<String>, NetworkSkip)> {
-        let inputs = context.inputs;
-        let network = inputs
-            .networks
-            .by_id(owner.network_id)
-            .ok_or((None, NetworkSkip::Unknown))?;
-        if network.topology != owner.topology {
-            let reason = NetworkSkip::OtherTopology(network.topology);
-            return Err((Some(network.name.clone()), reason));
-        }
-        let switch = network.switch(&inputs.zone);
-        let mut member = Self {
+        zone: &str,
+    ) -> Self {
+        Self {
             id: network.id,
-            name: network.name.clone(),
+            name: network.name.as_str().into(),
             topology: network.topology,
             pod_subnets: network.pod_subnets.iter().map(|net| net.cidr).collect(),
             subnets: *subnets,
             link_rows: LinkRows::new(connect, network, subnets),
             router: network.router(),
-            is_active_here: context.has_local_node()
-                && inputs.activity.is_active(&network.name, &inputs.zone),
-            has_switch: context.index.switch(&switch).is_some(),
-            switch,
+            switch: network.switch(zone),
+            zone: zone.into(),
+            is_active_here: false,
+            has_switch: false,
             obstacle: None,
-        };
-        member.obstacle = member.find_obstacle(connect, network, context);
-        Ok(member)
+        }
     }
 
-    fn find_obstacle(
-        &self,
-        connect: &Connect,
-        network: &Network,
-        context: &PlanContext<'_>,
-    ) -> Option<NetworkSkip> {
-        let isolated = connect.connectivity.is_service_only();
-        if isolated && !context.index.has_pass_action() {
-            Some(NetworkSkip::NoPassAction)
-        } else if !self.is_active_here {
-            None
-        } else if context.index.router(&self.router).is_none() {
-            Some(NetworkSkip::NoRouter(self.router.clone()))
-        } else if isolated && !self.has_switch {
-            Some(NetworkSkip::NoSwitch(self.switch.clone()))
-        } else if network.pod_subnets.is_empty() {
-            Some(NetworkSkip::NoSubnets)
-        } else if self.topology == Topology::Layer3 && context.lacks_local_id() {
-            let node = context.inputs.zone.clone();
-            Some(if context.has_unreadable_local_id() {
-                NetworkSkip::UnreadableLocalId(node)
-            } else {
-                NetworkSkip::NoLocalId(node)
-            })
-        } else {
-            None
-        }
+    /// `true` if the network waits for the id of the zone's node.
+    pub(crate) fn waits_for_local_id(&self) -> bool {
+        matches!(
+            self.obstacle,
+            Some(NetworkSkip::NoLocalId(_) | NetworkSkip::UnreadableLocalId(_))
+        )
     }
 
     /// True if the network has rows.

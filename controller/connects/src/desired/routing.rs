@@ -1,13 +1,13 @@
 //! Policies that send traffic to the connect router, and routes from it to the networks.
 
 use ipnet::IpNet;
-use patchbay_schemas::nb::{LogicalRouterPolicy, LogicalRouterPolicyAction};
+use patchbay_schemas::nb::LogicalRouterPolicyAction;
 
 use patchbay_model::external_ids::{OwnedRow, key};
-use patchbay_model::{Connect, IpFamily, format_address, format_net};
+use patchbay_model::{IpFamily, format_address, format_net};
 
-use super::rows::RouteRow;
 use super::{Link, Member};
+use crate::tables::{PolicyRow, RouteRow};
 
 /// Priority of the policies.
 const POLICY_PRIORITY: i64 = 9001;
@@ -48,11 +48,11 @@ pub(crate) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
 /// Policies on the source network's router that send traffic to the destination, one for each IP
 /// family.
 pub(crate) fn policies(
-    connect: &Connect,
     source: &Member,
     link: &Link<'_>,
     destination: &Member,
-) -> impl Iterator<Item = LogicalRouterPolicy> {
+) -> impl Iterator<Item = PolicyRow> {
+    let connect = source.link_rows.connect();
     let inport = source.inport(link.node.map_or("", |node| &node.name));
     IpFamily::BOTH.into_iter().filter_map(move |family| {
         let (nexthop, _) = link.addresses_of(family)?;
@@ -68,13 +68,13 @@ pub(crate) fn policies(
             family,
             router: &source.router,
         };
-        Some(LogicalRouterPolicy {
+        Some(PolicyRow {
             priority: POLICY_PRIORITY,
             r#match: format!("inport == \"{inport}\" && {destinations}"),
             action: LogicalRouterPolicyAction::Reroute,
             nexthops: [nexthop.to_string()].into(),
-            external_ids: row.external_ids(&connect.name),
-            ..LogicalRouterPolicy::default()
+            external_ids: row.external_ids(connect),
+            ..PolicyRow::default()
         })
     })
 }

@@ -1,0 +1,141 @@
+//! Connects on the row engine: which parts there are, and the rows of each.
+
+use std::sync::Arc;
+
+use patchbay_model::names;
+use patchbay_rows::{Capability, Layout, PartRow, PartRows, Reader};
+use patchbay_schemas::typed::Ref;
+
+use super::desired::{self, COPP};
+use super::link_report::LinkReport;
+use super::part::{ConnectPart, Part};
+use super::report::Notice;
+use super::shared::{ConnectReader, Shared, SharedKey, Standing};
+use super::summary::Summary;
+use super::tables::Tables;
+use super::zone_inputs::{Cell, ZoneInputs};
+
+/// The connects of a zone, as a capability of the row engine.
+#[derive(Debug)]
+pub(super) struct Connects {
+    pub(super) tables: Tables,
+}
+
+/// What is to be known about a part besides its rows.
+#[derive(Debug, PartialEq)]
+pub(super) enum PartReport {
+    Link(LinkReport),
+    Services(Box<[Notice]>),
+    Summary(Box<Summary>),
+}
+
+/// Rows of a part of a connect.
+pub(super) type Rows = PartRows<PartReport>;
+
+impl Capability for Connects {
+    type Part = ConnectPart;
+    /// Name of the connect.
+    type Group = Arc<str>;
+    type Inputs = ZoneInputs;
+    type Report = PartReport;
+    type SharedKey = SharedKey;
+    type Shared = Shared;
+
+    fn declare(layout: &mut Layout<ConnectPart>) -> Self {
+        Self {
+            tables: Tables::declare(layout),
+        }
+    }
+
+    fn group(&self, part: &ConnectPart) -> Arc<str> {
+        part.connect.clone()
+    }
+
+    fn comment(&self, connect: &Arc<str>) -> String {
+        format!("patchbay: ClusterNetworkConnect {connect}")
+    }
+
+    fn parts(&self, cell: &Cell, inputs: &ZoneInputs, part: &mut dyn FnMut(ConnectPart)) {
+        match cell {
+            Cell::Connect(connect) => {
+                for of in [Part::Router, Part::Services, Part::Isolation, Part::Summary] {
+                    part(ConnectPart::new(connect, of));
+                }
+            }
+            Cell::Entry(name, network) => {
+                if let Some(connect) = inputs.connect(name) {
+                    let part = &mut |of| part(ConnectPart::new(name, of));
+                    inputs.parts_of_entry(connect, *network, part);
+                }
+            }
+            Cell::Network(id) => inputs.parts_of_all(|network| network.id == *id, part),
+            Cell::Activity(name) => inputs.parts_of_all(|network| *network.name == **name, part),
+            Cell::LocalNode => inputs.parts_of_all(|_| true, part),
+            Cell::Node(id) => inputs.parts_of_node(*id, part),
+            Cell::Zone
+            | Cell::UnreadableIds
+            | Cell::WithoutId
+            | Cell::SeveralNodes
+            | Cell::NodeSubnets(..)
+            | Cell::Services => {}
+        }
+    }
+
+    fn exists(&self, part: &ConnectPart, inputs: &ZoneInputs) -> bool {
+        inputs.may_have(&part.connect, part.part)
+    }
+
+    fn shared(&self, key: &SharedKey, reader: &Reader<'_, Self>) -> Shared {
+        self.shared_value(key, reader)
+    }
+
+    fn rows(&self, part: &ConnectPart, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let connect = &part.connect;
+        match part.part {
+            Part::Link(id) => return self.link(connect, id, reader, rows),
+            Part::Policies {
+                source,
+                destination,
+            } => return self.policies(connect, (source, destination), reader, rows),
+            Part::Summary => return Self::summary(connect, reader, rows),
+            Part::Router | Part::Services | Part::Isolation | Part::Stray => {}
+        }
+        match Self::standing(connect, reader) {
+            Standing::Absent => {}
+            Standing::Held(_) => rows.keep_rest(),
+            Standing::Planned => match part.part {
+                Part::Router => self.router(connect, reader, rows),
+                Part::Services => self.services(connect, reader, rows),
+                Part::Isolation => self.isolation(connect, reader, rows),
+                _ => {}
+            },
+        }
+    }
+
+    fn keeps(&self, part: &ConnectPart, row: PartRow<'_>, reader: &Reader<'_, Self>) -> bool {
+        match part.part {
+            Part::Link(id) => self.keeps_route(&part.connect, id, row, reader),
+            _ => false,
+        }
+    }
+}
+
+impl Connects {
+    fn router(&self, name: &Arc<str>, reader: &ConnectReader<'_>, rows: &mut Rows) {
+        let inputs = reader.read(&Cell::Connect(name.clone()));
+        let wanted = inputs.connect(name).zip(inputs.router_key(name));
+        let copp = reader.row(self.tables.copps, COPP);
+        if let (Some((connect, key)), Some(copp)) = (wanted, copp) {
+            let router = desired::router(connect, key, Ref::new(copp.uuid()));
+            rows.put(self.tables.routers, &router);
+        } else {
+            // An existing router does not wait for the row.
+            rows.keep_rest();
+        }
+    }
+
+    /// Name of the connect router.
+    pub(super) fn router_name(connect: &str) -> String {
+        names::connect_router(connect)
+    }
+}
