@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
-use ovsdb_sim::testing::{Release, ScratchDir, installed_nb_schema};
+use ovsdb_sim::testing::{Release, ScratchDir};
 
 /// Time in which a server listens.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -60,7 +60,12 @@ impl ServerKind {
     }
 }
 
-/// Server process on a unix socket, with OVN's installed Northbound schema and an empty database.
+/// Northbound schema of the newest OVN that the project knows.
+fn nb_schema() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/ovn-nb.ovsschema")
+}
+
+/// Server process on a unix socket, with the newest Northbound schema and an empty database.
 /// The process ends with the value.
 #[derive(Debug)]
 pub struct Server {
@@ -94,7 +99,7 @@ impl Server {
             .command("ovsdb-tool")
             .arg("create")
             .arg(&database)
-            .arg(installed_nb_schema())
+            .arg(nb_schema())
             .status()?;
         ensure!(created.success(), "ovsdb-tool create failed");
         let begin = Instant::now();
@@ -114,7 +119,7 @@ impl Server {
         command
             .arg(format!("--listen=punix:{}", socket.display()))
             .arg("--schema")
-            .arg(installed_nb_schema())
+            .arg(nb_schema())
             .stdout(Stdio::null());
         let begin = Instant::now();
         let child = command.spawn()?;

@@ -12,6 +12,9 @@ use foldhash::fast::RandomState;
 use crate::parts::PartId;
 use crate::shared::SharedId;
 
+/// Sources that only one part reads, on average.
+const SOURCES_OF_PART: usize = 3;
+
 /// Something that can be read and can change: a cell of the inputs, rows of an identity, a report,
 /// a shared value, or a claimed value. The lowest bit is not used.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -142,10 +145,16 @@ impl<P> Default for Dependencies<P> {
 }
 
 impl<P: Ord> Dependencies<P> {
-    /// Readers of a source. A node that also claims it comes twice.
+    /// Readers of a source, also those that claim it.
     pub(crate) fn readers(&self, source: Source) -> impl Iterator<Item = Node> {
         let readers = self.sources.get(&source).into_iter();
         readers.flat_map(Readers::iter).map(SourceReader::node)
+    }
+
+    /// Makes room for what some more parts read.
+    pub(crate) fn reserve(&mut self, parts: usize) {
+        self.sources.reserve(parts * SOURCES_OF_PART);
+        self.parts.reserve(parts);
     }
 
     /// Parts that claim a source.
@@ -183,7 +192,14 @@ impl<P: Ord> Dependencies<P> {
             self.ranges.extend(ranges);
         }
         reads.sort_unstable();
-        reads.dedup();
+        // Of a source that was read and claimed, the claim is noted.
+        reads.dedup_by(|later, read| {
+            let is_same = later.source() == read.source();
+            if is_same {
+                *read = *later;
+            }
+            is_same
+        });
         let place = self.reads(node);
         if **place == *reads {
             return Vec::new();

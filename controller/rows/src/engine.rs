@@ -193,11 +193,13 @@ impl<C: Capability> Memory<C> {
                 pending.insert(parts.id(part));
             });
         });
+        let mut dependencies = Dependencies::default();
+        dependencies.reserve(pending.len());
         Self {
             inputs: inputs.clone(),
             index,
             parts,
-            dependencies: Dependencies::default(),
+            dependencies,
             shared: RefCell::default(),
             pending,
             reports: Reports::default(),

@@ -1,6 +1,7 @@
 //! Comparison of pending parts with the database.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
@@ -16,7 +17,7 @@ use crate::parts::{PartId, Parts};
 use crate::reader::{PartRow, Reader, Reads, Scene};
 use crate::resolved::ResolvedTable;
 use crate::steps::{Action, Membership, NewRow, Step, Target};
-use crate::table::{Holding, Owner, Phase, Phases};
+use crate::table::{Holding, Owner, Phase, Phases, TablePlace};
 
 /// Reason why a wanted row is not made.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -39,6 +40,27 @@ pub(crate) struct Evaluation<C: Capability> {
     evaluated: HashSet<PartId, RandomState>,
     /// Rows of evaluated parts that were not asked for when their part was evaluated.
     rest: Vec<OwnedRow>,
+    named: NamedTargets,
+}
+
+/// Rows that others refer to by name. Many rows have the same holder.
+#[derive(Debug, Default)]
+struct NamedTargets(HashMap<(TablePlace, SmolStr), (RowKey, Target), RandomState>);
+
+impl NamedTargets {
+    fn find<P: Clone + Eq + Hash>(
+        &mut self,
+        table: TablePlace,
+        name: &SmolStr,
+        index: &Index<P>,
+    ) -> (RowKey, Target) {
+        let target = self.0.entry((table, name.clone()));
+        *target.or_insert_with(|| {
+            let (key, row) = index.named(table, name);
+            let target = row.map_or(Target::New(key), |row| Target::There(row.uuid));
+            (key, target)
+        })
+    }
 }
 
 /// Outcome of one part.
@@ -75,6 +97,7 @@ impl<C: Capability> Evaluation<C> {
             kept: HashSet::default(),
             evaluated: HashSet::default(),
             rest: Vec::new(),
+            named: NamedTargets::default(),
         }
     }
 
@@ -199,9 +222,8 @@ impl<C: Capability> Evaluation<C> {
         let mut target = |holding: Holding, name: &SmolStr, is_holder: bool| {
             let spec = index.layout.holding(holding).spec;
             let table = if is_holder { spec.holder } else { spec.held };
-            let (key, row) = index.named(table, name);
+            let (key, target) = self.named.find(table, name, index);
             reads.push(Read::new(key.source(), false));
-            let target = row.map_or(Target::New(key), |row| Target::There(row.uuid));
             (holding, target)
         };
         let held_by: Vec<(Holding, Target)> = wanted
@@ -273,6 +295,10 @@ impl<C: Capability> Evaluation<C> {
         reads: &mut Reads<C>,
     ) {
         let index = scene.index;
+        let mut unwanted = unwanted.peekable();
+        if unwanted.peek().is_none() {
+            return;
+        }
         let reader = Reader::new(scene, Some((current.part, current.key)));
         for owned in unwanted {
             let Some(row) = PartRow::new(*owned, index) else {

@@ -18,6 +18,9 @@ use crate::reports::Reports;
 use crate::shared::SharedValues;
 use crate::table::{Holding, RowView, Table};
 
+/// Sources that a part reads, on average.
+const READS_OF_PART: usize = 12;
+
 pub(crate) type CellOf<C> = <<C as Capability>::Inputs as Inputs>::Cell;
 
 /// Inputs and database as one part or shared value sees them.
@@ -65,7 +68,7 @@ impl<C: Capability> Reads<C> {
 impl<C: Capability> Default for Reads<C> {
     fn default() -> Self {
         Self {
-            sources: Vec::new(),
+            sources: Vec::with_capacity(READS_OF_PART),
             claims: Vec::new(),
             ranges: Vec::new(),
         }
@@ -161,8 +164,10 @@ impl<'a, C: Capability> Reader<'a, C> {
     /// Claims the row of an identity that is one text, as a part does that wants this row. Returns
     /// the part that has it, if that is another one.
     pub fn claim_row<T>(&self, table: Table<T>, name: &str) -> Option<&'a C::Part> {
-        let (key, _) = self.scene.index.named(table.place, &SmolStr::new(name));
-        self.claim_source(key.source())
+        let layout = &self.scene.index.layout;
+        let hash = layout.text_key(table.place, &SmolStr::new(name));
+        let table = table.place;
+        self.claim_source(RowKey { table, hash }.source())
     }
 
     fn claim_source(&self, source: Source) -> Option<&'a C::Part> {
