@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use patchbay_model::names;
 use patchbay_rows::{Capability, Layout, PartRow, PartRows, Reader};
 use patchbay_schemas::typed::Ref;
 
@@ -132,10 +131,5 @@ impl Connects {
             // An existing router does not wait for the row.
             rows.keep_rest();
         }
-    }
-
-    /// Name of the connect router.
-    pub(super) fn router_name(connect: &str) -> String {
-        names::connect_router(connect)
     }
 }

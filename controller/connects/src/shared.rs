@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use patchbay_model::external_ids::{AclKind, OwnedRow, key};
+use patchbay_model::external_ids::{AclKind, OwnedRow, address_set_name, key};
 use patchbay_model::{Connect, Network, NetworkId, NodeId, OwnerKey, Topology, names};
 use patchbay_rows::Reader;
+use patchbay_schemas::typed::TableRow as _;
 
 use super::capability::Connects;
 use super::desired::{COPP, Member};
 use super::part::{ConnectPart, LinkId, Part};
 use super::report::{HeldReason, NetworkSkip};
 use super::schema_facts::has_pass_action;
+use super::tables::{AddressSetRow, RouterRow, is_of_other};
 use super::zone_inputs::Cell;
 
 /// Key of a shared value.
@@ -157,9 +159,10 @@ impl Connects {
         let Some(input) = inputs.connect_input(name) else {
             return Standing::Absent;
         };
-        if let Err(error) = &input.connect {
-            return Standing::Held(HeldReason::from(error));
-        }
+        let connect = match &input.connect {
+            Ok(connect) => connect,
+            Err(error) => return Standing::Held(HeldReason::from(error)),
+        };
         if inputs.router_key(name).is_none() {
             return Standing::Held(HeldReason::NoTunnelKey);
         }
@@ -170,7 +173,39 @@ impl Connects {
         {
             return Standing::Held(HeldReason::NoCopp(COPP));
         }
-        Standing::Planned
+        match self.find_foreign(connect, reader) {
+            Some((table, name)) => {
+                let message = format!("{table} {name} belongs to another owner");
+                Standing::Held(HeldReason::Refused(message))
+            }
+            None => Standing::Planned,
+        }
+    }
+
+    /// Table and name of a row of another owner that has the name of one of the connect's rows: the
+    /// router, or an address set to which ACLs refer by name.
+    fn find_foreign(
+        &self,
+        connect: &Connect,
+        reader: &ConnectReader<'_>,
+    ) -> Option<(&'static str, String)> {
+        let router = names::connect_router(&connect.name);
+        let routers: Vec<_> = reader.rows(self.tables.routers, &router).collect();
+        if !routers.is_empty() && routers.iter().all(is_of_other) {
+            return Some((RouterRow::TABLE, router));
+        }
+        if !connect.connectivity.is_service_only() {
+            return None;
+        }
+        let families = &reader.read(&Cell::Zone).given.families;
+        let mut sets = families
+            .iter()
+            .map(|family| address_set_name(&connect.name, *family));
+        let taken = sets.find(|name| {
+            let set = reader.row(self.tables.address_sets, name);
+            set.is_some_and(|row| is_of_other(&row))
+        });
+        Some((AddressSetRow::TABLE, taken?))
     }
 
     /// Resolves the entries of the subnet annotation with one network id.

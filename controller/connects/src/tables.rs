@@ -4,6 +4,8 @@
 //! isolate pods are added first and removed last. Policies between networks are removed before and
 //! added after all other rows. See `docs/design/zone.md`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use patchbay_model::NetworkId;
 use patchbay_model::external_ids::{OWNER_CONTROLLER, OWNER_TYPE, key};
 use patchbay_model::names::LOAD_BALANCER_GROUP_PREFIX;
@@ -16,7 +18,6 @@ use patchbay_schemas::nb::{
 };
 use patchbay_schemas::typed::{Field, Ref};
 use smol_str::SmolStr;
-use std::collections::{BTreeMap, BTreeSet};
 
 use super::part::{ConnectPart, LinkId, Part};
 
@@ -205,21 +206,24 @@ impl Tables {
             .phases(phases(ISOLATE, ISOLATE, RELEASE))
             .owned_by(isolation)
             .declare();
-        let in_router = |layout: &mut Layout<ConnectPart>| {
-            (
-                layout.exclusive_holding(routers, column(LogicalRouter::PORTS), ports),
-                layout.exclusive_holding(routers, column(LogicalRouter::STATIC_ROUTES), routes),
-                layout.exclusive_holding(routers, column(LogicalRouter::POLICIES), policies),
-            )
-        };
-        let (router_ports, router_routes, router_policies) = in_router(layout);
-        let groups_column = column(LogicalSwitch::LOAD_BALANCER_GROUP);
         Self {
-            switch_groups: layout.exclusive_holding(switches, groups_column, groups),
+            router_ports: layout.exclusive_holding(routers, column(LogicalRouter::PORTS), ports),
+            router_routes: layout.exclusive_holding(
+                routers,
+                column(LogicalRouter::STATIC_ROUTES),
+                routes,
+            ),
+            router_policies: layout.exclusive_holding(
+                routers,
+                column(LogicalRouter::POLICIES),
+                policies,
+            ),
+            switch_groups: layout.exclusive_holding(
+                switches,
+                column(LogicalSwitch::LOAD_BALANCER_GROUP),
+                groups,
+            ),
             switch_acls: layout.exclusive_holding(switches, column(LogicalSwitch::ACLS), acls),
-            router_ports,
-            router_routes,
-            router_policies,
             copps,
             load_balancers,
             switches,
@@ -279,6 +283,11 @@ fn owner(row: &RowView<'_>, part: impl Fn(PartIds<'_>) -> Option<Part>) -> Owner
         None if controller.is_some() => Owner::Other,
         None => Owner::Unowned,
     }
+}
+
+/// `true` if a row has another owner than a connect.
+pub(super) fn is_of_other(row: &RowView<'_>) -> bool {
+    matches!(owner(row, |_| None), Owner::Other)
 }
 
 /// Owner of a port or route.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_model::{NodeId, Topology};
+use patchbay_model::{NodeId, Topology, names};
 use patchbay_rows::{Owner, PartRow, RowView};
 
 use crate::capability::{Connects, PartReport, Rows};
@@ -54,7 +54,7 @@ impl Connects {
 
     fn link_rows(&self, connect: &str, member: &Member, link: &Link<'_>, rows: &mut Rows) {
         let tables = &self.tables;
-        let router = Self::router_name(connect);
+        let router = names::connect_router(connect);
         rows.put(tables.ports, &link.connect_port(member))
             .held_by(tables.router_ports, router.as_str());
         if let Some(port) = link.network_port(member) {

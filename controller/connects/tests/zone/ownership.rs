@@ -1,5 +1,7 @@
 //! Ownership of rows.
 
+use std::collections::BTreeMap;
+
 use patchbay_schemas::nb::{
     Acl, AddressSet, Copp, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch,
@@ -85,6 +87,47 @@ fn an_address_set_without_an_owner_is_adopted() {
     let (counts, _) = world.pass();
     assert_eq!((counts.inserted, counts.changed, counts.deleted), (0, 1, 0));
     assert_eq!(world.rows::<AddressSet>(), before);
+}
+
+/// External ids of a row of another program.
+fn of_another() -> BTreeMap<String, String> {
+    let key = "k8s.ovn.org/owner-controller".to_owned();
+    [(key, "another-owner".to_owned())].into()
+}
+
+#[test]
+fn a_name_that_another_owner_has_holds_the_connect() {
+    let mut world = World::red_and_blue();
+    let subnets = [
+        ("layer3_1", "192.168.0.0/24"),
+        ("layer3_2", "192.168.1.0/24"),
+    ];
+    world.connect("c", &["ServiceNetwork"], &subnets);
+    let router = LogicalRouter {
+        name: "connect_router_c".to_owned(),
+        external_ids: of_another(),
+        ..LogicalRouter::default()
+    };
+    let theirs = world.insert(&router);
+    assert_eq!(
+        world.pass_of_c().messages(),
+        [
+            "the Northbound database refuses the connect's rows: Logical_Router connect_router_c belongs to another owner"
+        ]
+    );
+    assert_eq!(world.count::<AddressSet>(), 0);
+    world.change(|txn| txn.delete(theirs).unwrap());
+    assert!(world.pass_of_c().is_complete());
+    // ACLs refer to address sets by name: they must not refer to that of another owner.
+    let before = world.database.snapshot().row_count();
+    world.edit_nth::<AddressSet>(0, |set| set.external_ids = of_another());
+    world.inputs.nodes.remove("n2");
+    let report = world.pass_of_c();
+    assert!(report.messages()[0].contains("Address_Set a"), "{report:?}");
+    assert_eq!(world.database.snapshot().row_count(), before);
+    world.edit_nth::<AddressSet>(0, |set| set.external_ids.clear());
+    assert!(world.pass_of_c().is_complete());
+    assert!(world.database.snapshot().row_count() < before);
 }
 
 #[test]
