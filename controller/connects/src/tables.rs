@@ -21,9 +21,6 @@ use smol_str::SmolStr;
 
 use super::part::{ConnectPart, LinkId, Part};
 
-/// External id with the network of a load balancer.
-const NETWORK: &str = "k8s.ovn.org/network";
-
 /// Phases of rows: address sets grow and ACLs come.
 const ISOLATE: Phase = Phase(0);
 /// Policies go, and load balancer groups leave switches.
@@ -166,7 +163,7 @@ impl Tables {
         let by_name = Identity::NAME;
         let by_id = Identity::InPart(key::ID);
         let copps = layout.table(by_name).declare();
-        let load_balancers = layout.table(Identity::ExternalId(NETWORK)).declare();
+        let load_balancers = layout.table(Identity::ExternalId(key::NETWORK)).declare();
         let switches = layout.table(by_name).declare();
         let link = phases(LINK, LINK, UNLINK);
         let routers = layout

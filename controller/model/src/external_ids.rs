@@ -39,6 +39,16 @@ pub mod key {
     pub const IP_FAMILY: &str = "ip-family";
     /// Purpose of an ACL.
     pub const TYPE: &str = "type";
+    /// Name of the network of a row.
+    pub const NETWORK: &str = "k8s.ovn.org/network";
+    /// Topology of the network of a row.
+    pub const TOPOLOGY: &str = "k8s.ovn.org/topology";
+    /// `primary` or `secondary`: role of the network of a row.
+    pub const ROLE: &str = "k8s.ovn.org/role";
+    /// Kind of the object of a load balancer: `Service`.
+    pub const KIND: &str = "k8s.ovn.org/kind";
+    /// Namespace and name of the object of a load balancer.
+    pub const OWNER: &str = "k8s.ovn.org/owner";
 }
 
 /// Purpose of an ACL of a service-only connect.

@@ -79,8 +79,9 @@ pub use policy::{
     PolicyKey, PolicyKind, PolicyPeers, PolicyPort, PolicyRule, PortNumbers,
 };
 pub use service::{
-    ClusterIpService, Endpoint, EndpointPort, EndpointSlice, EndpointState, Protocol, Service,
-    ServiceFieldProblem, ServiceKey, ServicePort, TargetPort, UnknownProtocol,
+    ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
+    MIRRORED_SERVICE_LABEL, Protocol, Service, ServiceFieldProblem, ServiceKey, ServicePort,
+    TargetPort, UnknownProtocol,
 };
 pub use settings::{ClusterSettings, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;

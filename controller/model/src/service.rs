@@ -8,6 +8,11 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+/// Label of a mirrored slice: name of its service.
+pub const MIRRORED_SERVICE_LABEL: &str = "k8s.ovn.org/service-name";
+/// Annotation of a mirrored slice: name of the network that its addresses belong to.
+pub const ENDPOINT_NETWORK: &str = "k8s.ovn.org/endpointslice-network";
+
 /// Service with a cluster IP.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ClusterIpService {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::arithmetic::nth_address;
+use patchbay_model::external_ids::key;
 use patchbay_model::{DatapathKey, IpFamily, Transport, format_net, mac_address};
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
@@ -324,10 +325,7 @@ fn routes_to(site: &Site<'_>, node: &ZoneNode) -> Vec<LogicalRouterStaticRoute> 
         Some(LogicalRouterStaticRoute {
             ip_prefix: format_net(prefix),
             nexthop: node.transit_address(IpFamily::of_net(prefix))?.to_string(),
-            external_ids: texts([
-                ("ic-node", &node.name),
-                ("k8s.ovn.org/network", &site.network.name),
-            ]),
+            external_ids: texts([("ic-node", &node.name), (key::NETWORK, &site.network.name)]),
             ..LogicalRouterStaticRoute::default()
         })
     };

@@ -1,5 +1,6 @@
 //! A localnet network: a switch that is part of a physical network.
 
+use patchbay_model::external_ids::key;
 use patchbay_model::{AttachmentDefinition, CniConfig};
 use patchbay_schemas::nb::{LogicalSwitch, LogicalSwitchPort};
 
@@ -59,9 +60,9 @@ pub(super) fn rows(network: &Localnet) -> Result<NetworkRows, SkipReason> {
         ..LogicalSwitchPort::default()
     };
     let external_ids: TextMap = texts([
-        ("k8s.ovn.org/network", &network.name),
-        ("k8s.ovn.org/topology", TOPOLOGY),
-        ("k8s.ovn.org/role", "secondary"),
+        (key::NETWORK, &network.name),
+        (key::TOPOLOGY, TOPOLOGY),
+        (key::ROLE, "secondary"),
     ]);
     let mut subnets: Vec<ipnet::IpNet> = entries("subnets", &network.subnets)?;
     subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());

@@ -38,8 +38,8 @@ impl Site<'_> {
     /// External ids of most rows: network and topology.
     pub(super) fn ids(&self) -> TextMap {
         texts([
-            ("k8s.ovn.org/network", &self.network.name),
-            ("k8s.ovn.org/topology", self.network.topology.as_str()),
+            (key::NETWORK, &self.network.name),
+            (key::TOPOLOGY, self.network.topology.as_str()),
         ])
     }
 
@@ -50,7 +50,7 @@ impl Site<'_> {
             Role::Secondary => "secondary",
         };
         let mut ids = self.ids();
-        ids.insert("k8s.ovn.org/role".to_owned(), role.to_owned());
+        ids.insert(key::ROLE.to_owned(), role.to_owned());
         ids
     }
 

@@ -46,8 +46,6 @@ const OPEN_PORT: &str = "OpenPort";
 /// External ids by which switch ports, router ports and routes name the other node that they lead
 /// to. The first of them counts.
 const NODE_MARKS: [&str; 3] = ["node", "ic-node", "k8s.ovn.org/node"];
-/// External id with the network of a row.
-const NETWORK: &str = "k8s.ovn.org/network";
 
 table_row! {
     /// Port that leads to a physical network. All its columns are managed, so that a VLAN goes.
@@ -236,7 +234,7 @@ fn network_row(row: &RowView<'_>) -> Owner<Part> {
             continue;
         };
         match key {
-            NETWORK => network = Some(value),
+            key::NETWORK => network = Some(value),
             "pod" => is_pod = true,
             _ => {
                 let mark = NODE_MARKS.iter().position(|mark| *mark == key);

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
+use patchbay_model::external_ids::key as id_key;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     AttachedTopology, NadKey, Pod, PodAttachment, PodFieldProblem, PodKey, PodPlace,
@@ -19,7 +20,7 @@ use super::isolation::{ISOLATED_PORTS, open_ports};
 use super::migration::PortState;
 use super::ports::{CHASSIS, POD_UID, port};
 use super::problem::PodProblem;
-use super::tables::{DEFAULT_ROUTER, ForeignPort, NETWORK, PodPort, Tables};
+use super::tables::{DEFAULT_ROUTER, ForeignPort, PodPort, Tables};
 
 /// Keeps the rows of one zone's pods as they should be. See `patchbay_rows`.
 #[derive(Debug)]
@@ -200,7 +201,7 @@ impl Pods {
         let inputs = reader.read(&PodCell::Unread);
         let ports = reader.owned().filter(|row| row.is_of(self.tables.ports));
         for row in ports {
-            let network = row.view().external_id(NETWORK).unwrap_or_default();
+            let network = row.view().external_id(id_key::NETWORK).unwrap_or_default();
             let mut known = attachments.iter().map(|one| &*one.network.name);
             if !known.any(|name| name == network)
                 && inputs.may_have_prefix(&network_prefix(network))

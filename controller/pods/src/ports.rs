@@ -1,10 +1,11 @@
 //! Ports of pods in networks.
 
+use patchbay_model::external_ids::key;
 use patchbay_model::{AttachedTopology, PodPlace};
 use patchbay_schemas::datum::{Map, Set};
 
 use super::migration::PortState;
-use super::tables::{ATTACHMENT, NAMESPACE, NETWORK, POD, PodPort};
+use super::tables::{ATTACHMENT, NAMESPACE, POD, PodPort};
 
 /// Option with the UID of the pod.
 pub(super) const POD_UID: &str = "iface-id-ver";
@@ -12,8 +13,6 @@ pub(super) const POD_UID: &str = "iface-id-ver";
 pub(super) const CHASSIS: &str = "requested-chassis";
 /// Option with the tunnel key of the port.
 const TUNNEL_KEY: &str = "requested-tnl-key";
-/// External id with the topology of the network.
-const TOPOLOGY: &str = "k8s.ovn.org/topology";
 /// Type of ports of other zones.
 const REMOTE: &str = "remote";
 
@@ -43,9 +42,9 @@ pub(super) fn port(
     let external_ids = [
         (NAMESPACE, &*pod.key.namespace),
         (POD, "true"),
-        (NETWORK, &*network.name),
+        (key::NETWORK, &*network.name),
         (ATTACHMENT, attachment),
-        (TOPOLOGY, network.topology.as_str()),
+        (key::TOPOLOGY, network.topology.as_str()),
     ];
     PodPort {
         name: port.as_str().into(),

@@ -25,8 +25,6 @@ use super::{dhcp, isolation};
 
 /// Router of the default network. A database with it is OVN-Kubernetes'.
 pub(super) const DEFAULT_ROUTER: &str = "ovn_cluster_router";
-/// External id with the network of a row.
-pub(super) const NETWORK: &str = "k8s.ovn.org/network";
 /// External id with the key of a port's attachment.
 pub(super) const ATTACHMENT: &str = "k8s.ovn.org/nad";
 /// External id of ports of pods, with the value `true`.
@@ -128,7 +126,7 @@ fn of_pod(key: Option<PodKey>) -> Owner<Part> {
 /// Ports of pods in user-defined networks. The name ends in the name of the pod.
 fn pod_port(row: &RowView<'_>) -> Owner<Part> {
     let key = || {
-        row.external_id(NETWORK)?;
+        row.external_id(key::NETWORK)?;
         let attachment = row.external_id(ATTACHMENT)?;
         let namespace = row.external_id(NAMESPACE)?;
         let name = row.name().strip_prefix(&network_prefix(attachment))?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use patchbay_model::external_ids::key;
 use patchbay_model::names::{cluster_load_balancer_group, network_prefix};
 use patchbay_model::{ClusterSettings, IpFamily, MasqueradePlace, Network, Protocol, Service};
 use patchbay_schemas::nb::{LoadBalancer, LoadBalancerProtocol, LoadBalancerSelectionFields};
@@ -9,13 +10,7 @@ use patchbay_schemas::nb::{LoadBalancer, LoadBalancerProtocol, LoadBalancerSelec
 use super::node::NodePlace;
 use super::rules::{ProtocolRules, ServiceRules, Vips};
 
-/// External id: namespace and name of the service.
-pub(super) const OWNER: &str = "k8s.ovn.org/owner";
-/// External id: kind of the owner.
-pub(super) const KIND: &str = "k8s.ovn.org/kind";
-/// External id: name of the network.
-pub(super) const NETWORK: &str = "k8s.ovn.org/network";
-/// Value of [`KIND`].
+/// Value of [`key::KIND`].
 pub(super) const SERVICE: &str = "Service";
 /// Longest affinity in seconds, a day. Clients are then distributed by a hash of their addresses.
 const MAX_AFFINITY_TIMEOUT: u32 = 86_400;
@@ -139,10 +134,10 @@ impl Common<'_> {
                 _ => [].into(),
             },
             external_ids: texts([
-                (OWNER, &service.key.to_string()),
-                (KIND, SERVICE),
-                (NETWORK, &network.name),
-                ("k8s.ovn.org/role", "primary"),
+                (key::OWNER, &service.key.to_string()),
+                (key::KIND, SERVICE),
+                (key::NETWORK, &network.name),
+                (key::ROLE, "primary"),
             ]),
             ..LoadBalancer::default()
         };

@@ -6,11 +6,12 @@
 //!
 //! All changes have one phase: a load balancer reaches no endpoint that its network does not.
 
+use patchbay_model::external_ids::key;
 use patchbay_rows::{Holding, Identity, Layout, Owner, RowView, Table};
 use patchbay_schemas::nb::{LoadBalancer, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
 
 use super::capability::Part;
-use super::load_balancers::{KIND, NETWORK, OWNER, SERVICE};
+use super::load_balancers::SERVICE;
 
 /// Router of the default network. A database with it is OVN-Kubernetes'.
 pub(super) const DEFAULT_ROUTER: &str = "ovn_cluster_router";
@@ -43,8 +44,10 @@ impl Tables {
 }
 
 fn load_balancer(row: &RowView<'_>) -> Owner<Part> {
-    let is_of_service = row.external_id(KIND) == Some(SERVICE);
-    let owner = row.external_id(NETWORK).zip(row.external_id(OWNER));
+    let is_of_service = row.external_id(key::KIND) == Some(SERVICE);
+    let owner = row
+        .external_id(key::NETWORK)
+        .zip(row.external_id(key::OWNER));
     let part = owner
         .filter(|_| is_of_service)
         .and_then(|(network, owner)| Part::new(network, owner));

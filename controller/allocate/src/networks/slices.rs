@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_model::{IpFamily, NadKey, Pod};
+use patchbay_model::{ENDPOINT_NETWORK, IpFamily, MIRRORED_SERVICE_LABEL, NadKey, Pod};
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::object::{Endpoint, EndpointSlice, Object, ObjectMeta};
@@ -18,10 +18,6 @@ const SOURCE_MANAGER: &str = "endpointslice-controller.k8s.io";
 const MIRROR_MANAGER: &str = "endpointslice-mirror-controller.k8s.ovn.org";
 /// Label of a slice: its service.
 const SOURCE_SERVICE: &str = "kubernetes.io/service-name";
-/// Label of a mirrored slice: its service.
-const MIRROR_SERVICE: &str = "k8s.ovn.org/service-name";
-/// Annotation of a mirrored slice: the network of its addresses.
-const NETWORK: &str = "k8s.ovn.org/endpointslice-network";
 /// Annotation of a mirrored slice: the slice that it mirrors.
 const SOURCE: &str = "k8s.ovn.org/source-endpointslice";
 /// Annotation of a mirrored slice: the version of the slice that it mirrors.
@@ -134,10 +130,10 @@ fn mirror(
             namespace: source.namespace(),
             labels: Some(BTreeMap::from([
                 (MANAGED_BY.to_owned(), MIRROR_MANAGER.to_owned()),
-                (MIRROR_SERVICE.to_owned(), service.to_owned()),
+                (MIRRORED_SERVICE_LABEL.to_owned(), service.to_owned()),
             ])),
             annotations: Some(BTreeMap::from([
-                (NETWORK.to_owned(), network.to_owned()),
+                (ENDPOINT_NETWORK.to_owned(), network.to_owned()),
                 (SOURCE.to_owned(), source.name_any()),
                 (SOURCE_VERSION.to_owned(), version),
             ])),

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use patchbay_model::external_ids::key;
 use patchbay_model::names;
 use patchbay_rows::RowView;
 use patchbay_schemas::nb::{LoadBalancer, LoadBalancerGroup};
@@ -15,7 +16,7 @@ use crate::shared::ConnectReader;
 use crate::zone_inputs::Cell;
 
 /// External id and value that mark the load balancers of services.
-const SERVICE_KIND: (&str, &str) = ("k8s.ovn.org/kind", "Service");
+const SERVICE_KIND: (&str, &str) = (key::KIND, "Service");
 /// Name suffix of load balancers that are the same on all nodes.
 const CLUSTER_SUFFIX: &str = "_cluster";
 

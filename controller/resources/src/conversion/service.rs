@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use patchbay_model::{
-    ClusterIpService, Endpoint, EndpointPort, EndpointSlice, EndpointState, Protocol,
-    Service as NetworkService, ServiceFieldProblem, ServiceKey, ServiceObject,
-    ServicePort as NetworkServicePort, TargetPort, UnknownProtocol,
+    ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
+    MIRRORED_SERVICE_LABEL, Protocol, Service as NetworkService, ServiceFieldProblem, ServiceKey,
+    ServiceObject, ServicePort as NetworkServicePort, TargetPort, UnknownProtocol,
 };
 use serde_json::Value;
 
@@ -17,12 +17,8 @@ use crate::object::{
 const DEFAULT_AFFINITY_TIMEOUT: u32 = 10_800;
 /// Value of both traffic policies for endpoints on the same node.
 const LOCAL: &str = "Local";
-/// Label of a mirrored slice: name of its service.
-const MIRRORED_SERVICE: &str = "k8s.ovn.org/service-name";
 /// Label of a slice of the built-in controller: name of its service.
 const SERVICE: &str = "kubernetes.io/service-name";
-/// Annotation of a mirrored slice: name of the network that its addresses belong to.
-const ENDPOINT_NETWORK: &str = "k8s.ovn.org/endpointslice-network";
 
 /// Name and cluster IPs of a service. Addresses that cannot be read are left out.
 pub fn service_object(service: &Service) -> ServiceObject<'_> {
@@ -79,7 +75,7 @@ pub fn endpoint_slice(slice: &SliceObject) -> Option<EndpointSlice> {
     let labels = slice.labels();
     let network = slice.annotations().get(ENDPOINT_NETWORK);
     let label = if network.is_some() {
-        MIRRORED_SERVICE
+        MIRRORED_SERVICE_LABEL
     } else {
         SERVICE
     };
@@ -321,7 +317,7 @@ mod tests {
             endpoint_slice(&serde_json::from_value(object).unwrap())
         };
         let mirrored = slice(&json!({
-            "name": "web-x", "namespace": "blue", "labels": {MIRRORED_SERVICE: "web"},
+            "name": "web-x", "namespace": "blue", "labels": {MIRRORED_SERVICE_LABEL: "web"},
             "annotations": {ENDPOINT_NETWORK: "blue_l3"},
         }));
         let mirrored = mirrored.unwrap();
