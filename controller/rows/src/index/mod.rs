@@ -9,8 +9,9 @@
 
 mod holders;
 mod keys;
+mod owned;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::table::{Holding, Layout, Owner, OwnerOf, RowView, TablePlace};
 pub use holders::Holders;
 use keys::Keys;
 pub(crate) use keys::RowKey;
+use owned::OwnedRows;
 
 /// A row of a part.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -55,7 +57,7 @@ pub(crate) struct Index<P> {
     snapshot: Snapshot,
     /// Several row types may be of one table.
     places: HashMap<TableId, Vec<TablePlace>, RandomState>,
-    owned: BTreeSet<OwnedRow>,
+    owned: OwnedRows,
     keys: Keys,
     /// Keys of rows that are identified within their holders.
     keys_in_holder: HashMap<(TablePlace, Uuid), u64, RandomState>,
@@ -88,29 +90,30 @@ impl<P: Clone + Eq + Hash> Index<P> {
             layout: Arc::new(resolved),
             owners: layout.tables.iter().map(|table| table.owner).collect(),
             snapshot: snapshot.clone(),
-            owned: BTreeSet::new(),
+            owned: OwnedRows::default(),
             keys: Keys::default(),
             keys_in_holder: HashMap::default(),
             places,
         };
-        let mut owned = Vec::new();
+        // After this, all parts are evaluated.
+        let mut discarded = Touched::default();
         for place in (0..index.layout.tables.len()).map(|place| TablePlace(place as u16)) {
             let Some(id) = index.layout.table(place).id else {
                 continue;
             };
             for row in snapshot.table(id).iter() {
                 if let Owner::Part(part) = index.owner(place, row) {
-                    owned.push(OwnedRow {
+                    index.owned.add(OwnedRow {
                         part: parts.id(part),
                         table: place,
                         uuid: row.uuid,
                     });
                 }
-                index.follow_keys(place, None, Some(row), &mut Touched::default());
-                index.follow_members(place, None, Some(row), &mut Touched::default());
+                index.follow_keys(place, None, Some(row), &mut discarded);
+                index.follow_members(place, None, Some(row), &mut discarded);
+                discarded.keys.clear();
             }
         }
-        index.owned = owned.into_iter().collect();
         index
     }
 
@@ -123,18 +126,16 @@ impl<P: Clone + Eq + Hash> Index<P> {
     ) -> Touched {
         self.snapshot = snapshot.clone();
         let mut touched = Touched::default();
-        let mut gained = Vec::new();
         let mut moved = Vec::new();
         for change in changes {
             let places = self.places.get(&change.table).cloned().unwrap_or_default();
             for place in places {
                 let (old, new) = (change.old.as_deref(), change.new.as_deref());
-                self.follow_owner(place, old, new, parts, (&mut touched, &mut gained));
+                self.follow_owner(place, old, new, parts, &mut touched);
                 self.follow_keys(place, old, new, &mut touched);
                 moved.extend(self.follow_members(place, old, new, &mut touched));
             }
         }
-        self.add_owned(gained);
         // New rows are touched already.
         let new: HashSet<Uuid, RandomState> = changes
             .iter()
@@ -176,10 +177,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
 
     /// Rows of a part.
     pub(crate) fn owned(&self, part: PartId) -> impl Iterator<Item = OwnedRow> {
-        let row = |table, uuid| OwnedRow { part, table, uuid };
-        let first = row(TablePlace(0), Uuid::nil());
-        let last = row(TablePlace(u16::MAX), Uuid::max());
-        self.owned.range(first..=last).copied()
+        self.owned.of(part)
     }
 
     pub(crate) fn holders(&self, holding: Holding) -> &Holders {
@@ -267,7 +265,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
         old: Option<&Row>,
         new: Option<&Row>,
         parts: &mut Parts<P>,
-        (touched, gained): (&mut Touched, &mut Vec<OwnedRow>),
+        touched: &mut Touched,
     ) {
         if self.owners[place.index()].is_none() {
             return;
@@ -294,21 +292,9 @@ impl<P: Clone + Eq + Hash> Index<P> {
             };
             match (is_same, is_new) {
                 (true, _) => {}
-                (false, true) => gained.push(owned),
-                (false, false) => {
-                    self.add_owned(std::mem::take(gained));
-                    self.owned.remove(&owned);
-                }
+                (false, true) => self.owned.add(owned),
+                (false, false) => self.owned.remove(owned),
             }
-        }
-    }
-
-    /// Adds rows of parts: few one by one, many by a merge that costs one pass over all rows.
-    fn add_owned(&mut self, gained: Vec<OwnedRow>) {
-        if gained.len() < self.owned.len() / 16 {
-            self.owned.extend(gained);
-        } else {
-            self.owned.append(&mut gained.into_iter().collect());
         }
     }
 
