@@ -1,37 +1,37 @@
 //! The documentation's example in an API server and in the Northbound databases of its zones.
 
+mod cleanup;
+mod example;
+mod observation;
+mod running;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{
-    DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
-};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config as ClientConfig, Resource, ResourceExt};
-use patchbay_allocate::networks::resolve;
 use patchbay_crds as crd;
-use patchbay_kubernetes::{
-    ClusterManagerConfig, ControllerConfig, LeaseConfig, RunError, Timing, ZoneControllerConfig,
-    ZoneLeaseTiming, run,
-};
-use patchbay_model::{ClusterSettings, IpFamily};
-use patchbay_resources::manifests::{Inventory, read_manifests};
-use patchbay_resources::object::Time;
+use patchbay_kubernetes::Timing;
+use patchbay_resources::manifests::Inventory;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, MutexGuard, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::{Mutex, MutexGuard};
+
+pub(crate) use example::connect;
+use example::{example, labelled};
+pub(crate) use observation::{
+    ConditionWatch, accepted, condition, eventually, subnets, tunnel_key, until_connected,
+};
+pub(crate) use running::{Running, run_zones};
 
 use crate::apiserver::ApiServer;
 use crate::stored::{
@@ -44,8 +44,6 @@ pub(crate) const CONNECT: &str = "blue-green-connect";
 /// The zone that most tests check.
 pub(crate) const ZONE: &str = "ovn-worker";
 
-const SUBNETS: &str = "k8s.ovn.org/network-connect-subnet";
-const TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 /// Namespace of the controller's own objects.
 pub(crate) const NAMESPACE: &str = "default";
 const LEASE: &str = "patchbay-cluster";
@@ -203,20 +201,6 @@ impl Testbed {
         }
     }
 
-    /// Deletes the definitions that tests have created.
-    async fn remove_definitions(&self) {
-        let api = Api::<CustomResourceDefinition>::all(self.client.clone());
-        let labelled = ListParams::default().labels(LABEL);
-        api.delete_collection(&DeleteParams::default(), &labelled)
-            .await
-            .unwrap();
-        eventually("the definitions are gone", async || {
-            let left = api.list(&labelled).await.unwrap();
-            left.items.is_empty().then_some(())
-        })
-        .await;
-    }
-
     async fn make_example(&self) {
         for (_, namespace) in self.inventory.namespaces.iter() {
             self.create(&converted::<Namespace>(&namespace.object))
@@ -340,352 +324,6 @@ impl Testbed {
         zone.add_networks(&self.inventory);
         zone
     }
-
-    /// Runs a cluster manager.
-    pub(crate) fn run_cluster(&self, identity: &str) -> Running {
-        self.run(identity, true, None)
-    }
-
-    /// Runs a zone controller.
-    pub(crate) fn run_zone(&self, zone: &Zone) -> Running {
-        self.run(&zone.name, false, Some(zone))
-    }
-
-    pub(crate) fn run(&self, identity: &str, cluster: bool, zone: Option<&Zone>) -> Running {
-        let zone = zone.map(|zone| (&*zone.name, zone.remote()));
-        self.run_on(identity, cluster, zone)
-    }
-
-    /// Runs a cluster manager, a zone controller for a name and a remote, or both.
-    pub(crate) fn run_on(
-        &self,
-        identity: &str,
-        cluster: bool,
-        zone: Option<(&str, &str)>,
-    ) -> Running {
-        let lease = LeaseConfig {
-            duration: Duration::from_secs(1),
-            renew_deadline: Duration::from_millis(700),
-            retry: Duration::from_millis(100),
-            ..LeaseConfig::new(NAMESPACE, LEASE)
-        };
-        let settings = ClusterSettings {
-            families: vec![IpFamily::V4],
-            service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
-            ..ClusterSettings::default()
-        };
-        let config = ControllerConfig {
-            cluster: cluster.then(|| ClusterManagerConfig {
-                settings: settings.clone(),
-                manages_networks: self.networks,
-                lease,
-            }),
-            zone: zone.map(|(name, remote)| ZoneControllerConfig {
-                zone: name.to_owned(),
-                families: vec![IpFamily::V4],
-                service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
-                dynamic_udn: self.dynamic_udn,
-                networks: self.networks.then(|| settings.clone()),
-                northbound: remote.parse().unwrap(),
-                tls: None,
-            }),
-            namespace: NAMESPACE.to_owned(),
-            identity: identity.to_owned(),
-            timing: Timing {
-                debounce_quiet: Duration::from_millis(5),
-                debounce_max: Duration::from_millis(50),
-                retry: (Duration::from_millis(20), Duration::from_millis(200)),
-                request_timeout: self.request,
-                watch_idle_timeout: self.idle,
-                report_interval: self.report,
-                report_refresh_interval: self.repeat,
-                zone_lease: ZoneLeaseTiming {
-                    renew_interval: Duration::from_millis(100),
-                    duration: self.zone_lease,
-                    check_interval: Duration::from_millis(20),
-                },
-                join_grace_period: self.join,
-            },
-        };
-        // A client of its own, like another process, with the rights of the service accounts.
-        let accounts = [
-            cluster.then_some("patchbay-cluster"),
-            zone.map(|_| "patchbay-zone"),
-            (cluster && self.networks).then_some("patchbay-cluster/networks"),
-            zone.filter(|_| self.networks)
-                .map(|_| "patchbay-zone/networks"),
-        ];
-        let accounts: Vec<&str> = accounts.into_iter().flatten().collect();
-        let client = self.api.as_ref();
-        let client = client.map_or_else(|| self.client.clone(), |api| api.client_of(&accounts));
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(async move {
-            let stopped = async {
-                stopped.await.unwrap_or_default();
-            };
-            run(client, config, stopped).await
-        });
-        Running { stop, task }
-    }
-
-    /// Deletes everything that the test has created, and after the last test the shared
-    /// definitions.
-    pub(crate) async fn clear(self) {
-        self.delete_all().await;
-        if self.api.is_none() && User::is_last() {
-            self.remove_definitions().await;
-        }
-    }
-
-    async fn delete_all(&self) {
-        if self.api.is_none() {
-            let (all, delete) = (ListParams::default().labels(LABEL), DeleteParams::default());
-            self.connects()
-                .delete_collection(&delete, &all)
-                .await
-                .unwrap();
-            self.nodes().delete_collection(&delete, &all).await.unwrap();
-            let networks = Api::<ClusterUserDefinedNetwork>::all(self.client.clone());
-            networks.delete_collection(&delete, &all).await.unwrap();
-            let reports = Api::<ConfigMap>::namespaced(self.client.clone(), NAMESPACE);
-            let of_zones =
-                ListParams::default().labels("app.kubernetes.io/component=patchbay-zone");
-            reports.delete_collection(&delete, &of_zones).await.unwrap();
-            let leases = Api::<LeaseObject>::namespaced(self.client.clone(), NAMESPACE);
-            leases.delete_collection(&delete, &of_zones).await.unwrap();
-            if leases.get_opt(LEASE).await.unwrap().is_some() {
-                leases.delete(LEASE, &delete).await.unwrap();
-            }
-            let namespaces = Api::<Namespace>::all(self.client.clone());
-            for namespace in namespaces.list(&all).await.unwrap() {
-                let name = namespace.name_any();
-                self.nads(&name)
-                    .delete_collection(&delete, &all)
-                    .await
-                    .unwrap();
-                namespaces.delete(&name, &delete).await.unwrap();
-                if !self.has_controllers().await {
-                    finalize(&self.client, &name).await;
-                }
-            }
-            let gone = "the namespaces are gone";
-            eventually(gone, async || {
-                let left = namespaces.list(&all).await.unwrap();
-                left.items.is_empty().then_some(())
-            })
-            .await;
-            let events = Api::<Event>::namespaced(self.client.clone(), EVENTS);
-            let all = events.list(&ListParams::default()).await.unwrap();
-            let is_own = |event: &Event| event.reporting_controller.as_deref() == Some("patchbay");
-            for event in all.into_iter().filter(is_own) {
-                events.delete(&event.name_any(), &delete).await.unwrap();
-            }
-        }
-    }
-}
-
-impl Testbed {
-    /// `true` if a controller manager runs, which empties deleted namespaces.
-    async fn has_controllers(&self) -> bool {
-        let leases = Api::<LeaseObject>::namespaced(self.client.clone(), "kube-system");
-        let lease = leases.get_opt("kube-controller-manager").await.unwrap();
-        lease.is_some()
-    }
-}
-
-/// Finalizes a namespace on a server without a controller manager.
-async fn finalize(client: &Client, name: &str) {
-    let namespace = json!({
-        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
-        "spec": {"finalizers": []},
-    });
-    let namespaces = Api::<Namespace>::all(client.clone());
-    let params = PostParams::default();
-    let finalized = namespaces.replace_subresource("finalize", name, &params, &namespace);
-    match finalized.await {
-        Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.code == 404 => {}
-        Err(error) => panic!("{name}: {error}"),
-    }
-}
-
-/// A running controller. Dropping the handle stops it.
-pub(crate) struct Running {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<Result<(), RunError>>,
-}
-
-impl Running {
-    /// Stops the controller, and waits for its end.
-    pub(crate) async fn stop(self) {
-        self.stop.send(()).unwrap();
-        self.task.await.unwrap().unwrap();
-    }
-
-    /// Aborts the controller, as SIGKILL would.
-    pub(crate) async fn kill(self) {
-        self.task.abort();
-        assert!(self.task.await.unwrap_err().is_cancelled());
-    }
-}
-
-/// Waits until `found` returns a value, for at most two minutes, because a busy machine is slow.
-pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
-    let attempts = async {
-        loop {
-            if let Some(found) = found().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let found = tokio::time::timeout(Duration::from_secs(120), attempts).await;
-    found.unwrap_or_else(|_| panic!("timed out waiting: {what}"))
-}
-
-/// Runs the zone controllers of all nodes.
-pub(crate) async fn run_zones(bed: &Testbed) -> Vec<(Running, Zone)> {
-    let mut zones = Vec::new();
-    for (key, _) in bed.inventory.nodes.iter() {
-        if bed.nodes().get_opt(&key.name).await.unwrap().is_some() {
-            let zone = bed.zone(&key.name).await;
-            zones.push((bed.run_zone(&zone), zone));
-        }
-    }
-    zones
-}
-
-/// Waits until the condition has this status, contains `text`, and is about the current generation.
-pub(crate) async fn until_connected(bed: &Testbed, status: &str, text: &str) {
-    let what = format!("Connected is {status}: {text}");
-    let attempts = async {
-        let mut last = None;
-        loop {
-            let connect = bed.connected().await;
-            let condition = condition(&connect, "Connected");
-            if let Some((found, message)) = &condition
-                && *found == status
-                && message.contains(text)
-                && observes(&connect)
-            {
-                return;
-            }
-            if condition != last {
-                println!("Connected: {condition:?}");
-                last = condition;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let found = tokio::time::timeout(Duration::from_secs(120), attempts).await;
-    found.unwrap_or_else(|_| panic!("timed out waiting: {what}"));
-}
-
-/// `true` if the condition is about the current generation.
-fn observes(connect: &ClusterNetworkConnect) -> bool {
-    let conditions = &connect.status.as_ref().unwrap().conditions;
-    let condition = conditions.iter().find(|one| one.type_ == "Connected");
-    condition.unwrap().observed_generation == connect.metadata.generation
-}
-
-/// Records the statuses of the condition `Connected`.
-pub(crate) struct ConditionWatch {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<Vec<String>>,
-}
-
-impl ConditionWatch {
-    pub(crate) async fn begin(bed: &Testbed) -> Self {
-        let status = |connect: &ClusterNetworkConnect| {
-            condition(connect, "Connected").map(|(status, _)| status)
-        };
-        let first = bed.connected().await;
-        let version = first.resource_version().unwrap();
-        let mut seen: Vec<String> = status(&first).into_iter().collect();
-        let (stop, mut stopped) = oneshot::channel();
-        let connects = bed.connects();
-        let task = tokio::spawn(async move {
-            let params = WatchParams::default();
-            let mut events = std::pin::pin!(connects.watch(&params, &version).await.unwrap());
-            loop {
-                let event = tokio::select! {
-                    event = events.next() => event,
-                    _ = &mut stopped => return seen,
-                };
-                if let Some(Ok(WatchEvent::Modified(connect))) = event
-                    && let Some(status) = status(&connect)
-                    && seen.last() != Some(&status)
-                {
-                    seen.push(status);
-                }
-            }
-        });
-        Self { stop, task }
-    }
-
-    /// The statuses that differ from the one before.
-    pub(crate) async fn end(self) -> Vec<String> {
-        self.stop.send(()).unwrap();
-        self.task.await.unwrap()
-    }
-}
-
-/// The example's ClusterNetworkConnect.
-pub(crate) fn connect() -> ClusterNetworkConnect {
-    let mut stdin: &[u8] = &[];
-    let inventory = read_manifests(&[example_file("3-connect.yaml")], &mut stdin).unwrap();
-    converted(inventory.cluster_network_connects.named(CONNECT).unwrap())
-}
-
-fn example() -> Inventory {
-    let files = ["1-cluster.yaml", "2-networks.yaml"].map(example_file);
-    let mut stdin: &[u8] = &[];
-    let mut inventory = read_manifests(&files, &mut stdin).unwrap();
-    let now = Time(Timestamp::UNIX_EPOCH);
-    resolve(&mut inventory, &ClusterSettings::default(), &now).unwrap();
-    inventory
-}
-
-fn example_file(name: &str) -> PathBuf {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    root.join("../../examples/blue-green").join(name)
-}
-
-/// The object as a test creates it.
-fn labelled<K: Resource + Clone>(object: &K) -> K {
-    let mut object = object.clone();
-    object.labels_mut().insert(LABEL.to_owned(), String::new());
-    let meta = object.meta_mut();
-    meta.uid = None;
-    meta.resource_version = None;
-    // The controllers that would remove finalizers do not run.
-    meta.finalizers = None;
-    object
-}
-
-/// The connect subnets by owner.
-pub(crate) fn subnets(connect: &ClusterNetworkConnect) -> BTreeMap<String, Value> {
-    let text = connect.annotations().get(SUBNETS);
-    text.map_or_else(BTreeMap::new, |text| serde_json::from_str(text).unwrap())
-}
-
-/// The tunnel key of the connect router.
-pub(crate) fn tunnel_key(connect: &ClusterNetworkConnect) -> Option<&str> {
-    connect.annotations().get(TUNNEL_KEY).map(String::as_str)
-}
-
-/// Status and message of the condition `Accepted`.
-pub(crate) fn accepted(connect: &ClusterNetworkConnect) -> Option<(String, String)> {
-    condition(connect, "Accepted")
-}
-
-/// Status and message of a condition.
-pub(crate) fn condition(connect: &ClusterNetworkConnect, type_: &str) -> Option<(String, String)> {
-    let conditions = &connect.status.as_ref()?.conditions;
-    let condition = conditions
-        .iter()
-        .find(|condition| condition.type_ == type_)?;
-    Some((condition.status.clone(), condition.message.clone()))
 }
 
 /// Code for real servers, run on the in-process one: creates the definitions and deletes

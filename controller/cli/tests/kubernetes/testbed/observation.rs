@@ -1,0 +1,131 @@
+//! What tests wait for, and what they read of a ClusterNetworkConnect.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use kube::ResourceExt;
+use kube::api::{WatchEvent, WatchParams};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::Testbed;
+use crate::stored::ClusterNetworkConnect;
+
+const SUBNETS: &str = "k8s.ovn.org/network-connect-subnet";
+const TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
+
+/// Waits until `found` returns a value, for at most two minutes, because a busy machine is slow.
+pub(crate) async fn eventually<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
+    let attempts = async {
+        loop {
+            if let Some(found) = found().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(120), attempts).await;
+    found.unwrap_or_else(|_| panic!("timed out waiting: {what}"))
+}
+
+/// Waits until the condition has this status, contains `text`, and is about the current generation.
+pub(crate) async fn until_connected(bed: &Testbed, status: &str, text: &str) {
+    let what = format!("Connected is {status}: {text}");
+    let attempts = async {
+        let mut last = None;
+        loop {
+            let connect = bed.connected().await;
+            let condition = condition(&connect, "Connected");
+            if let Some((found, message)) = &condition
+                && *found == status
+                && message.contains(text)
+                && observes(&connect)
+            {
+                return;
+            }
+            if condition != last {
+                println!("Connected: {condition:?}");
+                last = condition;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(120), attempts).await;
+    found.unwrap_or_else(|_| panic!("timed out waiting: {what}"));
+}
+
+/// `true` if the condition is about the current generation.
+fn observes(connect: &ClusterNetworkConnect) -> bool {
+    let conditions = &connect.status.as_ref().unwrap().conditions;
+    let condition = conditions.iter().find(|one| one.type_ == "Connected");
+    condition.unwrap().observed_generation == connect.metadata.generation
+}
+
+/// Records the statuses of the condition `Connected`.
+pub(crate) struct ConditionWatch {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Vec<String>>,
+}
+
+impl ConditionWatch {
+    pub(crate) async fn begin(bed: &Testbed) -> Self {
+        let status = |connect: &ClusterNetworkConnect| {
+            condition(connect, "Connected").map(|(status, _)| status)
+        };
+        let first = bed.connected().await;
+        let version = first.resource_version().unwrap();
+        let mut seen: Vec<String> = status(&first).into_iter().collect();
+        let (stop, mut stopped) = oneshot::channel();
+        let connects = bed.connects();
+        let task = tokio::spawn(async move {
+            let params = WatchParams::default();
+            let mut events = std::pin::pin!(connects.watch(&params, &version).await.unwrap());
+            loop {
+                let event = tokio::select! {
+                    event = events.next() => event,
+                    _ = &mut stopped => return seen,
+                };
+                if let Some(Ok(WatchEvent::Modified(connect))) = event
+                    && let Some(status) = status(&connect)
+                    && seen.last() != Some(&status)
+                {
+                    seen.push(status);
+                }
+            }
+        });
+        Self { stop, task }
+    }
+
+    /// The statuses that differ from the one before.
+    pub(crate) async fn end(self) -> Vec<String> {
+        self.stop.send(()).unwrap();
+        self.task.await.unwrap()
+    }
+}
+
+/// The connect subnets by owner.
+pub(crate) fn subnets(connect: &ClusterNetworkConnect) -> BTreeMap<String, Value> {
+    let text = connect.annotations().get(SUBNETS);
+    text.map_or_else(BTreeMap::new, |text| serde_json::from_str(text).unwrap())
+}
+
+/// The tunnel key of the connect router.
+pub(crate) fn tunnel_key(connect: &ClusterNetworkConnect) -> Option<&str> {
+    connect.annotations().get(TUNNEL_KEY).map(String::as_str)
+}
+
+/// Status and message of the condition `Accepted`.
+pub(crate) fn accepted(connect: &ClusterNetworkConnect) -> Option<(String, String)> {
+    condition(connect, "Accepted")
+}
+
+/// Status and message of a condition.
+pub(crate) fn condition(connect: &ClusterNetworkConnect, type_: &str) -> Option<(String, String)> {
+    let conditions = &connect.status.as_ref()?.conditions;
+    let condition = conditions
+        .iter()
+        .find(|condition| condition.type_ == type_)?;
+    Some((condition.status.clone(), condition.message.clone()))
+}
