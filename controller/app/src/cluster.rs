@@ -254,7 +254,7 @@ impl Cluster {
     /// `None`: the objects contain neither pods nor policies, and say nothing about the rows of
     /// policies that are there.
     pub fn zone_policies(&self, zone: &str, pods: Option<&ZonePods>) -> Option<ZonePolicies> {
-        policies::zone_policies(&self.inventory, zone, pods)
+        policies::zone_policies(&self.inventory, zone, &self.settings, pods)
     }
 
     /// The inputs of the services' rows in a zone. A service without mirrored EndpointSlices has those

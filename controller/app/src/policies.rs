@@ -1,8 +1,11 @@
 //! Policies of a cluster's objects: the inputs of their rows.
 
+use patchbay_model::{ClusterSettings, host_addresses};
 use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
-use patchbay_resources::conversion::{multi_network_policy, network_objects, network_policy};
+use patchbay_resources::conversion::{
+    egress_firewall, multi_network_policy, network_objects, network_policy,
+};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Object;
 
@@ -12,18 +15,29 @@ use super::pods::labelled_namespaces;
 pub(crate) fn zone_policies(
     inventory: &Inventory,
     zone: &str,
+    settings: &ClusterSettings,
     pods: Option<&ZonePods>,
 ) -> Option<ZonePolicies> {
-    let has_policies =
-        !inventory.network_policies.is_empty() || !inventory.multi_network_policies.is_empty();
+    let has_policies = !inventory.network_policies.is_empty()
+        || !inventory.multi_network_policies.is_empty()
+        || !inventory.egress_firewalls.is_empty()
+        || !settings.features.is_empty();
     if pods.is_none() && !has_policies {
         return None;
     }
-    let mut policies = ZonePolicies::new(zone);
+    let mut policies = ZonePolicies::new(zone, settings);
     policies.set_objects(&network_objects(inventory), &labelled_namespaces(inventory));
     for (key, namespace) in inventory.namespaces.iter() {
         let namespace = &namespace.object;
         policies.put_namespace(&key.name, namespace.labels(), namespace.annotations());
+    }
+    for (key, node) in inventory.nodes.iter() {
+        let node = &node.object;
+        let addresses = host_addresses(Some(node.annotations())).unwrap_or_default();
+        policies.put_node(&key.name, node.labels(), addresses);
+    }
+    for (_, firewall) in inventory.egress_firewalls.iter() {
+        policies.put_firewall(egress_firewall(&firewall.object));
     }
     if let Some(pods) = pods {
         for pod in pods.pods() {

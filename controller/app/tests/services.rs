@@ -17,7 +17,7 @@ use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _, Remote};
 use patchbay_app::zone::ZoneReconciler;
 use patchbay_engine::db::Snapshot;
-use patchbay_model::{ClusterSettings, IpFamily};
+use patchbay_model::{ClusterSettings, Feature, IpFamily};
 use patchbay_reach::{Answer, Destination, Northbound, Question, Sender, Verdict};
 use patchbay_resources::object::Time;
 use patchbay_schemas::nb::{LoadBalancer, LogicalSwitchPort};
@@ -70,6 +70,7 @@ fn cluster(connectivity: &str) -> Cluster {
     let settings = ClusterSettings {
         families: vec![IpFamily::V4],
         service_cidrs: vec![range("10.96.0.0/16")],
+        features: Feature::ALL.into(),
         ..ClusterSettings::default()
     };
     let now = Time(Timestamp::from_second(0).unwrap());

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::cluster_flags::ClusterFlags;
 use super::keys::Keys;
 #[cfg(feature = "lab")]
 use super::lab_args::Lab;
 use super::manifest_limit::ManifestLimit;
 #[cfg(feature = "kubernetes")]
 use super::names;
-use super::ranges::ClusterRanges;
 use super::reach_args::Reach;
 use super::time_limit::TimeLimit;
 #[cfg(feature = "kubernetes")]
@@ -162,7 +162,7 @@ pub(super) struct Manifests {
     #[command(flatten)]
     pub(super) keys: Keys,
     #[command(flatten)]
-    pub(super) ranges: ClusterRanges,
+    pub(super) cluster: ClusterFlags,
 }
 
 #[derive(Debug, Args)]
@@ -203,7 +203,7 @@ pub(super) struct Explain {
     #[command(flatten)]
     pub(super) keys: Keys,
     #[command(flatten)]
-    pub(super) ranges: ClusterRanges,
+    pub(super) cluster: ClusterFlags,
 }
 
 /// Kinds of objects that `explain` knows.
@@ -245,7 +245,7 @@ pub(super) struct Run {
     #[command(flatten)]
     pub(super) keys: Keys,
     #[command(flatten)]
-    pub(super) ranges: ClusterRanges,
+    pub(super) cluster: ClusterFlags,
     /// For clusters whose OVN-Kubernetes renders a network only on nodes with pods or egress IPs on
     /// it: watch pods and egress IPs, and connect the network only on those nodes.
     #[arg(long)]

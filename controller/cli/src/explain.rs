@@ -64,7 +64,7 @@ async fn read_cluster(
     arguments: &args::Explain,
     console: &mut Console<'_>,
 ) -> Result<Cluster, Failure> {
-    let settings = arguments.ranges.settings()?;
+    let settings = arguments.cluster.settings()?;
     if arguments.paths.is_empty() {
         let inventory = cluster_inventory(arguments).await?;
         return Ok(Cluster::observed(inventory, settings, now()));

@@ -78,7 +78,7 @@ fn read_cluster(
     if let Some(earlier) = earlier {
         restore(&mut inventory, &earlier.inventory)?;
     }
-    let settings = arguments.ranges.settings()?;
+    let settings = arguments.cluster.settings()?;
     let cluster = Cluster::from_inventory(inventory, settings, now())?;
     Ok(with_default_pods(cluster)?)
 }

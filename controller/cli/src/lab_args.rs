@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use patchbay_releases::Suite;
 
-use super::ranges::ClusterRanges;
+use super::cluster_flags::ClusterFlags;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -33,7 +33,7 @@ pub(super) struct Lab {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Text)]
     pub(super) output: CheckFormat,
     #[command(flatten)]
-    pub(super) ranges: ClusterRanges,
+    pub(super) cluster: ClusterFlags,
 }
 
 /// Command about labs.

@@ -9,6 +9,7 @@ mod api_server;
 mod apply;
 mod apply_report;
 mod args;
+mod cluster_flags;
 mod console;
 #[cfg(feature = "kubernetes")]
 mod crds;
@@ -36,7 +37,6 @@ mod manifest_limit;
 mod names;
 mod output;
 mod plan;
-mod ranges;
 mod reach;
 mod reach_args;
 mod reach_source;

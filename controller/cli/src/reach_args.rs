@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::args::Format;
+use super::cluster_flags::ClusterFlags;
 use super::keys::Keys;
 use super::manifest_limit::ManifestLimit;
-use super::ranges::ClusterRanges;
 use super::time_limit::TimeLimit;
 use patchbay_reach::{Destination, Protocol, Sender};
 
@@ -70,7 +70,7 @@ pub(super) struct Reach {
     #[command(flatten)]
     pub(super) keys: Keys,
     #[command(flatten)]
-    pub(super) ranges: ClusterRanges,
+    pub(super) cluster: ClusterFlags,
 }
 
 /// Protocols of packets.

@@ -92,7 +92,7 @@ async fn read_manifests(arguments: &Reach, console: &mut Console<'_>) -> Result<
         manifest_limit: arguments.manifest_limit,
         limit: arguments.limit,
         keys: arguments.keys.clone(),
-        ranges: arguments.ranges.clone(),
+        cluster: arguments.cluster.clone(),
     };
     let inventory = load(
         &manifests.paths,

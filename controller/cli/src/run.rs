@@ -49,7 +49,7 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
 }
 
 fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, Failure> {
-    let settings = arguments.ranges.settings()?;
+    let settings = arguments.cluster.settings()?;
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterManagerConfig {
         settings: settings.clone(),
         manages_networks: arguments.networks,

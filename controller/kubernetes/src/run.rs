@@ -9,7 +9,8 @@ use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
-    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod, Service,
+    EgressFirewall, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod,
+    Service,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -301,10 +302,12 @@ impl TaskSet {
         objects: ObjectSources,
     ) -> ObjectSources {
         let of_secondary = networks::project::<MultiNetworkPolicy>(networks::keep_all);
+        let firewalls = networks::project::<EgressFirewall>(networks::keep_all);
         objects
             .with(self.watch_complete::<Service>(client, networks::keep_all))
             .with(self.watch_complete::<NetworkPolicy>(client, networks::keep_all))
             .with(self.watch_optional_kind(client, of_secondary))
+            .with(self.watch_optional_kind(client, firewalls))
     }
 
     /// Watches all objects of a kind, complete but for what `prune` removes.

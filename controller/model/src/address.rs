@@ -36,6 +36,23 @@ fn private_mac(octets: [u8; 4]) -> String {
     text
 }
 
+/// The address of a MAC address in `fe80::/64` (RFC 4291, appendix A). `None`: it is no MAC
+/// address.
+pub fn link_local_address(mac: &str) -> Option<Ipv6Addr> {
+    let octets = mac.split(':').map(|octet| u8::from_str_radix(octet, 16));
+    let octets: Vec<u8> = octets.collect::<Result<_, _>>().ok()?;
+    let (vendor, device) = octets.split_at_checked(3)?;
+    let interface = [vendor, &[0xff, 0xfe], device].concat();
+    let mut address = [0; 16];
+    address[..2].copy_from_slice(&[0xfe, 0x80]);
+    address
+        .get_mut(16 - interface.len()..)?
+        .copy_from_slice(&interface);
+    // The bit that tells universal addresses from local ones is inverted.
+    address[8] ^= 2;
+    Some(address.into())
+}
+
 /// Formats an address as [`Display`](std::fmt::Display) does, but faster for IPv4.
 ///
 /// A zone has several addresses for each node and network.

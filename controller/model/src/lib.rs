@@ -13,6 +13,7 @@ pub mod condition;
 mod connect;
 mod connect_range;
 mod connect_subnets;
+mod egress_firewall;
 pub mod external_ids;
 mod host_subnets;
 
@@ -40,8 +41,8 @@ mod unread_networks;
 mod uplink;
 
 pub use address::{
-    PointToPoint, PointToPointError, format_address, format_net, mac_address, mac_of_name,
-    point_to_point,
+    PointToPoint, PointToPointError, format_address, format_net, link_local_address, mac_address,
+    mac_of_name, point_to_point,
 };
 pub use address_pool::{AddressError, AddressPool, NumberPool};
 pub use attached_network::{AttachedNetwork, AttachedNetworks, AttachedTopology, Definition};
@@ -49,6 +50,10 @@ pub use cni_config::{CNI_PLUGIN, CNI_VERSION, CniConfig, UninterpretedValue};
 pub use connect::{Connect, ConnectError, ConnectInput, Connectivity, ROUTER_TUNNEL_KEY};
 pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
 pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationError};
+pub use egress_firewall::{
+    EGRESS_FIREWALL, EgressFirewall, FirewallAction, FirewallDestination, FirewallPort,
+    FirewallProblem, FirewallRule,
+};
 pub use host_subnets::HostSubnetError;
 pub use host_subnets::check_host_subnets;
 pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
@@ -75,15 +80,15 @@ pub use pod_attachments::{
 };
 pub use pod_networks::{DEFAULT_NETWORK_KEY, POD_NETWORKS, PodNetwork, PodNetworks, PodRoute};
 pub use policy::{
-    ACL_LOGGING, IpBlock, POLICY_FOR, PodPeer, Policy, PolicyDirection, PolicyFieldProblem,
-    PolicyKey, PolicyKind, PolicyPeers, PolicyPort, PolicyRule, PortNumbers,
+    ACL_LOGGING, IpBlock, MULTICAST_ENABLED, POLICY_FOR, PodPeer, Policy, PolicyDirection,
+    PolicyFieldProblem, PolicyKey, PolicyKind, PolicyPeers, PolicyPort, PolicyRule, PortNumbers,
 };
 pub use service::{
     ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
     MIRRORED_SERVICE_LABEL, Protocol, Service, ServiceFieldProblem, ServiceKey, ServicePort,
     TargetPort, UnknownProtocol,
 };
-pub use settings::{ClusterSettings, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
+pub use settings::{ClusterSettings, Feature, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};
 pub use unread_networks::UnreadNetworks;

@@ -14,6 +14,8 @@ use super::service::{Protocol, UnknownProtocol};
 pub const POLICY_FOR: &str = "k8s.v1.cni.cncf.io/policy-for";
 /// Annotation of a namespace: severities with which ACLs of its policies are logged, as JSON.
 pub const ACL_LOGGING: &str = "k8s.ovn.org/acl-logging";
+/// Annotation of a namespace: `true` if its pods may exchange multicast packets.
+pub const MULTICAST_ENABLED: &str = "k8s.ovn.org/multicast-enabled";
 
 /// Kind of a policy.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

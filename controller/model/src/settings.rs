@@ -1,5 +1,7 @@
 //! Settings of the cluster's administrator, and the defaults of OVN-Kubernetes.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -49,6 +51,35 @@ pub enum GatewayMode {
     Local,
 }
 
+/// Feature that is off unless the administrator switches it on.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Feature {
+    /// IP multicast between the pods of a namespace that allows it. Without it, multicast is neither
+    /// dropped nor routed by rows of the networks.
+    Multicast,
+    /// EgressFirewalls of namespaces.
+    EgressFirewall,
+}
+
+impl Feature {
+    /// All features.
+    pub const ALL: [Self; 2] = [Self::Multicast, Self::EgressFirewall];
+
+    /// Name: that of the flag of OVN-Kubernetes without `--enable-`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Multicast => "multicast",
+            Self::EgressFirewall => "egress-firewall",
+        }
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// Settings of a cluster that networks and connects depend on.
 ///
 /// Subnets that overlap with a range in these settings are refused. An empty list permits all.
@@ -76,6 +107,8 @@ pub struct ClusterSettings {
     pub node_ports: bool,
     /// Services of the default network that primary networks reach, as `<namespace>/<name>`.
     pub reachable_default_services: Vec<String>,
+    /// Features that are switched on.
+    pub features: BTreeSet<Feature>,
 }
 
 impl Default for ClusterSettings {
@@ -94,6 +127,7 @@ impl Default for ClusterSettings {
             ephemeral_ports: Some(DEFAULT_EPHEMERAL_PORTS),
             node_ports: true,
             reachable_default_services: DEFAULT_REACHABLE_SERVICES.map(str::to_owned).to_vec(),
+            features: BTreeSet::new(),
         }
     }
 }
@@ -102,5 +136,10 @@ impl ClusterSettings {
     /// True if the cluster runs this family.
     pub fn has_family(&self, family: IpFamily) -> bool {
         self.families.contains(&family)
+    }
+
+    /// True if the feature is switched on.
+    pub fn has_feature(&self, feature: Feature) -> bool {
+        self.features.contains(&feature)
     }
 }

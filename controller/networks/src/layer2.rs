@@ -71,7 +71,7 @@ fn primary_rows(
     );
     to_router.external_ids = site.ids();
     let management_port = site.management_port(&management);
-    rows.port_groups = site.port_groups(Some(&management_port.name));
+    rows.port_groups = site.port_groups(Some(&management_port.name), None);
     switch.acls = site.management_acls(&switch.switch.name, &management);
     switch.ports = vec![to_router, management_port];
     let mut router = router(site, router_key, &gateways);

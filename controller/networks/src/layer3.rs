@@ -11,6 +11,7 @@ use patchbay_schemas::nb::{
 };
 
 use super::gateway::{Inside, gateway, host_rows, source_routes};
+use super::multicast::multicast_config;
 use super::node::ZoneNode;
 use super::rows::{
     TextMap, address_config, interconnect_config, port_mac, port_networks, router_side, texts,
@@ -56,7 +57,7 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
         Err(SkipReason::NoNodeSubnets) => {
             rows.incomplete = Some(SkipReason::NoNodeSubnets);
             if site.is_primary() {
-                rows.port_groups = site.port_groups(None);
+                rows.port_groups = site.port_groups(None, None);
             }
         }
         Err(reason) => return Err(reason),
@@ -80,10 +81,12 @@ fn local_rows(
         management,
     } = addresses;
     router.ports.push(node_switch_port(site, gateways));
-    rows.switches.push(node_switch(site, subnets, management));
+    rows.switches.push(node_switch(site, addresses));
     if site.is_primary() {
         let port = site.management_port(management);
-        rows.port_groups = site.port_groups(Some(&port.name));
+        let router_port = node_switch_router_port(site);
+        let router_port = site.has_multicast().then_some(router_port.as_str());
+        rows.port_groups = site.port_groups(Some(&port.name), router_port);
     }
     if has_transit_switch(site) {
         router.ports.push(transit_port(site));
@@ -142,6 +145,9 @@ fn cluster_router(site: &Site<'_>) -> LogicalRouter {
     if site.has_local_gateway() && site.is_primary() {
         options.extend(texts([("ct-commit-all", "true")]));
     }
+    if site.has_multicast() {
+        options.extend(texts([("mcast_relay", "true")]));
+    }
     LogicalRouter {
         name: site.network.router(),
         options,
@@ -192,13 +198,26 @@ fn has_transit_switch(site: &Site<'_>) -> bool {
     site.network.transport == Transport::Overlay && !site.node.transit.is_empty()
 }
 
-fn node_switch(site: &Site<'_>, subnets: &[IpNet], management: &[IpAddr]) -> SwitchRows {
+/// The switch's port to the cluster router.
+fn node_switch_router_port(site: &Site<'_>) -> String {
+    format!("stor-{}", site.network.switch(&site.node.name))
+}
+
+fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {
+    let LocalAddresses {
+        subnets,
+        gateways,
+        management,
+    } = addresses;
     let name = site.network.switch(&site.node.name);
     let mut other_config = address_config(subnets);
     let mut ports = vec![router_side(
-        format!("stor-{name}"),
+        node_switch_router_port(site),
         &site.network.inport(&site.node.name),
     )];
+    if site.has_multicast() {
+        other_config.extend(multicast_config(gateways));
+    }
     let mut acls = Vec::new();
     if site.is_primary() {
         ports.push(site.management_port(management));

@@ -33,6 +33,7 @@ mod isolation;
 mod layer2;
 mod layer3;
 mod localnet;
+mod multicast;
 mod node;
 mod rows;
 mod site;

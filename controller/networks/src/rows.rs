@@ -123,8 +123,13 @@ impl Site<'_> {
     }
 
     /// The groups of ports that policies refer to, with the node's own port in the first one. `None`:
-    /// the network has no port on the node yet.
-    pub(super) fn port_groups(&self, management_port: Option<&str>) -> Vec<PortGroupRows> {
+    /// the network has no port on the node yet. `router_port`: the switch's port to the router, if
+    /// multicast passes it.
+    pub(super) fn port_groups(
+        &self,
+        management_port: Option<&str>,
+        router_port: Option<&str>,
+    ) -> Vec<PortGroupRows> {
         let group = |name: &str, ports: Vec<String>, acls: Vec<Acl>| {
             let mut external_ids = self.owned("Cluster", &[name]);
             external_ids.insert(key::NAME.to_owned(), name.to_owned());
@@ -140,10 +145,22 @@ impl Site<'_> {
             ports.push(port.to_owned());
             acls = self.hairpin_acls();
         }
-        vec![
+        let mut groups = vec![
             group(CLUSTER_PORT_GROUP, ports, acls),
-            group(CLUSTER_ROUTER_PORT_GROUP, Vec::new(), Vec::new()),
-        ]
+            group(
+                CLUSTER_ROUTER_PORT_GROUP,
+                router_port.map(str::to_owned).into_iter().collect(),
+                Vec::new(),
+            ),
+        ];
+        if self.has_multicast() {
+            let [all, router] = groups.as_mut_slice() else {
+                return groups;
+            };
+            all.acls.extend(self.multicast_drop_acls());
+            router.acls = self.multicast_router_acls(&router.group.name);
+        }
+        groups
     }
 
     /// Lets packets pass that a load balancer has sent back to their source.
@@ -184,7 +201,7 @@ impl Site<'_> {
     }
 
     /// External ids that tell whose a row is and which one.
-    fn owned(&self, owner_type: &str, values: &[&str]) -> TextMap {
+    pub(super) fn owned(&self, owner_type: &str, values: &[&str]) -> TextMap {
         let controller = format!("{}-network-controller", self.network.name);
         let id = [&[controller.as_str(), owner_type], values]
             .concat()

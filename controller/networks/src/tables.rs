@@ -24,7 +24,7 @@ use patchbay_schemas::nb::{
 };
 
 use super::capability::Part;
-use super::{default_services, isolation};
+use super::{default_services, isolation, multicast};
 
 /// Router of the default network. A database with it is OVN-Kubernetes'.
 pub(super) const DEFAULT_ROUTER: &str = "ovn_cluster_router";
@@ -39,7 +39,12 @@ const CHASSIS_PORTS: [&str; 2] = ["rtos-", "trtos-"];
 /// Start of the names of router ports with static MAC bindings.
 const EXTERNAL_PORT: &str = "rtoe-GR_";
 /// Owner types of a network's ACLs and port groups.
-const OWNER_TYPES: [&str; 3] = ["Cluster", "NetpolNode", "NetpolDefault"];
+const OWNER_TYPES: [&str; 4] = [
+    "Cluster",
+    "NetpolNode",
+    "NetpolDefault",
+    multicast::OWNER_TYPE,
+];
 /// Start of the names of ACLs that open ports of pods on the default network.
 const OPEN_PORT: &str = "OpenPort";
 

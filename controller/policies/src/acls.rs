@@ -9,12 +9,13 @@ use patchbay_schemas::nb::{Acl, AclAction, AclDirection, AclSeverity};
 
 use super::inputs::NetworkNamespace;
 use super::ports::{PortMatch, ip_word};
-use super::tables::{CONTROLLER, NAMESPACE, POLICY, SELECTION};
+use super::tables::{CONTROLLER, MULTICAST, NAMESPACE, NAMESPACE_PORTS, POLICY, SELECTION};
 
 /// Meter of all ACLs that may be logged.
 const METER: &str = "acl-logging";
 /// Tier of the ACLs of policies.
 const TIER: i64 = 2;
+const MULTICAST_PRIORITY: i64 = 1012;
 const DENY_PRIORITY: i64 = 1000;
 const ALLOW_PRIORITY: i64 = 1001;
 /// Limit of the length of an ACL's name.
@@ -37,7 +38,7 @@ pub(super) struct Identified {
 
 /// External ids of a row of a network. `object` is the value of `k8s.ovn.org/name`; `values` come
 /// after it.
-fn identified(
+pub(super) fn identified(
     network: &str,
     owner_type: &str,
     object: &str,
@@ -67,6 +68,11 @@ pub(super) fn isolated_group(place: &NetworkNamespace, direction: PolicyDirectio
 /// Port group of the pods that a policy is about.
 pub(super) fn policy_group(place: &NetworkNamespace, policy: &str) -> Identified {
     identified(&place.network, POLICY, &policy_name(place, policy), &[])
+}
+
+/// Port group of all pods of a namespace.
+pub(super) fn namespace_group(place: &NetworkNamespace) -> Identified {
+    identified(&place.network, NAMESPACE_PORTS, &place.namespace, &[])
 }
 
 /// Address set of selected pods.
@@ -111,6 +117,53 @@ pub(super) fn isolating_acls(
             ..acl("defaultDeny")
         },
     ]
+}
+
+/// ACLs that allow multicast between the ports of a namespace's group. `selection`: name of the
+/// selection of its pods.
+pub(super) fn multicast_acls(
+    place: &NetworkNamespace,
+    group: &str,
+    selection: &str,
+    families: &[IpFamily],
+) -> [Acl; 2] {
+    PolicyDirection::BOTH.map(|direction| {
+        let values = [(DIRECTION, &*direction.to_string())];
+        let ids = identified(&place.network, MULTICAST, &place.namespace, &values);
+        let terms = families.iter().map(|family| {
+            let set = address_set(&place.network, selection, *family).name;
+            multicast_match(direction, *family, &set)
+        });
+        let terms = any_of(&terms.collect::<Vec<_>>()).unwrap_or_default();
+        Acl {
+            name: None,
+            action: AclAction::Allow,
+            priority: MULTICAST_PRIORITY,
+            r#match: format!("{} && {terms}", group_match(direction, group)),
+            external_ids: ids.external_ids,
+            ..acl(direction, String::new())
+        }
+    })
+}
+
+/// Match of multicast packets, and of messages about group members. Pods receive only packets of
+/// the pods of the set. Of IPv6 groups it has those that are not assigned permanently (RFC 3307,
+/// section 4.3).
+fn multicast_match(direction: PolicyDirection, family: IpFamily, set: &str) -> String {
+    let groups = match family {
+        IpFamily::V4 => "ip4.mcast",
+        IpFamily::V6 => "(ip6.dst[120..127] == 0xff && ip6.dst[116] == 1)",
+    };
+    match (direction, family) {
+        (PolicyDirection::Egress, IpFamily::V4) => groups.to_owned(),
+        (PolicyDirection::Egress, IpFamily::V6) => format!("(mldv1 || mldv2 || {groups})"),
+        (PolicyDirection::Ingress, IpFamily::V4) => {
+            format!("(igmp || (ip4.src == ${set} && {groups}))")
+        }
+        (PolicyDirection::Ingress, IpFamily::V6) => {
+            format!("(mldv1 || mldv2 || (ip6.src == ${set} && {groups}))")
+        }
+    }
 }
 
 /// A rule of a policy in a network.
@@ -243,7 +296,7 @@ fn group_match(direction: PolicyDirection, group: &str) -> String {
 
 /// Columns that all ACLs of a direction have. Egress is checked after load balancing, so that
 /// policies are about endpoints and not about services.
-fn acl(direction: PolicyDirection, mut name: String) -> Acl {
+pub(super) fn acl(direction: PolicyDirection, mut name: String) -> Acl {
     let mut end = MAX_NAME_BYTES.min(name.len());
     while !name.is_char_boundary(end) {
         end -= 1;

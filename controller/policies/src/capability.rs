@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{
-    AttachedNetwork, IpFamily, Policy, PolicyDirection, PolicyRule, PortNumbers, format_address,
+    AttachedNetwork, FirewallDestination, IpFamily, Policy, PolicyDirection, PolicyRule,
+    PortNumbers, format_address,
 };
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
 use patchbay_schemas::atom::Atom;
@@ -15,13 +16,19 @@ use patchbay_schemas::uuids::UuidSource;
 use smol_str::SmolStr;
 
 use super::acls::{
-    Identified, RuleScene, address_set, isolated_group, isolating_acls, policy_group,
+    Identified, RuleScene, address_set, isolated_group, isolating_acls, multicast_acls,
+    namespace_group, policy_group,
 };
+use super::firewall::{FirewallScene, MAX_FIREWALL_RULES};
 use super::inputs::{NetworkNamespace, PolicyCell, ZonePolicies, families};
+use super::logging::AclLogging;
 use super::ports::{Receivers, port_matches};
 use super::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use super::selections::{PodSelector, PolicyPod, Selection, SelectionKey};
 use super::tables::{ADDRESS_PHASES, DEFAULT_ROUTER, Gate, PeerAddresses, PolicyGroup, Tables};
+
+/// Number of the steps of a firewall, which are one transaction.
+const FIREWALL_STEPS: u32 = 1;
 
 /// Keeps the rows of one zone's policies as they should be. See `patchbay_rows`.
 #[derive(Debug)]
@@ -84,13 +91,21 @@ pub(super) enum Part {
     Namespace(NetworkNamespace),
     /// What a policy allows in a network.
     Policy(NetworkNamespace, Arc<str>),
+    /// The port group of a namespace in its primary network, and multicast between the ports.
+    Group(NetworkNamespace),
+    /// The EgressFirewall of a namespace.
+    Firewall(Arc<str>),
 }
 
 impl Part {
-    fn network(&self) -> &Arc<str> {
+    /// Network of the part. `None`: the namespace's primary one.
+    fn network(&self) -> Option<&Arc<str>> {
         match self {
-            Self::Addresses(key) => &key.network,
-            Self::Namespace(place) | Self::Policy(place, _) => &place.network,
+            Self::Addresses(key) => Some(&key.network),
+            Self::Namespace(place) | Self::Policy(place, _) | Self::Group(place) => {
+                Some(&place.network)
+            }
+            Self::Firewall(_) => None,
         }
     }
 }
@@ -123,12 +138,21 @@ impl Capability for Policies {
         "patchbay: policies".to_owned()
     }
 
-    fn parts(&self, cell: &PolicyCell, _: &ZonePolicies, part: &mut dyn FnMut(Part)) {
+    fn parts(&self, cell: &PolicyCell, inputs: &ZonePolicies, part: &mut dyn FnMut(Part)) {
         match cell {
+            PolicyCell::Group(namespace) => {
+                if let Some(group) = inputs.group(namespace) {
+                    part(Part::Group(group.place(namespace)));
+                }
+            }
+            PolicyCell::Firewall(namespace) => part(Part::Firewall(namespace.clone())),
             PolicyCell::Policies(place) => part(Part::Namespace(place.clone())),
             PolicyCell::Policy(place, name) => part(Part::Policy(place.clone(), name.clone())),
             PolicyCell::Selection(key) => part(Part::Addresses(key.clone())),
-            PolicyCell::Network(_) | PolicyCell::Namespace(_) | PolicyCell::Unread => {}
+            PolicyCell::Network(_)
+            | PolicyCell::Namespace(_)
+            | PolicyCell::Nodes
+            | PolicyCell::Unread => {}
         }
     }
 
@@ -137,6 +161,11 @@ impl Capability for Policies {
             Part::Addresses(key) => inputs.selection(key).is_some(),
             Part::Namespace(place) => inputs.policies(place).next().is_some(),
             Part::Policy(place, name) => inputs.policy(place, name).is_some(),
+            Part::Group(place) => {
+                let group = inputs.group(&place.namespace);
+                group.is_some_and(|group| group.network == place.network)
+            }
+            Part::Firewall(namespace) => inputs.firewall(namespace).is_some(),
         }
     }
 
@@ -145,13 +174,22 @@ impl Capability for Policies {
     }
 
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        let Some(scene) = self.scene(part.network(), reader, rows) else {
+        let primary = || match part {
+            Part::Firewall(namespace) => self.primary(namespace, reader, rows),
+            _ => None,
+        };
+        let Some(network) = part.network().cloned().or_else(primary) else {
+            return;
+        };
+        let Some(scene) = self.scene(&network, reader, rows) else {
             return;
         };
         match part {
             Part::Addresses(key) => scene.addresses(key, rows),
             Part::Namespace(place) => scene.namespace(place, rows),
             Part::Policy(place, name) => scene.policy(place, name, rows),
+            Part::Group(place) => scene.group(place, rows),
+            Part::Firewall(namespace) => scene.firewall(namespace, rows),
         }
     }
 }
@@ -166,6 +204,24 @@ struct Scene<'r, 'a> {
 }
 
 impl Policies {
+    /// The network with the port group of a namespace. `None`: there is none. The ACLs of a firewall
+    /// stay then, if the namespace has one: it is about another network.
+    fn primary(
+        &self,
+        namespace: &Arc<str>,
+        reader: &Reader<'_, Self>,
+        rows: &mut Rows,
+    ) -> Option<Arc<str>> {
+        let inputs = reader.read(&PolicyCell::Group(namespace.clone()));
+        reader.read(&PolicyCell::Firewall(namespace.clone()));
+        let group = inputs.group(namespace);
+        let is_shared = reader.row(self.tables.routers, DEFAULT_ROUTER).is_some();
+        if group.is_none() && (is_shared || inputs.firewall(namespace).is_some()) {
+            rows.keep_rest();
+        }
+        group.map(|group| group.network.clone())
+    }
+
     /// The network of a part. `None`: the part has no rows, or they stay as they are.
     fn scene<'r, 'a>(
         &'r self,
@@ -234,7 +290,8 @@ impl<'a> Scene<'_, 'a> {
         let severity = self.logging(place).0;
         for direction in PolicyDirection::BOTH {
             let isolating = policies.iter().filter(|one| one.rules(direction).is_some());
-            let ports = isolating.flat_map(|policy| self.ports(policy));
+            let ports =
+                isolating.flat_map(|policy| self.ports(PodSelector::of_policy(policy).as_ref()));
             let group = isolated_group(place, direction);
             let acls = isolating_acls(place, direction, &group.name, severity);
             self.gate(&self.tables.isolated, group, ports.collect(), &acls, rows);
@@ -272,7 +329,7 @@ impl<'a> Scene<'_, 'a> {
                 problems.extend(self.rule_problems(direction, index, rule));
             }
         }
-        let ports = self.ports(policy).collect();
+        let ports = self.ports(PodSelector::of_policy(policy).as_ref());
         self.gate(&self.tables.allowed, group, ports, &acls, rows);
         if !problems.is_empty() {
             let subject = PolicySubject::Policy(policy.key.clone());
@@ -281,6 +338,70 @@ impl<'a> Scene<'_, 'a> {
                 reason,
             });
             rows.report(problems.collect());
+        }
+    }
+
+    fn group(&self, place: &NetworkNamespace, rows: &mut Rows) {
+        let cell = PolicyCell::Group(place.namespace.clone());
+        let group = self.reader.read(&cell).group(&place.namespace);
+        let Some(known) = group.filter(|group| group.network == place.network) else {
+            return;
+        };
+        let selector = PodSelector::of_namespace(&place.namespace);
+        let group = namespace_group(place);
+        let acls = known.has_multicast.then(|| {
+            let families = families(self.network);
+            multicast_acls(place, &group.name, &selector.to_string(), &families)
+        });
+        let ports = self.ports(Some(&selector));
+        let acls = acls.iter().flatten().cloned().collect::<Vec<_>>();
+        self.gate(&self.tables.namespaces, group, ports, &acls, rows);
+    }
+
+    fn firewall(&self, namespace: &Arc<str>, rows: &mut Rows) {
+        let inputs = self.reader.read(&PolicyCell::Firewall(namespace.clone()));
+        let Some(firewall) = inputs.firewall(namespace) else {
+            return;
+        };
+        let is_usable = firewall.problems.is_empty() && firewall.rules.len() <= MAX_FIREWALL_RULES;
+        if !is_usable {
+            return rows.keep_rest();
+        }
+        let place = NetworkNamespace {
+            network: self.network.name.clone(),
+            namespace: namespace.clone(),
+        };
+        let group = namespace_group(&place).name;
+        let (deny, allow) = self.logging(&place);
+        let scene = FirewallScene {
+            namespace,
+            group: &group,
+            subnets: &self.network.subnets,
+            logging: AclLogging { deny, allow },
+        };
+        for (index, rule) in firewall.rules.iter().enumerate() {
+            let nodes = match &rule.destination {
+                FirewallDestination::Nodes(selector) => {
+                    let inputs = self.reader.read(&PolicyCell::Nodes);
+                    inputs.node_addresses(selector).collect()
+                }
+                FirewallDestination::Cidr { .. } | FirewallDestination::Name(_) => Vec::new(),
+            };
+            let Some(acl) = scene.acl(index, rule, nodes) else {
+                continue;
+            };
+            rows.put(self.tables.firewall_acls, &self.known_columns(&acl))
+                .held_by(self.tables.firewall_acls_of_group, group.as_str())
+                .together(FIREWALL_STEPS);
+        }
+    }
+
+    /// An ACL without the columns that the database lacks.
+    fn known_columns(&self, acl: &Acl) -> Acl {
+        let has_tiers = self.reader.has_column(self.tables.firewall_acls, "tier");
+        Acl {
+            tier: if has_tiers { acl.tier } else { 0 },
+            ..acl.clone()
         }
     }
 
@@ -301,14 +422,9 @@ impl<'a> Scene<'_, 'a> {
         if self.is_kept(gate.groups, &row.name) {
             return;
         }
-        let has_tiers = self.reader.has_column(gate.acls, "tier");
         rows.put(gate.groups, &row);
         for acl in acls {
-            let acl = Acl {
-                tier: if has_tiers { acl.tier } else { 0 },
-                ..acl.clone()
-            };
-            rows.put(gate.acls, &acl)
+            rows.put(gate.acls, &self.known_columns(acl))
                 .held_by(gate.acls_of_group, row.name.clone());
         }
     }
@@ -325,10 +441,12 @@ impl<'a> Scene<'_, 'a> {
         (logging.deny, logging.allow)
     }
 
-    /// Pods of the zone's node that a policy is about.
-    fn subjects(&self, policy: &Policy) -> impl Iterator<Item = &'a Arc<PolicyPod>> + use<'a> {
-        let selector = PodSelector::of_policy(policy);
-        let pods = selector.map(|selector| self.selected(&selector));
+    /// Pods of the zone's node that a selector selects. `None`: it cannot be read.
+    fn local_pods(
+        &self,
+        selector: Option<&PodSelector>,
+    ) -> impl Iterator<Item = &'a Arc<PolicyPod>> + use<'a> {
+        let pods = selector.map(|selector| self.selected(selector));
         pods.into_iter()
             .flatten()
             .filter(|(zone, pod)| pod.pod.node.as_ref() == Some(zone))
@@ -348,16 +466,17 @@ impl<'a> Scene<'_, 'a> {
             .map(move |pod| (zone, pod))
     }
 
-    /// Switch ports of the pods of the zone's node that a policy is about, once they are there.
-    fn ports(&self, policy: &Policy) -> impl Iterator<Item = Atom> {
+    /// Switch ports of the pods of the zone's node that a selector selects, once they are there.
+    fn ports(&self, selector: Option<&PodSelector>) -> Vec<Atom> {
         let network = &*self.network.name;
         let places = self
-            .subjects(policy)
+            .local_pods(selector)
             .flat_map(move |pod| pod.places_in(network));
-        places.filter_map(|place| {
+        let ports = places.filter_map(|place| {
             let row = self.reader.row(self.tables.ports, &place.port)?;
             Some(Atom::Uuid(row.uuid()))
-        })
+        });
+        ports.collect()
     }
 
     /// Pods that give numbers to the named ports of a rule.
@@ -370,7 +489,12 @@ impl<'a> Scene<'_, 'a> {
         let has_names = named_ports(rule).next().is_some();
         let pods = match direction {
             _ if !has_names => Vec::new(),
-            PolicyDirection::Ingress => self.subjects(policy).map(|pod| &**pod).collect(),
+            PolicyDirection::Ingress => {
+                let selector = PodSelector::of_policy(policy);
+                self.local_pods(selector.as_ref())
+                    .map(|pod| &**pod)
+                    .collect()
+            }
             PolicyDirection::Egress => {
                 let peers = rule.peers.iter().flat_map(|peers| &peers.pods);
                 let pods = peers.flat_map(|peer| {

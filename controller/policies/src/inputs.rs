@@ -1,21 +1,24 @@
 //! Inputs of policies' rows: networks, namespaces, pods and policies of a zone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    ACL_LOGGING, AttachedNetwork, AttachedNetworks, Definition, IpFamily, NadKey, NetworkObjects,
-    Networks, Pod, PodKey, PodPlace, Policy, PolicyKey, PolicyKind, Role, UnreadNetworks,
+    ACL_LOGGING, AttachedNetwork, AttachedNetworks, ClusterSettings, Definition, EgressFirewall,
+    Feature, FirewallDestination, IpFamily, MULTICAST_ENABLED, NadKey, NetworkObjects, Networks,
+    Pod, PodKey, PodPlace, Policy, PolicyKey, PolicyKind, Role, Selector, UnreadNetworks,
 };
 use patchbay_rows::Inputs;
 
+use super::firewall::MAX_FIREWALL_RULES;
 use super::logging::AclLogging;
 use super::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use super::selections::{
-    Candidates, PolicyPod, Selection, SelectionKey, Selections, with_name_label,
+    Candidates, PodSelector, PolicyPod, Selection, SelectionKey, Selections, Use, with_name_label,
 };
 
 /// Everything that the rows of policies in one zone follow from.
@@ -26,6 +29,7 @@ use super::selections::{
 #[derive(Clone, Debug, Default)]
 pub struct ZonePolicies {
     zone: Arc<str>,
+    features: Arc<BTreeSet<Feature>>,
     networks: OrdMap<Arc<str>, Arc<AttachedNetwork>>,
     definitions: OrdMap<NadKey, Arc<str>>,
     /// Names of the primary networks of namespaces.
@@ -35,8 +39,43 @@ pub struct ZonePolicies {
     policies: OrdMap<PolicyKey, Arc<Policy>>,
     /// Policies by network and namespace, and name.
     applied: OrdMap<NetworkNamespace, OrdMap<Arc<str>, Arc<Policy>>>,
+    /// Namespaces with a port group of their own.
+    groups: OrdMap<Arc<str>, NamespaceGroup>,
+    firewalls: OrdMap<Arc<str>, Arc<EgressFirewall>>,
+    nodes: OrdMap<Arc<str>, Arc<PolicyNode>>,
     selections: Selections,
     unread: Arc<UnreadNetworks>,
+}
+
+/// A node, as firewalls depend on it.
+#[derive(Clone, Debug, PartialEq)]
+struct PolicyNode {
+    labels: BTreeMap<String, String>,
+    addresses: Vec<IpAddr>,
+}
+
+/// A port group of the pods of a namespace in its primary network.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NamespaceGroup {
+    pub(super) network: Arc<str>,
+    /// `true` if the pods may exchange multicast packets.
+    pub(super) has_multicast: bool,
+}
+
+impl NamespaceGroup {
+    /// The group's namespace in its network.
+    pub(super) fn place(&self, namespace: &Arc<str>) -> NetworkNamespace {
+        NetworkNamespace {
+            network: self.network.clone(),
+            namespace: namespace.clone(),
+        }
+    }
+
+    /// What the group selects the pods of its namespace for.
+    fn uses(&self) -> impl Iterator<Item = Use> {
+        let peers = self.has_multicast.then_some(Use::Peer);
+        [Use::Subject].into_iter().chain(peers)
+    }
 }
 
 /// A namespace, as policies depend on it.
@@ -44,6 +83,7 @@ pub struct ZonePolicies {
 pub(super) struct PolicyNamespace {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) logging: AclLogging,
+    allows_multicast: bool,
     problems: Vec<String>,
 }
 
@@ -69,15 +109,22 @@ pub enum PolicyCell {
     Policy(NetworkNamespace, Arc<str>),
     /// Pods that are selected.
     Selection(SelectionKey),
+    /// The port group of a namespace.
+    Group(Arc<str>),
+    /// The EgressFirewall of a namespace.
+    Firewall(Arc<str>),
+    /// Labels and addresses of nodes.
+    Nodes,
     /// Networks that may exist although they are not known.
     Unread,
 }
 
 impl ZonePolicies {
     /// Inputs of the zone of the node with this name, without objects.
-    pub fn new(zone: &str) -> Self {
+    pub fn new(zone: &str, settings: &ClusterSettings) -> Self {
         Self {
             zone: zone.into(),
+            features: Arc::new(settings.features.clone()),
             ..Self::default()
         }
     }
@@ -125,6 +172,10 @@ impl ZonePolicies {
                 self.apply(network, policy);
             }
         }
+        let namespaces: Vec<Arc<str>> = self.namespaces.keys().cloned().collect();
+        for namespace in &namespaces {
+            self.follow_group(namespace);
+        }
     }
 
     /// Adds a namespace, or replaces the one of its name.
@@ -139,6 +190,9 @@ impl ZonePolicies {
         let namespace = PolicyNamespace {
             labels: with_name_label(name, labels),
             logging,
+            allows_multicast: annotations
+                .get(MULTICAST_ENABLED)
+                .is_some_and(|value| value == "true"),
             problems,
         };
         let name: Arc<str> = name.into();
@@ -156,6 +210,70 @@ impl ZonePolicies {
         let mut selections = std::mem::take(&mut self.selections);
         selections.update_namespace(name, self.candidates());
         self.selections = selections;
+        self.follow_group(name);
+    }
+
+    /// Follows what decides whether a namespace has a port group, and for what.
+    fn follow_group(&mut self, name: &Arc<str>) {
+        let features = [Feature::Multicast, Feature::EgressFirewall];
+        let has_groups = features.iter().any(|one| self.features.contains(one));
+        let namespace = self.namespaces.get(name).filter(|_| has_groups);
+        let wanted = namespace.zip(self.primary.get(name));
+        let wanted = wanted.map(|(namespace, network)| NamespaceGroup {
+            network: network.clone(),
+            has_multicast: namespace.allows_multicast
+                && self.features.contains(&Feature::Multicast),
+        });
+        let have = self.groups.get(name);
+        if have == wanted.as_ref() {
+            return;
+        }
+        let selector = PodSelector::of_namespace(name);
+        let mut selections = std::mem::take(&mut self.selections);
+        if let Some(group) = have {
+            for of in group.uses() {
+                selections.remove(&group.network, &selector, of);
+            }
+        }
+        if let Some(group) = &wanted {
+            for of in group.uses() {
+                selections.add(&group.network, &selector, of, self.candidates());
+            }
+        }
+        self.selections = selections;
+        match wanted {
+            Some(group) => self.groups.insert(name.clone(), group),
+            None => self.groups.remove(name),
+        };
+    }
+
+    /// Adds a node, or replaces the one of its name. Firewalls choose nodes by labels, and mean
+    /// their addresses.
+    pub fn put_node(
+        &mut self,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+        addresses: Vec<IpAddr>,
+    ) {
+        let labels = labels.clone();
+        let node = PolicyNode { labels, addresses };
+        self.nodes.insert(name.into(), Arc::new(node));
+    }
+
+    /// Removes a node.
+    pub fn remove_node(&mut self, name: &str) {
+        self.nodes.remove(name);
+    }
+
+    /// Adds an EgressFirewall, or replaces the one of its namespace.
+    pub fn put_firewall(&mut self, firewall: EgressFirewall) {
+        let namespace = firewall.namespace.clone();
+        self.firewalls.insert(namespace, Arc::new(firewall));
+    }
+
+    /// Removes the EgressFirewall of a namespace.
+    pub fn remove_firewall(&mut self, namespace: &str) {
+        self.firewalls.remove(namespace);
     }
 
     /// Adds a pod with its places in networks, or replaces the one of its name.
@@ -199,14 +317,14 @@ impl ZonePolicies {
 
     fn apply(&mut self, network: &Arc<str>, policy: &Arc<Policy>) {
         let mut selections = std::mem::take(&mut self.selections);
-        selections.add(network, policy, self.candidates());
+        selections.add_policy(network, policy, self.candidates());
         self.selections = selections;
         let policies = self.applied.entry(place_of(network, policy)).or_default();
         policies.insert(policy.key.name.clone(), policy.clone());
     }
 
     fn withdraw(&mut self, network: &Arc<str>, policy: &Policy) {
-        self.selections.remove(network, policy);
+        self.selections.remove_policy(network, policy);
         let place = place_of(network, policy);
         if let Some(policies) = self.applied.get_mut(&place) {
             policies.remove(&policy.key.name);
@@ -276,7 +394,60 @@ impl ZonePolicies {
                 reason,
             }));
         }
+        for firewall in self.firewalls.values() {
+            let reasons = self.firewall_problems(firewall);
+            found.extend(reasons.into_iter().map(|reason| PolicyProblem {
+                subject: PolicySubject::Firewall(firewall.namespace.clone()),
+                reason,
+            }));
+        }
         found
+    }
+
+    fn firewall_problems(&self, firewall: &EgressFirewall) -> Vec<PolicyProblemReason> {
+        if !self.primary.contains_key(&firewall.namespace) {
+            // It is about the default network.
+            return Vec::new();
+        }
+        if !self.features.contains(&Feature::EgressFirewall) {
+            return vec![PolicyProblemReason::FeatureOff(Feature::EgressFirewall)];
+        }
+        let fields = firewall.problems.iter().cloned();
+        let fields = fields.map(PolicyProblemReason::Firewall);
+        let count = firewall.rules.len();
+        if count > MAX_FIREWALL_RULES {
+            return vec![PolicyProblemReason::TooManyRules {
+                count,
+                limit: MAX_FIREWALL_RULES,
+            }];
+        }
+        let rules = firewall.rules.iter().enumerate();
+        let names = rules.filter_map(|(index, rule)| match &rule.destination {
+            FirewallDestination::Name(name) => Some(PolicyProblemReason::DnsName {
+                index,
+                name: name.clone(),
+            }),
+            FirewallDestination::Cidr { .. } | FirewallDestination::Nodes(_) => None,
+        });
+        fields.chain(names).collect()
+    }
+
+    /// The port group of a namespace. `None`: the namespace has none.
+    pub(super) fn group(&self, namespace: &str) -> Option<&NamespaceGroup> {
+        self.groups.get(namespace)
+    }
+
+    /// The EgressFirewall of a namespace.
+    pub(super) fn firewall(&self, namespace: &str) -> Option<&Arc<EgressFirewall>> {
+        let is_on = self.features.contains(&Feature::EgressFirewall);
+        self.firewalls.get(namespace).filter(|_| is_on)
+    }
+
+    /// Addresses of the nodes with labels.
+    pub(super) fn node_addresses(&self, selector: &Selector) -> impl Iterator<Item = IpAddr> {
+        let nodes = self.nodes.values();
+        let nodes = nodes.filter(|node| selector.matches(&node.labels));
+        nodes.flat_map(|node| node.addresses.iter().copied())
     }
 
     /// Name of the zone: that of its node.
@@ -341,6 +512,15 @@ impl Inputs for ZonePolicies {
         }
         for name in changed_keys(&earlier.networks, &self.networks) {
             changed(PolicyCell::Network(name.clone()));
+        }
+        for name in changed_keys(&earlier.groups, &self.groups) {
+            changed(PolicyCell::Group(name.clone()));
+        }
+        for name in changed_keys(&earlier.firewalls, &self.firewalls) {
+            changed(PolicyCell::Firewall(name.clone()));
+        }
+        if changed_keys(&earlier.nodes, &self.nodes).next().is_some() {
+            changed(PolicyCell::Nodes);
         }
         for name in changed_keys(&earlier.namespaces, &self.namespaces) {
             changed(PolicyCell::Namespace(name.clone()));

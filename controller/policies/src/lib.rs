@@ -13,6 +13,7 @@
 
 mod acls;
 mod capability;
+mod firewall;
 mod inputs;
 mod logging;
 mod ports;

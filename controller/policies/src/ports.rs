@@ -51,7 +51,7 @@ pub(super) fn port_matches(
 }
 
 /// Name of a protocol in matches.
-const fn word(protocol: Protocol) -> &'static str {
+pub(super) const fn word(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Tcp => "tcp",
         Protocol::Udp => "udp",

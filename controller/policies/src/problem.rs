@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use patchbay_model::{ACL_LOGGING, NadKey, POLICY_FOR, PolicyFieldProblem, PolicyKey};
+use patchbay_model::{
+    ACL_LOGGING, EGRESS_FIREWALL, Feature, FirewallProblem, NadKey, POLICY_FOR, PolicyFieldProblem,
+    PolicyKey,
+};
 use thiserror::Error;
 
 /// Reason why an object does not apply as it says. `Display` names the object and the field.
@@ -22,6 +25,8 @@ pub enum PolicySubject {
     Policy(PolicyKey),
     /// A namespace.
     Namespace(Arc<str>),
+    /// The EgressFirewall of a namespace.
+    Firewall(Arc<str>),
 }
 
 impl fmt::Display for PolicyProblem {
@@ -29,6 +34,11 @@ impl fmt::Display for PolicyProblem {
         match &self.subject {
             PolicySubject::Policy(key) => write!(f, "{key}: {}", self.reason),
             PolicySubject::Namespace(name) => write!(f, "Namespace {name}: {}", self.reason),
+            PolicySubject::Firewall(namespace) => write!(
+                f,
+                "EgressFirewall {namespace}/{EGRESS_FIREWALL}: {}",
+                self.reason
+            ),
         }
     }
 }
@@ -74,4 +84,29 @@ pub enum PolicyProblemReason {
     /// The severities of a namespace's ACLs cannot be read.
     #[error("metadata.annotations[{ACL_LOGGING}]: {0}")]
     Logging(String),
+    /// A field of an EgressFirewall cannot be used, so none of its rules applies.
+    #[error("{0}; no rule applies")]
+    Firewall(FirewallProblem),
+    /// A rule of an EgressFirewall names destinations that are not looked up.
+    #[error(
+        "spec.egress[{index}].to.dnsName: {name:?} is not resolved, so the rule does not apply; \
+         use cidrSelector"
+    )]
+    DnsName {
+        /// Position of the rule.
+        index: usize,
+        /// The DNS name.
+        name: String,
+    },
+    /// An EgressFirewall has more rules than there are priorities.
+    #[error("spec.egress: {count} rules, but at most {limit} have priorities; no rule applies")]
+    TooManyRules {
+        /// Number of rules.
+        count: usize,
+        /// Largest number of rules.
+        limit: usize,
+    },
+    /// The object's feature is off.
+    #[error("feature {0} is off, so the object has no effect; see --enable")]
+    FeatureOff(Feature),
 }

@@ -88,6 +88,15 @@ impl PodSelector {
         }
     }
 
+    /// All pods of a namespace.
+    pub(super) fn of_namespace(name: &Arc<str>) -> Self {
+        Self {
+            namespaces: NamespaceScope::Name(name.clone()),
+            pods: Selector::default(),
+            is_of_namespaces: true,
+        }
+    }
+
     pub(super) fn key(&self, network: &Arc<str>) -> SelectionKey {
         SelectionKey {
             network: network.clone(),
@@ -127,8 +136,10 @@ impl PolicyPod {
 
 /// What a selection is used for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Use {
+pub(super) enum Use {
+    /// The pods' ports are members of a port group.
     Subject,
+    /// The pods' addresses are members of address sets.
     Peer,
 }
 
@@ -197,38 +208,54 @@ impl Selections {
     }
 
     /// Adds what a policy selects in a network.
-    pub(super) fn add(&mut self, network: &Arc<str>, policy: &Policy, from: Candidates<'_>) {
+    pub(super) fn add_policy(&mut self, network: &Arc<str>, policy: &Policy, from: Candidates<'_>) {
         for (selector, of) in used(policy) {
-            let key = selector.key(network);
-            if !self.all.contains_key(&key) {
-                let selection = Selection {
-                    pods: from.select(network, &selector),
-                    selector,
-                    subjects: 0,
-                    peers: 0,
-                };
-                self.index(&selection.selector).insert(key.clone());
-                self.all.insert(key.clone(), selection);
-            }
-            if let Some(selection) = self.all.get_mut(&key) {
-                *selection.count(of) += 1;
-            }
+            self.add(network, &selector, of, from);
         }
     }
 
     /// Removes what a policy has selected in a network.
-    pub(super) fn remove(&mut self, network: &Arc<str>, policy: &Policy) {
+    pub(super) fn remove_policy(&mut self, network: &Arc<str>, policy: &Policy) {
         for (selector, of) in used(policy) {
-            let key = selector.key(network);
-            let Some(selection) = self.all.get_mut(&key) else {
-                continue;
+            self.remove(network, &selector, of);
+        }
+    }
+
+    /// Adds a use of the pods that a selector selects in a network.
+    pub(super) fn add(
+        &mut self,
+        network: &Arc<str>,
+        selector: &PodSelector,
+        of: Use,
+        from: Candidates<'_>,
+    ) {
+        let key = selector.key(network);
+        if !self.all.contains_key(&key) {
+            let selection = Selection {
+                pods: from.select(network, selector),
+                selector: selector.clone(),
+                subjects: 0,
+                peers: 0,
             };
-            let count = selection.count(of);
-            *count = count.saturating_sub(1);
-            if selection.subjects == 0 && selection.peers == 0 {
-                self.all.remove(&key);
-                self.index(&selector).remove(&key);
-            }
+            self.index(selector).insert(key.clone());
+            self.all.insert(key.clone(), selection);
+        }
+        if let Some(selection) = self.all.get_mut(&key) {
+            *selection.count(of) += 1;
+        }
+    }
+
+    /// Removes a use of the pods that a selector selects in a network.
+    pub(super) fn remove(&mut self, network: &Arc<str>, selector: &PodSelector, of: Use) {
+        let key = selector.key(network);
+        let Some(selection) = self.all.get_mut(&key) else {
+            return;
+        };
+        let count = selection.count(of);
+        *count = count.saturating_sub(1);
+        if selection.subjects == 0 && selection.peers == 0 {
+            self.all.remove(&key);
+            self.index(selector).remove(&key);
         }
     }
 

@@ -11,11 +11,14 @@
 //!
 //! | phase | what changes |
 //! | --- | --- |
-//! | [`ISOLATE`] | isolated ports are added, with the ACLs that drop packets; new address sets |
+//! | [`ISOLATE`] | isolated ports are added, with the ACLs that drop packets; new address sets; ports of namespaces; new and changed ACLs of a firewall, all at once |
 //! | [`DISALLOW`] | ports and addresses leave what is allowed; ACLs that allow packets go |
 //! | [`CHANGE`] | ACLs that allow packets change, each at once |
 //! | [`ALLOW`] | ports and addresses join what is allowed; ACLs that allow packets come |
-//! | [`RELEASE`] | ports are not isolated any more; address sets go |
+//! | [`RELEASE`] | ports are not isolated any more; address sets and ACLs of firewalls go |
+//!
+//! ACLs of a firewall that are still to go have lower priorities than its other ones. Without them
+//! their packets would pass.
 //!
 //! Before the third phase an ACL allows at most what it has allowed, because its ports and addresses
 //! are those of both before and after. From then on it allows at most what it will allow.
@@ -41,6 +44,14 @@ pub(super) const CONTROLLER: &str = "-network-controller";
 pub(super) const NAMESPACE: &str = "NetpolNamespace";
 /// Owner type of the rows that allow packets.
 pub(super) const POLICY: &str = "NetworkPolicy";
+/// Owner type of the port group of a namespace.
+pub(super) const NAMESPACE_PORTS: &str = "Namespace";
+/// Owner type of the ACLs that allow multicast in a namespace.
+pub(super) const MULTICAST: &str = "MulticastNS";
+/// Owner type of the ACLs of an EgressFirewall.
+pub(super) const FIREWALL: &str = "EgressFirewall";
+/// Network whose controller owns the ACLs of all EgressFirewalls.
+pub(super) const DEFAULT_NETWORK: &str = "default";
 /// Owner type of address sets.
 pub(super) const SELECTION: &str = "PodSelector";
 
@@ -101,6 +112,11 @@ table_row! {
 pub(super) struct Tables {
     pub(super) isolated: Gate,
     pub(super) allowed: Gate,
+    /// Ports of namespaces, and the ACLs that allow multicast between them.
+    pub(super) namespaces: Gate,
+    /// ACLs of EgressFirewalls.
+    pub(super) firewall_acls: Table<Acl>,
+    pub(super) firewall_acls_of_group: Holding,
     pub(super) addresses: Table<PeerAddresses>,
     pub(super) ports: Table<PortName>,
     pub(super) switches: Table<SwitchName>,
@@ -154,7 +170,24 @@ impl Tables {
             go: DISALLOW,
         };
         let addresses = column::<_, PeerAddresses, _>(AddressSet::ADDRESSES);
+        let namespaces = Gate::declare(layout, (isolated, allowed(CHANGE)), namespace_row);
+        let firewall_acls = layout
+            .table(Identity::ExternalId(key::ID))
+            .owned_by(firewall_row)
+            .phases(Phases {
+                come: ISOLATE,
+                change: ISOLATE,
+                go: RELEASE,
+            })
+            .declare();
         Self {
+            firewall_acls_of_group: layout.holding(
+                namespaces.groups,
+                column(PortGroup::ACLS),
+                firewall_acls,
+            ),
+            firewall_acls,
+            namespaces,
             isolated: Gate::declare(layout, (isolated, isolated), isolating_row),
             allowed: Gate::declare(layout, (allowed(ALLOW), allowed(CHANGE)), allowing_row),
             addresses: layout
@@ -208,6 +241,26 @@ fn allowing_row(row: &RowView<'_>) -> Owner<Part> {
         };
         Some(Part::Policy(place, name.into()))
     }))
+}
+
+fn namespace_row(row: &RowView<'_>) -> Owner<Part> {
+    let row = owned(row, NAMESPACE_PORTS).or_else(|| owned(row, MULTICAST));
+    of_part(row.map(|(network, namespace)| {
+        Part::Group(NetworkNamespace {
+            network: network.into(),
+            namespace: namespace.into(),
+        })
+    }))
+}
+
+/// The ACLs of a firewall do not show its network: a namespace has one firewall.
+fn firewall_row(row: &RowView<'_>) -> Owner<Part> {
+    let controller = row.external_id(key::OWNER_CONTROLLER);
+    let network = controller.and_then(|controller| controller.strip_suffix(CONTROLLER));
+    let is_firewall =
+        network == Some(DEFAULT_NETWORK) && row.external_id(key::OWNER_TYPE) == Some(FIREWALL);
+    let namespace = row.external_id(key::NAME).filter(|_| is_firewall);
+    of_part(namespace.map(|namespace| Part::Firewall(namespace.into())))
 }
 
 fn address_set(row: &RowView<'_>) -> Owner<Part> {

@@ -13,12 +13,14 @@ use crate::manifests::Inventory;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{Namespace, Node as NodeObject, Object};
 
+mod egress_firewall;
 #[cfg(test)]
 mod networks_tests;
 mod pod;
 mod policy;
 mod service;
 
+pub use egress_firewall::egress_firewall;
 pub use pod::pod;
 pub use policy::{multi_network_policy, network_policy};
 pub use service::{endpoint_slice, network_service, service, service_object};

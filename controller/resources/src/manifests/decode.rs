@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::object::{
-    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta, Pod, Service,
+    EgressFirewall, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta,
+    Pod, Service,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -120,6 +121,7 @@ impl Decoder {
             ("k8s.ovn.org", "ClusterUserDefinedNetwork") => {
                 self.decode::<ClusterUserDefinedNetwork>(raw, version);
             }
+            ("k8s.ovn.org", "EgressFirewall") => self.decode::<EgressFirewall>(raw, version),
             ("k8s.ovn.org", "ClusterNetworkConnect") => {
                 self.decode::<ClusterNetworkConnect>(raw, version);
             }

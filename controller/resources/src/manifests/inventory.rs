@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use patchbay_model::EGRESS_FIREWALL;
 use serde::de::DeserializeOwned;
 
 use super::{Problem, SourceLocation};
@@ -11,8 +12,8 @@ use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{
-    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, ObjectMeta, Pod,
-    Service,
+    EgressFirewall, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object,
+    ObjectMeta, Pod, Service,
 };
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -193,6 +194,8 @@ pub struct Inventory {
     pub network_policies: Objects<NetworkPolicy>,
     /// Policies of secondary networks.
     pub multi_network_policies: Objects<MultiNetworkPolicy>,
+    /// Firewalls of namespaces.
+    pub egress_firewalls: Objects<EgressFirewall>,
     /// Endpoints of services.
     pub endpoint_slices: Objects<EndpointSlice>,
     /// Claims that keep addresses of pods.
@@ -257,10 +260,22 @@ inventory_kinds! {
     IPAMClaim, ipam_claims, |_| Vec::new();
     NetworkPolicy, network_policies, |_| Vec::new();
     MultiNetworkPolicy, multi_network_policies, |_| Vec::new();
+    EgressFirewall, egress_firewalls, egress_firewall_violations;
     NetworkAttachmentDefinition, network_attachment_definitions, |_| Vec::new();
     UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();
     ClusterUserDefinedNetwork, cluster_user_defined_networks, |cudn| cudn.spec.violations();
     ClusterNetworkConnect, cluster_network_connects, |cnc| cnc.spec.violations();
+}
+
+fn egress_firewall_violations(object: &EgressFirewall) -> Vec<Violation> {
+    let is_named = object.name_any() == EGRESS_FIREWALL;
+    let violation = || {
+        Violation::new(
+            "metadata.name",
+            format!("should match '^{EGRESS_FIREWALL}$'"),
+        )
+    };
+    (!is_named).then(violation).into_iter().collect()
 }
 
 /// Kind, namespace and name of an object for messages, such as `UserDefinedNetwork blue/net`.

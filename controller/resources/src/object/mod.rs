@@ -7,6 +7,7 @@
 mod core;
 mod custom;
 mod discovery;
+mod egress_firewall;
 mod meta;
 mod pod;
 mod policy;
@@ -19,6 +20,10 @@ pub use self::core::{
 };
 pub use custom::{ApiVersion, KindName, MetadataOnly};
 pub use discovery::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
+pub use egress_firewall::{
+    EgressFirewall, EgressFirewallDestination, EgressFirewallPort, EgressFirewallRule,
+    EgressFirewallSpec,
+};
 pub use meta::{
     Condition, LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference, Time,
 };

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::IpNet;
 use patchbay_model::{
     ClusterSettings, IpFamily, NODE_ID, Pod, PodAttachment, PodNetwork, PodRoute, Role,
-    mac_address, mac_of_name,
+    link_local_address, mac_address, mac_of_name,
 };
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use thiserror::Error;
@@ -300,22 +300,6 @@ impl Attempt<'_> {
                 *addresses_at(&[*first], id.into()).first()?
             }
         };
-        link_local(&mac_address(port))
+        link_local_address(&mac_address(port))
     }
-}
-
-/// The address of a MAC address in `fe80::/64` (RFC 4291, appendix A).
-fn link_local(mac: &str) -> Option<Ipv6Addr> {
-    let octets = mac.split(':').map(|octet| u8::from_str_radix(octet, 16));
-    let octets: Vec<u8> = octets.collect::<Result<_, _>>().ok()?;
-    let (vendor, device) = octets.split_at_checked(3)?;
-    let interface = [vendor, &[0xff, 0xfe], device].concat();
-    let mut address = [0; 16];
-    address[..2].copy_from_slice(&[0xfe, 0x80]);
-    address
-        .get_mut(16 - interface.len()..)?
-        .copy_from_slice(&interface);
-    // The bit that tells universal addresses from local ones is inverted.
-    address[8] ^= 2;
-    Some(address.into())
 }

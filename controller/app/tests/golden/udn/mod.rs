@@ -3,15 +3,15 @@
 mod northbound;
 mod objects;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{
-    ClusterSettings, DEFAULT_NETWORK_KEY, GatewayMode, IpFamily, NetworkObjects, POD_NETWORKS,
-    PRIMARY_NETWORK_LABEL,
+    ClusterSettings, DEFAULT_NETWORK_KEY, Feature, GatewayMode, IpFamily, NetworkObjects,
+    POD_NETWORKS, PRIMARY_NETWORK_LABEL,
 };
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
@@ -57,8 +57,7 @@ struct Config {
     ephemeral_port_range: String,
     node_ports: bool,
     udn_allowed_default_services: Vec<String>,
-    #[serde(rename = "features")]
-    _features: Vec<String>,
+    features: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -377,11 +376,17 @@ impl World {
         for pod in self.objects.pods()?.iter().map(conversion::pod) {
             pods.put_pod(Arc::new(pod));
         }
-        let mut policies = ZonePolicies::new(&self.node);
+        let mut policies = ZonePolicies::new(&self.node, &self.settings);
         policies.set_objects(&objects, &labelled);
         for namespace in &namespaces {
             let (labels, annotations) = (namespace.labels(), namespace.annotations());
             policies.put_namespace(&namespace.name_any(), labels, annotations);
+        }
+        for node in &nodes {
+            policies.put_node(&node.name, &node.labels, node.host_addresses());
+        }
+        for firewall in self.objects.firewalls()? {
+            policies.put_firewall(firewall);
         }
         for pod in pods.pods() {
             policies.put_pod(pod, pods.places(pod));
@@ -396,6 +401,13 @@ impl World {
             services: zone_services,
         })
     }
+}
+
+/// Features that are not always on.
+fn features(names: &[String]) -> BTreeSet<Feature> {
+    let features = Feature::ALL.into_iter();
+    let named = features.filter(|feature| names.iter().any(|name| name == feature.as_str()));
+    named.collect()
 }
 
 fn settings(config: &Config) -> Result<ClusterSettings, String> {
@@ -434,5 +446,6 @@ fn settings(config: &Config) -> Result<ClusterSettings, String> {
         ephemeral_ports: range.transpose()?,
         node_ports: config.node_ports,
         reachable_default_services: config.udn_allowed_default_services.clone(),
+        features: features(&config.features),
     })
 }

@@ -1,12 +1,15 @@
 //! Objects of a scenario, as an API server keeps them.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use patchbay_model::{DEFAULT_NETWORK_KEY, NodeObject, POD_NETWORKS, PodKey, Policy};
+use patchbay_model::{
+    DEFAULT_NETWORK_KEY, EgressFirewall, NodeObject, POD_NETWORKS, PodKey, Policy, host_addresses,
+};
 use patchbay_resources::conversion;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
-    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Object as _, Pod, Service,
+    self, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Object as _, Pod, Service,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -15,10 +18,17 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Default)]
 pub(crate) struct Objects(BTreeMap<(String, String, String), Value>);
 
-/// Name and annotations of a node.
+/// Name, labels and annotations of a node.
 pub(super) struct AnnotatedNode {
-    name: String,
+    pub(super) name: String,
+    pub(super) labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
+}
+
+impl AnnotatedNode {
+    pub(super) fn host_addresses(&self) -> Vec<IpAddr> {
+        host_addresses(Some(&self.annotations)).unwrap_or_default()
+    }
 }
 
 impl Objects {
@@ -93,6 +103,11 @@ impl Objects {
             .collect())
     }
 
+    pub(super) fn firewalls(&self) -> Result<Vec<EgressFirewall>, String> {
+        let firewalls = self.typed::<object::EgressFirewall>("EgressFirewall")?;
+        Ok(firewalls.iter().map(conversion::egress_firewall).collect())
+    }
+
     /// Sets an annotation of a pod, as a controller does.
     pub(super) fn annotate_pod(
         &mut self,
@@ -118,14 +133,18 @@ impl Objects {
 
     pub(super) fn nodes(&self) -> Result<Vec<AnnotatedNode>, String> {
         let nodes = self.of_kind("Node").map(|node| {
-            let annotations = node.pointer("/metadata/annotations").cloned();
-            let annotations = serde_json::from_value(annotations.unwrap_or_default());
-            let annotations: Option<_> = annotations.map_err(|error| format!("Node: {error}"))?;
+            let texts = |pointer: &str| {
+                let texts = node.pointer(pointer).cloned().unwrap_or_default();
+                let texts: Result<Option<_>, _> = serde_json::from_value(texts);
+                texts.map_err(|error| format!("Node: {error}"))
+            };
+            let annotations = texts("/metadata/annotations")?;
             Ok(AnnotatedNode {
                 name: node["metadata"]["name"]
                     .as_str()
                     .unwrap_or_default()
                     .to_owned(),
+                labels: texts("/metadata/labels")?.unwrap_or_default(),
                 annotations: annotations.unwrap_or_default(),
             })
         });

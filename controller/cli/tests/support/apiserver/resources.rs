@@ -31,7 +31,7 @@ const fn resource(
 
 const OVN: &str = "k8s.ovn.org";
 
-static RESOURCES: [Resource; 17] = [
+static RESOURCES: [Resource; 18] = [
     resource(
         "networking.k8s.io",
         "networkpolicies",
@@ -49,6 +49,7 @@ static RESOURCES: [Resource; 17] = [
             false,
         )
     },
+    resource(OVN, "egressfirewalls", "EgressFirewall", true, true),
     Resource {
         version: "v1alpha1",
         ..resource("k8s.cni.cncf.io", "ipamclaims", "IPAMClaim", true, true)

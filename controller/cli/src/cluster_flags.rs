@@ -1,14 +1,16 @@
-//! Flags for the address ranges of the cluster.
+//! Flags for the settings of the cluster.
 
-use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 
 use super::failure::Failure;
-use patchbay_model::{ClusterSettings, IpFamily};
+use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily};
 
-/// Address ranges of the cluster. No connect subnet may overlap with them.
-#[derive(Clone, Debug, Default, Args)]
-pub(super) struct ClusterRanges {
+/// Settings of the cluster, as OVN-Kubernetes has them. No connect subnet may overlap with the
+/// ranges.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ClusterFlags {
     /// Range of the cluster IPs of services, at most one per IP family. The families of these
     /// ranges are the IP families of the cluster, and connects with connectivity `ServiceNetwork`
     /// allow traffic to the ranges. Default: no range, and both IP families.
@@ -29,9 +31,40 @@ pub(super) struct ClusterRanges {
     /// of OVN-Kubernetes, `169.254.0.0/17` and `fd69::/112`.
     #[arg(long = "masquerade-cidr", value_name = "CIDR", value_parser = range)]
     masquerade: Vec<IpNet>,
+    /// Way of packets that leave the cluster: `shared`, through the gateway router and the node's
+    /// bridge, or `local`, through the management port and the routes of the host.
+    #[arg(long, value_name = "MODE", default_value = "shared")]
+    gateway_mode: GatewayModeName,
+    /// MTU in bytes of networks that configure none.
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MTU, value_parser = clap::value_parser!(u32).range(1280..=65_535))]
+    mtu: u32,
+    /// First and last local port that NAT gives to connections. Default: `32768-60999`.
+    #[arg(long, value_name = "FIRST-LAST", value_parser = port_range)]
+    ephemeral_port_range: Option<(u16, u16)>,
+    /// Do not forward the node ports of services.
+    #[arg(long)]
+    no_node_ports: bool,
+    /// Services of the default network that primary networks reach, separated by commas. Default:
+    /// `default/kubernetes` and `kube-system/kube-dns`.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_delimiter = ',', value_parser = service_name)]
+    udn_allowed_default_services: Option<Vec<String>>,
+    /// Features to switch on, separated by commas.
+    #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = PossibleValuesParser::new(Feature::ALL.map(Feature::as_str)).try_map(feature))]
+    enable: Vec<Feature>,
 }
 
-impl ClusterRanges {
+/// MTU in bytes that a network has by default.
+const DEFAULT_MTU: u32 = 1400;
+
+/// Value of `--gateway-mode`.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum GatewayModeName {
+    #[default]
+    Shared,
+    Local,
+}
+
+impl ClusterFlags {
     /// Settings of a cluster with these ranges.
     ///
     /// # Errors
@@ -55,8 +88,40 @@ impl ClusterRanges {
                 &default.masquerade_subnets,
                 &at_most_one_per_family("--masquerade-cidr", &self.masquerade)?,
             ),
-            ..ClusterSettings::default()
+            gateway_mode: match self.gateway_mode {
+                GatewayModeName::Shared => GatewayMode::Shared,
+                GatewayModeName::Local => GatewayMode::Local,
+            },
+            mtu: self.mtu,
+            ephemeral_ports: self.ephemeral_port_range.or(default.ephemeral_ports),
+            node_ports: !self.no_node_ports,
+            reachable_default_services: self
+                .udn_allowed_default_services
+                .clone()
+                .unwrap_or(default.reachable_default_services),
+            features: self.enable.iter().copied().collect(),
         })
+    }
+}
+
+fn feature(name: String) -> Result<Feature, String> {
+    let mut features = Feature::ALL.into_iter();
+    let found = features.find(|feature| feature.as_str() == name);
+    found.ok_or(name)
+}
+
+fn port_range(text: &str) -> Result<(u16, u16), String> {
+    let ports = text.split_once('-');
+    let ports = ports.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    ports
+        .filter(|(first, last)| 0 < *first && first <= last)
+        .ok_or_else(|| "expected two ports in 1..=65535, such as 32768-60999".to_owned())
+}
+
+fn service_name(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => Ok(text.to_owned()),
+        _ => Err("expected <namespace>/<name>".to_owned()),
     }
 }
 
@@ -107,9 +172,59 @@ fn override_per_family(default: &[IpNet], given: &[IpNet]) -> Vec<IpNet> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Command;
+    use clap::{Command, FromArgMatches};
 
     use super::*;
+
+    /// Flags of a command line.
+    fn flags(arguments: &[&str]) -> ClusterFlags {
+        let command = ClusterFlags::augment_args(Command::new("cluster").no_binary_name(true));
+        let matches = command.try_get_matches_from(arguments).unwrap();
+        ClusterFlags::from_arg_matches(&matches).unwrap()
+    }
+
+    #[test]
+    fn without_flags_the_settings_are_the_default_ones() {
+        assert_eq!(flags(&[]).settings().unwrap(), ClusterSettings::default());
+    }
+
+    #[test]
+    fn flags_set_what_networks_depend_on() {
+        let flags = flags(&[
+            "--gateway-mode=local",
+            "--mtu=9000",
+            "--ephemeral-port-range=40000-50000",
+            "--no-node-ports",
+            "--udn-allowed-default-services=default/kubernetes,shop/db",
+            "--enable=multicast,egress-firewall",
+        ]);
+        assert_eq!(
+            flags.settings().unwrap(),
+            ClusterSettings {
+                gateway_mode: GatewayMode::Local,
+                mtu: 9000,
+                ephemeral_ports: Some((40_000, 50_000)),
+                node_ports: false,
+                reachable_default_services: ["default/kubernetes", "shop/db"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                features: [Feature::Multicast, Feature::EgressFirewall].into(),
+                ..ClusterSettings::default()
+            }
+        );
+    }
+
+    #[test]
+    fn values_that_cannot_be_used_are_refused() {
+        assert!(port_range("50000-40000").is_err());
+        assert!(port_range("0-40000").is_err());
+        assert!(service_name("kubernetes").is_err());
+        let command = ClusterFlags::augment_args(Command::new("cluster").no_binary_name(true));
+        let error = command
+            .try_get_matches_from(["--enable=multicat"])
+            .unwrap_err();
+        assert!(error.to_string().contains("egress-firewall"), "{error}");
+    }
 
     fn ranges(texts: &[&str]) -> Vec<IpNet> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
@@ -127,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_help_names_the_default_ranges() {
-        let command = ClusterRanges::augment_args(Command::new("ranges"));
+        let command = ClusterFlags::augment_args(Command::new("ranges"));
         let help = |flag: &str| {
             let mut arguments = command.get_arguments();
             let argument = arguments.find(|argument| argument.get_long() == Some(flag));
@@ -149,9 +264,9 @@ mod tests {
     fn a_flag_has_at_most_one_range_per_family() {
         let settings = |service: &[&str]| {
             let service = ranges(service);
-            let ranges = ClusterRanges {
+            let ranges = ClusterFlags {
                 service,
-                ..ClusterRanges::default()
+                ..flags(&[])
             };
             ranges.settings().map_err(|error| error.to_string())
         };
@@ -175,10 +290,10 @@ mod tests {
 
     #[test]
     fn a_given_range_replaces_the_default_of_its_family() {
-        let given = ClusterRanges {
+        let given = ClusterFlags {
             join: ranges(&["fd77::/64"]),
             pod: ranges(&["10.244.0.0/16"]),
-            ..ClusterRanges::default()
+            ..flags(&[])
         };
         let settings = given.settings().unwrap();
         assert_eq!(

@@ -1,0 +1,114 @@
+//! EgressFirewalls.
+
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use thiserror::Error;
+
+use super::label_selector::Selector;
+use super::service::{Protocol, UnknownProtocol};
+
+/// Name of the one EgressFirewall of a namespace.
+pub const EGRESS_FIREWALL: &str = "default";
+
+/// Which destinations outside of their network the pods of a namespace reach.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct EgressFirewall {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// Rules, of which the first one that matches decides.
+    pub rules: Vec<FirewallRule>,
+    /// Fields that cannot be used. If there is one, no rule is applied.
+    pub problems: Vec<FirewallProblem>,
+}
+
+/// Rule of an [`EgressFirewall`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FirewallRule {
+    /// What becomes of the packets.
+    pub action: FirewallAction,
+    /// Destinations.
+    pub destination: FirewallDestination,
+    /// Ports of the destinations. Empty: all packets.
+    pub ports: Vec<FirewallPort>,
+}
+
+/// What becomes of packets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FirewallAction {
+    /// They pass.
+    Allow,
+    /// They are dropped.
+    Deny,
+}
+
+/// Destinations of a [`FirewallRule`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FirewallDestination {
+    /// Addresses of a subnet.
+    Cidr {
+        /// The subnet.
+        cidr: IpNet,
+        /// The subnet as the object has it, which matches repeat.
+        text: String,
+    },
+    /// Addresses of nodes with labels.
+    Nodes(Selector),
+    /// Addresses of a DNS name.
+    Name(String),
+}
+
+/// Ports of a [`FirewallRule`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FirewallPort {
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Port number. `None`: all.
+    pub port: Option<u16>,
+}
+
+/// Field of an EgressFirewall that cannot be used.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum FirewallProblem {
+    /// The type of a rule is unknown.
+    #[error("{field}: {text:?} is neither Allow nor Deny")]
+    Type {
+        /// Path of the field.
+        field: String,
+        /// The text.
+        text: String,
+    },
+    /// A rule has no destination, or several.
+    #[error("{field}: exactly one of cidrSelector, dnsName and nodeSelector is required")]
+    Destination {
+        /// Path of the field.
+        field: String,
+    },
+    /// A field is no CIDR.
+    #[error("{field}: {text:?} is not a CIDR")]
+    Cidr {
+        /// Path of the field.
+        field: String,
+        /// The text.
+        text: String,
+    },
+    /// A selector of nodes cannot be read.
+    #[error("{0}")]
+    Selector(String),
+    /// A port has an unknown protocol.
+    #[error("{field}: {source}")]
+    Protocol {
+        /// Path of the field.
+        field: String,
+        /// The error.
+        source: UnknownProtocol,
+    },
+    /// A field is no port number.
+    #[error("{field}: {value} is not in 1..=65535")]
+    Port {
+        /// Path of the field.
+        field: String,
+        /// The value.
+        value: i64,
+    },
+}
