@@ -202,6 +202,7 @@ impl NetworksZone {
                 let object = NodeObject {
                     name: node,
                     created: None,
+                    labels: None,
                     annotations: object.object.metadata.annotations.as_ref(),
                 };
                 self.networks.put_node(object, &self.owners);

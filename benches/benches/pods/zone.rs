@@ -229,6 +229,7 @@ impl Zone {
             config: Some(CONFIG),
             network_id: Some("1"),
             tunnel_keys: None,
+            advertisements: None,
             owner_network: None,
         };
         let labelled = BTreeSet::from(["blue".to_owned()]);
@@ -242,6 +243,7 @@ impl Zone {
         let node = NodeObject {
             name: "n1",
             created: None,
+            labels: None,
             annotations: Some(&annotations),
         };
         let objects = NetworkObjects {
@@ -249,11 +251,12 @@ impl Zone {
             definitions: [(key, definition)].into(),
             nodes: vec![node],
             services: Vec::new(),
+            advertisements: Vec::new(),
         };
         let settings = ClusterSettings::default();
         let mut pods = ZonePods::new("n1", &settings);
         pods.set_objects(&objects, &labelled);
-        let mut policies = ZonePolicies::new("n1");
+        let mut policies = ZonePolicies::new("n1", &settings);
         policies.set_objects(&objects, &labelled);
         policies.put_namespace("blue", &BTreeMap::new(), &BTreeMap::new());
         let mut services = ZoneServices::new("n1", &settings);

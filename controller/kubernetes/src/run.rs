@@ -10,7 +10,7 @@ use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
     EgressFirewall, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod,
-    Service,
+    RouteAdvertisements, Service,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -303,11 +303,13 @@ impl TaskSet {
     ) -> ObjectSources {
         let of_secondary = networks::project::<MultiNetworkPolicy>(networks::keep_all);
         let firewalls = networks::project::<EgressFirewall>(networks::keep_all);
+        let advertisements = networks::project::<RouteAdvertisements>(networks::keep_all);
         objects
             .with(self.watch_complete::<Service>(client, networks::keep_all))
             .with(self.watch_complete::<NetworkPolicy>(client, networks::keep_all))
             .with(self.watch_optional_kind(client, of_secondary))
             .with(self.watch_optional_kind(client, firewalls))
+            .with(self.watch_optional_kind(client, advertisements))
     }
 
     /// Watches all objects of a kind, complete but for what `prune` removes.

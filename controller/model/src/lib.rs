@@ -32,6 +32,7 @@ mod pod_attachments;
 mod pod_networks;
 mod policy;
 pub mod printable;
+mod route_advertisement;
 mod service;
 mod settings;
 mod subnet_pool;
@@ -83,6 +84,7 @@ pub use policy::{
     ACL_LOGGING, IpBlock, MULTICAST_ENABLED, POLICY_FOR, PodPeer, Policy, PolicyDirection,
     PolicyFieldProblem, PolicyKey, PolicyKind, PolicyPeers, PolicyPort, PolicyRule, PortNumbers,
 };
+pub use route_advertisement::{ROUTE_ADVERTISEMENTS, RouteAdvertisement};
 pub use service::{
     ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
     MIRRORED_SERVICE_LABEL, Protocol, Service, ServiceFieldProblem, ServiceKey, ServicePort,

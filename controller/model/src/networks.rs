@@ -45,6 +45,8 @@ pub struct AttachmentDefinition<'a> {
     pub network_id: Option<&'a str>,
     /// The annotation [`TUNNEL_KEYS`].
     pub tunnel_keys: Option<&'a str>,
+    /// The annotation [`ROUTE_ADVERTISEMENTS`](super::ROUTE_ADVERTISEMENTS).
+    pub advertisements: Option<&'a str>,
     /// Name of the network of the custom resource that controls the definition. `None`: no custom
     /// resource controls it.
     pub owner_network: Option<String>,

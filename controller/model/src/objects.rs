@@ -6,14 +6,17 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 
 use super::networks::{AttachmentDefinition, NadKey, Networks};
+use super::route_advertisement::RouteAdvertisement;
 
-/// Name, creation time and annotations of a node.
+/// Name, creation time, labels and annotations of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeObject<'a> {
     /// Name of the node.
     pub name: &'a str,
     /// Creation time of the node; `None`: the node comes from a manifest.
     pub created: Option<Timestamp>,
+    /// Labels of the node; `None`: the node has no labels.
+    pub labels: Option<&'a BTreeMap<String, String>>,
     /// Annotations of the node; `None`: the node has no annotations.
     pub annotations: Option<&'a BTreeMap<String, String>>,
 }
@@ -40,4 +43,6 @@ pub struct NetworkObjects<'a> {
     pub nodes: Vec<NodeObject<'a>>,
     /// Services, in the order of their namespaces and names.
     pub services: Vec<ServiceObject<'a>>,
+    /// RouteAdvertisements.
+    pub advertisements: Vec<RouteAdvertisement>,
 }

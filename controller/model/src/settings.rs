@@ -59,17 +59,24 @@ pub enum Feature {
     Multicast,
     /// EgressFirewalls of namespaces.
     EgressFirewall,
+    /// RouteAdvertisements: routers outside of the cluster know the way to pods.
+    RouteAdvertisements,
 }
 
 impl Feature {
     /// All features.
-    pub const ALL: [Self; 2] = [Self::Multicast, Self::EgressFirewall];
+    pub const ALL: [Self; 3] = [
+        Self::Multicast,
+        Self::EgressFirewall,
+        Self::RouteAdvertisements,
+    ];
 
     /// Name: that of the flag of OVN-Kubernetes without `--enable-`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Multicast => "multicast",
             Self::EgressFirewall => "egress-firewall",
+            Self::RouteAdvertisements => "route-advertisements",
         }
     }
 }

@@ -1,17 +1,19 @@
 //! Networks on the row engine: which parts there are, and the rows of each.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
+use patchbay_model::{Feature, IpFamily};
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRow, PartRows, PlanError, Reader};
-use patchbay_schemas::nb::{Acl, LogicalRouterStaticRoute};
+use patchbay_schemas::nb::{Acl, AddressSet, LogicalRouterStaticRoute};
 use patchbay_schemas::uuids::UuidSource;
 
+use super::advertised::Advertised;
 use super::inputs::{NetworkCell, ZoneNetworks};
-use super::tables::{DEFAULT_ROUTER, LocalnetPort, Tables};
-use super::{COPP, PortGroupRows, RouterRows, SwitchRows, copp, meters};
+use super::tables::{DEFAULT_ROUTER, LocalnetPort, OwnNat, PortsOfRouters, Tables};
+use super::{COPP, NatRows, PortGroupRows, RouterRows, SwitchRows, advertised, copp, meters};
 
 /// Keeps the networks' own rows of one zone as they should be. See `patchbay_rows`.
 #[derive(Debug)]
@@ -57,10 +59,14 @@ pub(super) enum Part {
     Services,
     /// Isolation of pods from the default network.
     Isolation,
+    /// Addresses of the hosts of nodes.
+    Hosts,
     /// The rows of the network with this prefix, but for those that lead to other nodes.
     Network(Arc<str>),
     /// The rows of a network that lead to another node.
     Remote { prefix: Arc<str>, node: Arc<str> },
+    /// Isolation of advertised networks from each other.
+    Advertised,
     /// Rows of any program that lead to a node. They go when the node is gone.
     Departed(Arc<str>),
 }
@@ -106,6 +112,8 @@ impl Capability for Topologies {
             NetworkCell::Zone => {
                 part(Part::Shared);
                 part(Part::Isolation);
+                part(Part::Hosts);
+                part(Part::Advertised);
             }
             NetworkCell::Services => part(Part::Services),
             NetworkCell::Network(prefix) => {
@@ -117,13 +125,15 @@ impl Capability for Topologies {
                     .prefixes()
                     .for_each(|prefix| part(remote(prefix, node)));
             }
-            NetworkCell::Networks | NetworkCell::Unread => {}
+            NetworkCell::Networks | NetworkCell::Hosts | NetworkCell::Unread => {}
         }
     }
 
     fn exists(&self, part: &Part, inputs: &ZoneNetworks) -> bool {
         match part {
-            Part::Shared | Part::Services | Part::Isolation => true,
+            Part::Shared | Part::Services | Part::Isolation | Part::Hosts | Part::Advertised => {
+                true
+            }
             Part::Network(prefix) => inputs.has_prefix(prefix),
             Part::Remote { prefix, node } => inputs.has_prefix(prefix) && inputs.has_node(node),
             // It is about rows that are there, and nothing else.
@@ -140,6 +150,8 @@ impl Capability for Topologies {
             Part::Shared => self.shared(rows),
             Part::Services => self.services(reader, rows),
             Part::Isolation => self.isolation(reader, rows),
+            Part::Hosts => self.hosts(reader, rows),
+            Part::Advertised => self.advertised(reader, rows),
             Part::Network(prefix) => self.network(prefix, reader, rows),
             Part::Remote { prefix, node } => self.remote(prefix, node, reader, rows),
             // It is about rows that are there, and wants none.
@@ -151,7 +163,12 @@ impl Capability for Topologies {
         match part {
             Part::Remote { prefix, node } => self.keeps_remote((prefix, node), row, reader),
             Part::Departed(node) => self.keeps_departed(node, row, reader),
-            Part::Shared | Part::Services | Part::Isolation | Part::Network(_) => false,
+            Part::Shared
+            | Part::Services
+            | Part::Isolation
+            | Part::Hosts
+            | Part::Advertised
+            | Part::Network(_) => false,
         }
     }
 }
@@ -205,11 +222,106 @@ impl Topologies {
         }
     }
 
+    /// `true` if a network is advertised on the node, or was and may be still.
+    fn is_advertised(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>) -> bool {
+        let inputs = read_network(reader, prefix);
+        match inputs.advertised(prefix) {
+            Advertised::No => false,
+            Advertised::Yes => true,
+            Advertised::AsBefore => inputs
+                .pass_acl_id(prefix)
+                .is_some_and(|id| reader.row(self.tables.acls, &id).is_some()),
+        }
+    }
+
+    /// Prefixes of the advertised networks.
+    fn advertised_networks<'a>(
+        &self,
+        inputs: &'a ZoneNetworks,
+        reader: &Reader<'a, Self>,
+    ) -> Vec<&'a Arc<str>> {
+        let is_on = inputs.settings().has_feature(Feature::RouteAdvertisements);
+        let prefixes = inputs.prefixes().filter(|_| is_on);
+        prefixes
+            .filter(|prefix| self.is_advertised(prefix, reader))
+            .collect()
+    }
+
+    /// Address sets of nodes. Once they are there, they stay.
+    fn hosts(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let inputs = reader.read(&NetworkCell::Networks);
+        let is_on = inputs.settings().has_feature(Feature::RouteAdvertisements);
+        if self.is_shared_database(reader) || !is_on {
+            rows.keep_rest();
+            return;
+        }
+        let is_used = !self.advertised_networks(inputs, reader).is_empty();
+        if !is_used && reader.owned().next().is_none() {
+            return;
+        }
+        let addresses = reader.read(&NetworkCell::Hosts).host_addresses();
+        for family in families(inputs) {
+            let set = advertised::node_addresses_set(family, &addresses);
+            rows.put(self.tables.address_sets, &set);
+        }
+    }
+
+    /// Subnets of networks that are not known any more stay, as in OVN-Kubernetes.
+    fn advertised(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let tables = &self.tables;
+        let inputs = reader.read(&NetworkCell::Networks);
+        let is_on = inputs.settings().has_feature(Feature::RouteAdvertisements);
+        if self.is_shared_database(reader) {
+            rows.keep_rest();
+            return;
+        }
+        if !is_on || !reader.has_column(tables.acls, "tier") {
+            return;
+        }
+        let prefixes = self.advertised_networks(inputs, reader);
+        let known: BTreeSet<String> = subnets(inputs, inputs.prefixes());
+        let advertised: BTreeSet<String> = subnets(inputs, prefixes.iter().copied());
+        for family in families(inputs) {
+            let name = advertised::subnets_name(family);
+            let former = reader.row(tables.address_sets, &name);
+            let former = former.and_then(|row| reader.typed::<AddressSet>(row).ok());
+            let former = former.map(|set| set.addresses).unwrap_or_default();
+            let left = former.into_iter().filter(|subnet| !known.contains(subnet));
+            let of_family = advertised.iter().cloned().filter(|subnet| {
+                let subnet = subnet.parse::<IpNet>();
+                subnet.is_ok_and(|subnet| IpFamily::of_net(subnet) == family)
+            });
+            let set = advertised::subnets_set(family, of_family.chain(left).collect());
+            rows.put(tables.address_sets, &set);
+        }
+        let ports = prefixes.iter().filter_map(|prefix| {
+            let name = inputs.router_side_port(prefix)?;
+            Some(reader.row(tables.switch_ports, &name)?.uuid())
+        });
+        let group = advertised::port_group();
+        rows.put(
+            tables.router_ports_groups,
+            &PortsOfRouters {
+                name: group.name.clone(),
+                ports: ports.collect(),
+                external_ids: group.external_ids,
+            },
+        );
+        rows.put(tables.acls, &advertised::drop_acl(inputs.settings()))
+            .held_by(tables.acls_of_router_ports, group.name.as_str());
+    }
+
     fn network(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>, rows: &mut Rows) {
         if self.is_shared_database(reader) {
             rows.keep_rest();
         }
-        let made = match read_network(reader, prefix).rows_of_prefix(prefix) {
+        // Its rows refer to address sets, which come first.
+        let is_advertised = self.is_advertised(prefix, reader)
+            && families(reader.read(&NetworkCell::Zone)).all(|family| {
+                let nodes = advertised::node_addresses_name(family);
+                reader.row(self.tables.address_sets, &nodes).is_some()
+            });
+        let made = match read_network(reader, prefix).rows_of_prefix(prefix, is_advertised) {
             Some(Ok(made)) => made,
             Some(Err(_)) => return rows.keep_rest(),
             None => {
@@ -284,10 +396,39 @@ impl Topologies {
         }
         // A database from before NAT had matches cannot select packets for the host.
         let has_match = reader.has_column(tables.nats, "match");
+        let is_shared = self.is_shared_database(reader);
         let nats = made.nats.iter();
-        for nat in nats.filter(|nat| has_match || nat.r#match.is_empty()) {
-            rows.put(tables.nats, nat).held_by(tables.router_nats, name);
+        for made in nats.filter(|made| has_match || made.nat.r#match.is_empty()) {
+            if !is_shared {
+                if let Some(nat) = self.own_nat(made, reader) {
+                    rows.put(tables.own_nats, &nat)
+                        .held_by(tables.own_nats_of_router, name);
+                }
+            } else if made.allowed_destinations.is_none() {
+                rows.put(tables.nats, &made.nat)
+                    .held_by(tables.router_nats, name);
+            }
         }
+    }
+
+    /// A NAT row in a database that no other program writes. `None`: it waits for its address set.
+    fn own_nat(&self, made: &NatRows, reader: &Reader<'_, Self>) -> Option<OwnNat> {
+        let set = made.allowed_destinations.as_ref();
+        let nat = made.nat.clone();
+        Some(OwnNat {
+            r#type: nat.r#type,
+            logical_ip: nat.logical_ip,
+            external_ip: nat.external_ip,
+            external_port_range: nat.external_port_range,
+            logical_port: nat.logical_port,
+            r#match: nat.r#match,
+            options: nat.options,
+            external_ids: nat.external_ids,
+            allowed_ext_ips: match set {
+                Some(set) => Some(reader.row(self.tables.address_sets, set)?.uuid()),
+                None => None,
+            },
+        })
     }
 
     fn switch(&self, made: &SwitchRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
@@ -380,6 +521,22 @@ impl Topologies {
             .flat_map(|holding| reader.holders(holding, row));
         !holders.all(|holder| names.contains(holder.name()))
     }
+}
+
+/// Families of the cluster, IPv4 first.
+fn families(inputs: &ZoneNetworks) -> impl Iterator<Item = IpFamily> {
+    let settings = inputs.settings();
+    let families = IpFamily::BOTH.into_iter();
+    families.filter(|family| settings.has_family(*family))
+}
+
+/// Subnets of the pods of networks.
+fn subnets<'a>(
+    inputs: &ZoneNetworks,
+    prefixes: impl Iterator<Item = &'a Arc<str>>,
+) -> BTreeSet<String> {
+    let subnets = prefixes.flat_map(|prefix| inputs.pod_subnets(prefix));
+    subnets.map(|subnet| subnet.to_string()).collect()
 }
 
 /// Prefix of a route. `None`: it is no subnet.

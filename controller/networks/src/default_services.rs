@@ -47,9 +47,9 @@ impl DefaultServices {
         let addresses = self.0.values().flatten();
         let addresses = addresses.filter(|address| IpFamily::of(**address) == family);
         let addresses: BTreeSet<String> = addresses.map(ToString::to_string).collect();
-        let id = format!("{OWNER}:{OWNER_TYPE}:{NAME}:{family}");
+        let id = address_set_id(family);
         AddressSet {
-            name: hashed_name(&id),
+            name: address_set_name(family),
             addresses,
             external_ids: texts([
                 (key::OWNER_CONTROLLER, OWNER),
@@ -61,6 +61,15 @@ impl DefaultServices {
             ..AddressSet::default()
         }
     }
+}
+
+/// Name of the address set of one family.
+pub(super) fn address_set_name(family: IpFamily) -> String {
+    hashed_name(&address_set_id(family))
+}
+
+fn address_set_id(family: IpFamily) -> String {
+    format!("{OWNER}:{OWNER_TYPE}:{NAME}:{family}")
 }
 
 #[cfg(test)]

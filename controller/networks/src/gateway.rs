@@ -13,7 +13,7 @@ use patchbay_schemas::nb::{
 
 use super::rows::{TextMap, port_mac, texts};
 use super::site::Site;
-use super::{RouterPortRows, RouterRows, SwitchRows};
+use super::{NatRows, RouterPortRows, RouterRows, SwitchRows, advertised, default_services};
 
 /// Priority of policies that send packets for the node itself to the management port.
 const NODE_POLICY_PRIORITY: i64 = 1004;
@@ -182,16 +182,22 @@ fn routes(
 }
 
 /// NAT of the gateway router: its own address and those of pods become its masquerade address.
-fn gateway_nats(site: &Site<'_>) -> Vec<Nat> {
+/// Packets of advertised pods to others than nodes keep their sources.
+fn gateway_nats(site: &Site<'_>) -> Vec<NatRows> {
     let own = site.cluster_families().filter_map(|family| {
         let address = site.join_address(site.node_id, family)?.addr();
         Some(site.snat(address.to_string(), site.gateway_masquerade(family)?))
     });
     let pods = site.subnets().into_iter().filter_map(|subnet| {
-        let masquerade = site.gateway_masquerade(IpFamily::of_net(subnet))?;
-        Some(site.snat(subnet.to_string(), masquerade))
+        let family = IpFamily::of_net(subnet);
+        let masquerade = site.gateway_masquerade(family)?;
+        let destinations = site.is_advertised.then(|| advertised::to_nodes(family));
+        Some(Nat {
+            r#match: destinations.unwrap_or_default(),
+            ..site.snat(subnet.to_string(), masquerade)
+        })
     });
-    own.chain(pods).collect()
+    own.chain(pods).map(NatRows::from).collect()
 }
 
 fn external_switch(site: &Site<'_>, router: &str, uplink: &Uplink) -> SwitchRows {
@@ -240,7 +246,7 @@ fn mac_bindings(site: &Site<'_>, port: &str) -> Vec<StaticMacBinding> {
 /// What leads from the network's own router to the node itself through its management port.
 pub(super) struct HostRows {
     pub(super) policies: Vec<LogicalRouterPolicy>,
-    pub(super) nats: Vec<Nat>,
+    pub(super) nats: Vec<NatRows>,
     pub(super) static_routes: Vec<LogicalRouterStaticRoute>,
 }
 
@@ -276,18 +282,42 @@ pub(super) fn host_rows(
         })
     });
     let nats = subnets.iter().filter_map(|subnet| {
-        let masquerade = site.management_masquerade(IpFamily::of_net(*subnet))?;
-        Some(Nat {
+        let family = IpFamily::of_net(*subnet);
+        let masquerade = site.management_masquerade(family)?;
+        let nat = Nat {
             logical_port: Some(port.clone()),
-            r#match: format!("eth.dst == {}", management_mac.as_ref()?),
             ..site.snat(subnet.to_string(), masquerade)
-        })
+        };
+        Some(host_nats(site, nat, management_mac.as_ref()?, family))
     });
     HostRows {
         policies: policies.collect(),
-        nats: nats.collect(),
+        nats: nats.flatten().collect(),
         static_routes: service_routes(site, management),
     }
+}
+
+/// NAT of packets to the management port with this MAC address. Of an advertised network, those to
+/// nodes and to services of the default network have it: without a match in shared gateway mode,
+/// because there such packets leave through the gateway router, too.
+fn host_nats(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatRows> {
+    let to_port = format!("eth.dst == {mac}");
+    let r#match = match (site.is_advertised, site.has_local_gateway()) {
+        (false, _) => to_port,
+        (true, true) => format!("{to_port} && {}", advertised::to_nodes_and_services(family)),
+        (true, false) => {
+            let sets = [
+                advertised::node_addresses_name(family),
+                default_services::address_set_name(family),
+            ];
+            let nats = sets.map(|set| NatRows {
+                nat: nat.clone(),
+                allowed_destinations: Some(set),
+            });
+            return nats.into();
+        }
+    };
+    vec![Nat { r#match, ..nat }.into()]
 }
 
 /// Routes to services of the default network through the host. In local gateway mode, all packets

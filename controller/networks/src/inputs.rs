@@ -1,6 +1,7 @@
 //! Inputs of the networks' rows: settings, nodes, networks and services of a zone.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -8,12 +9,13 @@ use imbl::ordmap::DiffItem;
 use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    ClusterSettings, NadProblem, Network, NetworkObjects, Networks, Node, NodeObject,
+    ClusterSettings, Feature, NadProblem, Network, NetworkObjects, Networks, Node, NodeObject,
     NodeSubnetOwners, Topology, Transport, UnreadNetworks,
 };
 use patchbay_rows::Inputs;
 use patchbay_schemas::nb::AddressSet;
 
+use super::advertised::{Advertised, AdvertisedNetworks};
 use super::default_services::DefaultServices;
 use super::definition::Details;
 use super::isolation::isolated_ports;
@@ -57,6 +59,7 @@ enum NetworkKind {
     Overlay {
         network: Box<Network>,
         details: Result<Details, SkipReason>,
+        advertised: Advertised,
     },
     Localnet(Localnet),
 }
@@ -76,6 +79,8 @@ pub enum NetworkCell {
     Services,
     /// Networks that may exist although they are not known.
     Unread,
+    /// Addresses of the hosts of all nodes.
+    Hosts,
 }
 
 impl ZoneNetworks {
@@ -101,12 +106,14 @@ impl ZoneNetworks {
             let name = localnet.name.clone();
             this.put_network(&name, NetworkKind::Localnet(localnet));
         }
+        let advertised = AdvertisedNetworks::read(objects, zone, settings);
         for network in networks.iter() {
             let definition = networks.definition(&network.name);
             let definition = definition.and_then(|key| objects.definitions.get(key));
             let kind = NetworkKind::Overlay {
                 network: Box::new(network.clone()),
                 details: Details::read(definition),
+                advertised: advertised.get(&network.name),
             };
             this.put_network(&network.name, kind);
         }
@@ -192,15 +199,63 @@ impl ZoneNetworks {
     /// The rows of a network, but for those that lead to other nodes. `None`: there is no such
     /// network.
     pub fn network_rows(&self, network: &str) -> Option<Result<NetworkRows, SkipReason>> {
-        self.rows_of_prefix(&network_prefix(network))
+        let prefix = network_prefix(network);
+        let is_advertised = self.advertised(&prefix) == Advertised::Yes;
+        self.rows_of_prefix(&prefix, is_advertised)
     }
 
-    pub(super) fn rows_of_prefix(&self, prefix: &str) -> Option<Result<NetworkRows, SkipReason>> {
+    /// Whether a network is advertised on the zone's node.
+    pub(super) fn advertised(&self, prefix: &str) -> Advertised {
+        match self.networks.get(prefix).map(|network| &network.kind) {
+            Some(NetworkKind::Overlay { advertised, .. }) => *advertised,
+            Some(NetworkKind::Localnet(_)) | None => Advertised::No,
+        }
+    }
+
+    /// Value of the id of the ACL that a network has while it is advertised.
+    pub(super) fn pass_acl_id(&self, prefix: &str) -> Option<String> {
+        Some(self.site(prefix)?.ok()?.pass_acl_id())
+    }
+
+    /// The switch port of a primary network towards its router.
+    pub(super) fn router_side_port(&self, prefix: &str) -> Option<String> {
+        let site = self.site(prefix)?.ok()?;
+        site.is_primary().then(|| site.router_side_port())
+    }
+
+    /// Subnets of the pods of a network.
+    pub(super) fn pod_subnets(&self, prefix: &str) -> impl Iterator<Item = IpNet> {
+        let network = self.networks.get(prefix).map(|network| &network.kind);
+        let subnets = match network {
+            Some(NetworkKind::Overlay { network, .. }) => network.pod_subnets.as_slice(),
+            Some(NetworkKind::Localnet(_)) | None => &[],
+        };
+        subnets.iter().map(|subnet| subnet.cidr)
+    }
+
+    /// Addresses of the hosts of all nodes.
+    pub(super) fn host_addresses(&self) -> Vec<IpAddr> {
+        let nodes = self.nodes.values();
+        let addresses = nodes.flat_map(|node| node.host_addresses.iter().copied());
+        addresses.collect()
+    }
+
+    /// Families of the cluster.
+    pub(super) fn settings(&self) -> &ClusterSettings {
+        &self.zone.settings
+    }
+
+    pub(super) fn rows_of_prefix(
+        &self,
+        prefix: &str,
+        is_advertised: bool,
+    ) -> Option<Result<NetworkRows, SkipReason>> {
         let network = self.networks.get(prefix)?;
         if let NetworkKind::Localnet(localnet) = &network.kind {
             return Some(localnet::rows(localnet));
         }
-        let made = self.site(prefix)?.and_then(|site| {
+        let made = self.site(prefix)?.and_then(|mut site| {
+            site.is_advertised = is_advertised;
             match (site.network.transport, site.network.topology) {
                 (Transport::Evpn, _) => Err(SkipReason::Evpn),
                 (_, Topology::Layer3) => layer3::rows(&site),
@@ -260,7 +315,10 @@ impl ZoneNetworks {
 
     /// An overlay network at the zone's node. `None`: there is no such network.
     fn site(&self, prefix: &str) -> Option<Result<Site<'_>, SkipReason>> {
-        let NetworkKind::Overlay { network, details } = &self.networks.get(prefix)?.kind else {
+        let NetworkKind::Overlay {
+            network, details, ..
+        } = &self.networks.get(prefix)?.kind
+        else {
             return None;
         };
         let node = self.nodes.get(&self.zone.name).ok_or(SkipReason::NoNode);
@@ -288,6 +346,11 @@ impl Inputs for ZoneNetworks {
             changed(NetworkCell::Unread);
         }
         let earlier = earlier.unwrap_or(&nothing);
+        if self.zone.settings.has_feature(Feature::RouteAdvertisements)
+            && changed_names(&earlier.nodes, &self.nodes).next().is_some()
+        {
+            changed(NetworkCell::Hosts);
+        }
         for node in changed_names(&earlier.nodes, &self.nodes) {
             networks_changed |= *node == self.zone.name;
             changed(NetworkCell::Node(node.clone()));

@@ -66,13 +66,14 @@ fn primary_rows(
     };
     let (gateways, management) = addresses(site, subnets)?;
     let mut to_router = router_side(
-        format!("stotr-{}", switch.switch.name),
+        site.router_side_port(),
         &site.network.inport(&site.node.name),
     );
     to_router.external_ids = site.ids();
     let management_port = site.management_port(&management);
     rows.port_groups = site.port_groups(Some(&management_port.name), None);
     switch.acls = site.management_acls(&switch.switch.name, &management);
+    switch.acls.extend(site.pass_acl());
     switch.ports = vec![to_router, management_port];
     let mut router = router(site, router_key, &gateways);
     if let Some(uplink) = &site.uplink() {

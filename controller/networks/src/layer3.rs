@@ -84,7 +84,7 @@ fn local_rows(
     rows.switches.push(node_switch(site, addresses));
     if site.is_primary() {
         let port = site.management_port(management);
-        let router_port = node_switch_router_port(site);
+        let router_port = site.router_side_port();
         let router_port = site.has_multicast().then_some(router_port.as_str());
         rows.port_groups = site.port_groups(Some(&port.name), router_port);
     }
@@ -198,11 +198,6 @@ fn has_transit_switch(site: &Site<'_>) -> bool {
     site.network.transport == Transport::Overlay && !site.node.transit.is_empty()
 }
 
-/// The switch's port to the cluster router.
-fn node_switch_router_port(site: &Site<'_>) -> String {
-    format!("stor-{}", site.network.switch(&site.node.name))
-}
-
 fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {
     let LocalAddresses {
         subnets,
@@ -212,7 +207,7 @@ fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {
     let name = site.network.switch(&site.node.name);
     let mut other_config = address_config(subnets);
     let mut ports = vec![router_side(
-        node_switch_router_port(site),
+        site.router_side_port(),
         &site.network.inport(&site.node.name),
     )];
     if site.has_multicast() {
@@ -222,6 +217,7 @@ fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {
     if site.is_primary() {
         ports.push(site.management_port(management));
         acls = site.management_acls(&name, management);
+        acls.extend(site.pass_acl());
     } else if let Some(address) = management.iter().find(|address| address.is_ipv4()) {
         // There is no port that would keep the address from pods.
         other_config.insert("exclude_ips".to_owned(), address.to_string());

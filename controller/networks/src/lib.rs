@@ -23,6 +23,7 @@
 //! advertisements add. Ports of pods are in `patchbay-pods`, load balancers of services in
 //! `patchbay-services`.
 
+mod advertised;
 mod capability;
 mod copp;
 mod default_services;
@@ -104,7 +105,7 @@ pub struct RouterRows {
     /// Its policies.
     pub policies: Vec<LogicalRouterPolicy>,
     /// Its NAT.
-    pub nats: Vec<Nat>,
+    pub nats: Vec<NatRows>,
     /// Names of its load balancer groups.
     pub load_balancer_groups: Vec<String>,
 }
@@ -123,6 +124,24 @@ impl From<LogicalRouterPort> for RouterPortRows {
         Self {
             port,
             gateway_chassis: None,
+        }
+    }
+}
+
+/// A NAT row, and the address set of the destinations that it is about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NatRows {
+    /// The row; `allowed_ext_ips` is beside.
+    pub nat: Nat,
+    /// Name of the address set. `None`: all destinations.
+    pub allowed_destinations: Option<String>,
+}
+
+impl From<Nat> for NatRows {
+    fn from(nat: Nat) -> Self {
+        Self {
+            nat,
+            allowed_destinations: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use patchbay_model::{
     ClusterSettings, IpFamily, Node, NodeId, NodeObject, NodeSubnetOwners, SubnetRefusal,
-    UnreadableSubnets, Uplink, transit_addresses,
+    UnreadableSubnets, Uplink, host_addresses, transit_addresses,
 };
 
 use super::SkipReason;
@@ -29,6 +29,8 @@ pub(super) struct ZoneNode {
     pub(super) transit: Vec<IpNet>,
     pub(super) has_gateway_mtu: bool,
     uplink: Option<Uplink>,
+    /// Addresses of the host.
+    pub(super) host_addresses: Vec<IpAddr>,
 }
 
 impl ZoneNode {
@@ -62,6 +64,7 @@ impl ZoneNode {
             transit: transit_addresses(object.annotations).unwrap_or_default(),
             has_gateway_mtu: annotation(GATEWAY_MTU_SUPPORT).is_none_or(|value| value != "false"),
             uplink: Uplink::read(object.annotations),
+            host_addresses: host_addresses(object.annotations).unwrap_or_default(),
         }
     }
 

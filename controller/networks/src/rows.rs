@@ -10,7 +10,7 @@ use patchbay_schemas::nb::{
 
 use patchbay_model::external_ids::{hashed_name, key};
 use patchbay_model::names::network_prefix;
-use patchbay_model::{IpFamily, Role, mac_address};
+use patchbay_model::{IpFamily, Role, Topology, mac_address};
 
 use super::PortGroupRows;
 use super::site::Site;
@@ -99,6 +99,15 @@ impl Site<'_> {
             addresses: [mac_and_addresses(addresses)].into(),
             ..LogicalSwitchPort::default()
         }
+    }
+
+    /// The port of the network's switch on the node towards its router.
+    pub(super) fn router_side_port(&self) -> String {
+        let start = match self.network.topology {
+            Topology::Layer3 => "stor",
+            Topology::Layer2 => "stotr",
+        };
+        format!("{start}-{}", self.network.switch(&self.node.name))
     }
 
     /// Lets the node itself reach the pods whatever policies say.

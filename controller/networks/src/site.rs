@@ -25,6 +25,8 @@ pub(super) struct Site<'a> {
     pub(super) chassis: &'a str,
     pub(super) settings: &'a ClusterSettings,
     pub(super) services: &'a DefaultServices,
+    /// `true` if routers outside of the cluster know the way to the pods of the zone.
+    pub(super) is_advertised: bool,
 }
 
 impl<'a> Site<'a> {
@@ -44,6 +46,7 @@ impl<'a> Site<'a> {
             chassis,
             settings,
             services,
+            is_advertised: false,
         })
     }
 

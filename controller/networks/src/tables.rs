@@ -20,11 +20,14 @@ use patchbay_schemas::datum::{Datum, Map};
 use patchbay_schemas::nb::{
     Acl, AddressSet, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy,
     LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter,
-    MeterBand, Nat, PortGroup, StaticMacBinding,
+    MeterBand, Nat, NatType, PortGroup, StaticMacBinding,
 };
 
+use patchbay_schemas::typed::Field;
+use uuid::Uuid;
+
 use super::capability::Part;
-use super::{default_services, isolation, multicast};
+use super::{advertised, default_services, isolation, multicast};
 
 /// Router of the default network. A database with it is OVN-Kubernetes'.
 pub(super) const DEFAULT_ROUTER: &str = "ovn_cluster_router";
@@ -39,7 +42,8 @@ const CHASSIS_PORTS: [&str; 2] = ["rtos-", "trtos-"];
 /// Start of the names of router ports with static MAC bindings.
 const EXTERNAL_PORT: &str = "rtoe-GR_";
 /// Owner types of a network's ACLs and port groups.
-const OWNER_TYPES: [&str; 4] = [
+const OWNER_TYPES: [&str; 5] = [
+    advertised::OWNER_TYPE,
     "Cluster",
     "NetpolNode",
     "NetpolDefault",
@@ -83,6 +87,30 @@ impl From<&LogicalSwitchPort> for LocalnetPort {
     }
 }
 
+table_row! {
+    /// NAT whose columns nobody else writes: what is not wanted goes, such as a match.
+    pub(super) struct OwnNat of Nat {
+        r#type: NatType,
+        logical_ip: String,
+        external_ip: String,
+        external_port_range: String,
+        logical_port: Option<String>,
+        r#match: String,
+        options: BTreeMap<String, String>,
+        external_ids: BTreeMap<String, String>,
+        allowed_ext_ips: Option<Uuid>,
+    }
+}
+
+table_row! {
+    /// Port group with exactly these ports.
+    pub(super) struct PortsOfRouters of PortGroup {
+        name: String,
+        ports: BTreeSet<Uuid>,
+        external_ids: BTreeMap<String, String>,
+    }
+}
+
 /// Tables, and the columns by which their rows hold each other.
 #[derive(Debug)]
 pub(super) struct Tables {
@@ -101,6 +129,8 @@ pub(super) struct Tables {
     pub(super) port_groups: Table<PortGroup>,
     pub(super) policies: Table<LogicalRouterPolicy>,
     pub(super) nats: Table<Nat>,
+    pub(super) own_nats: Table<OwnNat>,
+    pub(super) router_ports_groups: Table<PortsOfRouters>,
     pub(super) mac_bindings: Table<StaticMacBinding>,
     pub(super) address_sets: Table<AddressSet>,
     pub(super) meter_bands: Holding,
@@ -117,6 +147,8 @@ pub(super) struct Tables {
     pub(super) router_groups: Holding,
     pub(super) router_policies: Holding,
     pub(super) router_nats: Holding,
+    pub(super) own_nats_of_router: Holding,
+    pub(super) acls_of_router_ports: Holding,
 }
 
 impl Tables {
@@ -179,6 +211,15 @@ impl Tables {
             .declare();
         let nat = Identity::InHolder(&["type", "logical_ip", "logical_port", "external_ip"]);
         let nats = layout.table(nat).shared().owned_by(network_row).declare();
+        let own_nat = Identity::InHolder(&[
+            "type",
+            "logical_ip",
+            "logical_port",
+            "external_ip",
+            "allowed_ext_ips",
+        ]);
+        let own_nats = layout.table(own_nat).owned_by(network_row).declare();
+        let router_ports_groups = layout.table(by_name).owned_by(controlled_row).declare();
         let mac_bindings = layout
             .table(Identity::Columns(&["logical_port", "ip"]))
             .owned_by(binding_of_port)
@@ -202,6 +243,12 @@ impl Tables {
             router_groups: layout.holding(routers, LogicalRouter::LOAD_BALANCER_GROUP, groups),
             router_policies: layout.holding(routers, LogicalRouter::POLICIES, policies),
             router_nats: layout.holding(routers, LogicalRouter::NAT, nats),
+            own_nats_of_router: layout.holding(routers, LogicalRouter::NAT, own_nats),
+            acls_of_router_ports: layout.holding(
+                router_ports_groups,
+                Field::<PortsOfRouters, ()>::new("acls"),
+                acls,
+            ),
             ports_of_group: layout.holding(port_groups, PortGroup::PORTS, switch_ports),
             copps,
             meters,
@@ -218,6 +265,8 @@ impl Tables {
             port_groups,
             policies,
             nats,
+            own_nats,
+            router_ports_groups,
             mac_bindings,
             address_sets,
         }
@@ -296,6 +345,12 @@ fn controlled_row(row: &RowView<'_>) -> Owner<Part> {
     let (controller, owner_type) = (id(key::OWNER_CONTROLLER), id(key::OWNER_TYPE));
     if controller == default_services::OWNER {
         return Owner::Part(Part::Services);
+    }
+    if controller == isolation::OWNER && owner_type == advertised::OWNER_TYPE {
+        return Owner::Part(Part::Advertised);
+    }
+    if controller == isolation::OWNER && owner_type == advertised::NODES_OWNER_TYPE {
+        return Owner::Part(Part::Hosts);
     }
     if controller == isolation::OWNER {
         let is_of_zone =

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use patchbay_model::{
     AttachmentDefinition, Connect, ConnectError, ConnectInput, ConnectRange, ConnectSubnetMap,
     Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
-    NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTER_TUNNEL_KEY, TUNNEL_KEYS, names,
+    NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTE_ADVERTISEMENTS, ROUTER_TUNNEL_KEY,
+    TUNNEL_KEYS, names,
 };
 
 use crate::cnc::{self, ClusterNetworkConnect};
@@ -18,11 +19,13 @@ mod egress_firewall;
 mod networks_tests;
 mod pod;
 mod policy;
+mod route_advertisement;
 mod service;
 
 pub use egress_firewall::egress_firewall;
 pub use pod::pod;
 pub use policy::{multi_network_policy, network_policy};
+pub use route_advertisement::route_advertisement;
 pub use service::{endpoint_slice, network_service, service, service_object};
 
 /// Key of a network attachment definition.
@@ -55,6 +58,7 @@ pub fn definition(nad: &NetworkAttachmentDefinition) -> AttachmentDefinition<'_>
         config: nad.spec.config.as_deref(),
         network_id: annotation(NETWORK_ID),
         tunnel_keys: annotation(TUNNEL_KEYS),
+        advertisements: annotation(ROUTE_ADVERTISEMENTS),
         owner_network: network_of_controller(nad),
     }
 }
@@ -77,6 +81,7 @@ pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
             .map(|(key, node)| NodeAnnotations {
                 name: &key.name,
                 created: created(&node.object),
+                labels: node.object.metadata.labels.as_ref(),
                 annotations: node.object.metadata.annotations.as_ref(),
             })
             .collect(),
@@ -84,6 +89,11 @@ pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
             .services
             .iter()
             .map(|(_, service)| service_object(&service.object))
+            .collect(),
+        advertisements: inventory
+            .route_advertisements
+            .iter()
+            .map(|(_, object)| route_advertisement(&object.object))
             .collect(),
     }
 }

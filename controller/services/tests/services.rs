@@ -30,6 +30,7 @@ fn networks(config: &str) -> Networks {
         config: Some(config),
         network_id: Some("1"),
         tunnel_keys: Some("[]"),
+        advertisements: None,
         owner_network: None,
     };
     Networks::from_definitions([definition], &["blue".to_owned()].into())
@@ -51,6 +52,7 @@ fn put_node(inputs: &mut ZoneServices, name: &str, id: u8) {
     inputs.put_node(NodeObject {
         name,
         created: None,
+        labels: None,
         annotations: Some(&annotations),
     });
 }
@@ -435,6 +437,7 @@ fn a_node_without_gateway_has_rules_on_its_switch_only() {
     world.inputs.put_node(NodeObject {
         name: "n1",
         created: None,
+        labels: None,
         annotations: Some(&annotations),
     });
     let mut web = service("web", "10.96.0.7", vec![port(80, Some(30_080))]);

@@ -63,6 +63,13 @@ const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn",
+        scenario: "advertised-l3",
+        rules: "W7",
+        what: "NAT of the state before goes when advertising changes, and no address is excluded from the switch",
+        test: "../networks/tests/advertised.rs",
+    },
+    Purpose {
+        folder: "udn",
         scenario: "l2-primary-vm-v4",
         rules: "W7",
         what: "the DHCP options of a virtual machine go with its last pod",

@@ -169,7 +169,7 @@ fn print(network: &NetworkRows) -> String {
             let (priority, hops) = (policy.priority, set(&policy.nexthops));
             writeln!(out, "  {priority} {} to {hops}", policy.r#match).unwrap();
         }
-        for nat in nats {
+        for NatRows { nat, .. } in nats {
             let port = nat.logical_port.as_deref().unwrap_or_default();
             writeln!(
                 out,

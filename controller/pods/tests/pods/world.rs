@@ -30,6 +30,7 @@ pub(crate) fn zone() -> ZonePods {
             config: Some(config),
             network_id: Some(id),
             tunnel_keys: None,
+            advertisements: None,
             owner_network: None,
         }
     };
@@ -55,6 +56,7 @@ pub(crate) fn zone() -> ZonePods {
     let node = |name, annotations| NodeObject {
         name,
         created: None,
+        labels: None,
         annotations: Some(annotations),
     };
     let objects = NetworkObjects {
@@ -65,6 +67,7 @@ pub(crate) fn zone() -> ZonePods {
             .collect(),
         nodes: vec![node("n1", &n1), node("n2", &n2)],
         services: Vec::new(),
+        advertisements: Vec::new(),
     };
     let settings = ClusterSettings {
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],

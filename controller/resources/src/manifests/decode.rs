@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::object::{
     EgressFirewall, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta,
-    Pod, Service,
+    Pod, RouteAdvertisements, Service,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -122,6 +122,9 @@ impl Decoder {
                 self.decode::<ClusterUserDefinedNetwork>(raw, version);
             }
             ("k8s.ovn.org", "EgressFirewall") => self.decode::<EgressFirewall>(raw, version),
+            ("k8s.ovn.org", "RouteAdvertisements") => {
+                self.decode::<RouteAdvertisements>(raw, version);
+            }
             ("k8s.ovn.org", "ClusterNetworkConnect") => {
                 self.decode::<ClusterNetworkConnect>(raw, version);
             }

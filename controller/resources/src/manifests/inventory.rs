@@ -13,7 +13,7 @@ use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{
     EgressFirewall, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object,
-    ObjectMeta, Pod, Service,
+    ObjectMeta, Pod, RouteAdvertisements, Service,
 };
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -196,6 +196,8 @@ pub struct Inventory {
     pub multi_network_policies: Objects<MultiNetworkPolicy>,
     /// Firewalls of namespaces.
     pub egress_firewalls: Objects<EgressFirewall>,
+    /// Announcements of networks.
+    pub route_advertisements: Objects<RouteAdvertisements>,
     /// Endpoints of services.
     pub endpoint_slices: Objects<EndpointSlice>,
     /// Claims that keep addresses of pods.
@@ -261,6 +263,7 @@ inventory_kinds! {
     NetworkPolicy, network_policies, |_| Vec::new();
     MultiNetworkPolicy, multi_network_policies, |_| Vec::new();
     EgressFirewall, egress_firewalls, egress_firewall_violations;
+    RouteAdvertisements, route_advertisements, |_| Vec::new();
     NetworkAttachmentDefinition, network_attachment_definitions, |_| Vec::new();
     UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();
     ClusterUserDefinedNetwork, cluster_user_defined_networks, |cudn| cudn.spec.violations();

@@ -11,6 +11,7 @@ mod egress_firewall;
 mod meta;
 mod pod;
 mod policy;
+mod route_advertisements;
 
 use std::collections::BTreeMap;
 
@@ -30,6 +31,9 @@ pub use meta::{
 pub use pod::{Container, ContainerPort, Pod, PodCondition, PodIp, PodSpec, PodStatus};
 pub use policy::{
     IpBlock, MultiNetworkPolicy, NetworkPolicy, PolicyPeer, PolicyPort, PolicyRule, PolicySpec,
+};
+pub use route_advertisements::{
+    RouteAdvertisements, RouteAdvertisementsSpec, RouteAdvertisementsStatus,
 };
 
 static NO_ENTRIES: BTreeMap<String, String> = BTreeMap::new();

@@ -353,6 +353,7 @@ impl World {
                 .collect(),
             nodes: objects::node_objects(&nodes),
             services: services.iter().map(conversion::service_object).collect(),
+            advertisements: self.objects.advertisements()?,
         };
         let mut zone_services = ZoneServices::new(&self.node, &self.settings);
         zone_services.set_networks(&objects.networks);

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use patchbay_model::{
-    DEFAULT_NETWORK_KEY, EgressFirewall, NodeObject, POD_NETWORKS, PodKey, Policy, host_addresses,
+    DEFAULT_NETWORK_KEY, EgressFirewall, NodeObject, POD_NETWORKS, PodKey, Policy,
+    RouteAdvertisement, host_addresses,
 };
 use patchbay_resources::conversion;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
-    self, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Object as _, Pod, Service,
+    self, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Object as _, Pod,
+    RouteAdvertisements, Service,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -108,6 +110,12 @@ impl Objects {
         Ok(firewalls.iter().map(conversion::egress_firewall).collect())
     }
 
+    pub(super) fn advertisements(&self) -> Result<Vec<RouteAdvertisement>, String> {
+        let objects = self.typed::<RouteAdvertisements>("RouteAdvertisements")?;
+        let objects = objects.iter().map(conversion::route_advertisement);
+        Ok(objects.collect())
+    }
+
     /// Sets an annotation of a pod, as a controller does.
     pub(super) fn annotate_pod(
         &mut self,
@@ -156,6 +164,7 @@ pub(super) fn node_objects(nodes: &[AnnotatedNode]) -> Vec<NodeObject<'_>> {
     let nodes = nodes.iter().map(|node| NodeObject {
         name: &node.name,
         created: None,
+        labels: Some(&node.labels),
         annotations: Some(&node.annotations),
     });
     nodes.collect()

@@ -31,7 +31,7 @@ const fn resource(
 
 const OVN: &str = "k8s.ovn.org";
 
-static RESOURCES: [Resource; 18] = [
+static RESOURCES: [Resource; 19] = [
     resource(
         "networking.k8s.io",
         "networkpolicies",
@@ -50,6 +50,13 @@ static RESOURCES: [Resource; 18] = [
         )
     },
     resource(OVN, "egressfirewalls", "EgressFirewall", true, true),
+    resource(
+        OVN,
+        "routeadvertisements",
+        "RouteAdvertisements",
+        false,
+        true,
+    ),
     Resource {
         version: "v1alpha1",
         ..resource("k8s.cni.cncf.io", "ipamclaims", "IPAMClaim", true, true)
