@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use patchbay_resources::object::{Object, Pod, Time};
 
-use super::{pods, policies, services, warnings};
+use super::{egress, pods, policies, services, warnings};
 use patchbay_allocate::connects::{
     AllocationWarning, ClusterController, ClusterObjects, with_condition,
 };
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
+use patchbay_egress::ZoneEgress;
 use patchbay_model::{ClusterSettings, NadKey, Networks, Node, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
@@ -255,6 +256,11 @@ impl Cluster {
     /// policies that are there.
     pub fn zone_policies(&self, zone: &str, pods: Option<&ZonePods>) -> Option<ZonePolicies> {
         policies::zone_policies(&self.inventory, zone, &self.settings, pods)
+    }
+
+    /// The inputs of the egress rows in a zone.
+    pub fn zone_egress(&self, zone: &str, pods: Option<&ZonePods>) -> ZoneEgress {
+        egress::zone_egress(&self.inventory, zone, &self.settings, pods)
     }
 
     /// The inputs of the services' rows in a zone. A service without mirrored EndpointSlices has those

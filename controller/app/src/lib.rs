@@ -45,6 +45,7 @@
 //! ```
 
 mod cluster;
+mod egress;
 pub mod northbound;
 mod pods;
 mod policies;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::Cluster;
 use crate::northbound::{CommitError, Northbound};
 use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
+use patchbay_egress::{EgressController, EgressProblem, ZoneEgress};
 use patchbay_model::{PodKey, ServiceKey};
 use patchbay_networks::{NetworkController, SkippedNetwork, ZoneNetworks};
 use patchbay_pods::{PodController, PodProblem, ZonePods};
@@ -33,6 +34,8 @@ const PODS: &str = "pods";
 const POLICIES: &str = "policies";
 /// Subject of errors and warnings about the rows of services.
 const SERVICES: &str = "services";
+/// Subject of errors and warnings about the rows of EgressIPs.
+const EGRESS: &str = "EgressIPs";
 
 /// Reconciles the Northbound database of one zone: first the rows of the networks, then those of
 /// their pods and services, then those of each ClusterNetworkConnect.
@@ -47,6 +50,7 @@ pub struct ZoneReconciler<N> {
     pods: PodController,
     policies: PolicyController,
     services: ServiceController,
+    egress: EgressController,
     connects: ZoneController,
 }
 
@@ -65,6 +69,8 @@ pub struct ZoneOutcome {
     pub policy_problems: Vec<PolicyProblem>,
     /// Reasons why services are not forwarded as their objects say.
     pub service_problems: Vec<(ServiceKey, ServiceProblem)>,
+    /// Reasons why EgressIPs do not apply as their objects say.
+    pub egress_problems: Vec<EgressProblem>,
     /// Transactions that were applied although their reply was lost, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -81,6 +87,7 @@ impl<N> ZoneReconciler<N> {
             pods: PodController::new(UuidSource::seeded(networks.wrapping_add(services))),
             policies: PolicyController::new(UuidSource::seeded(networks ^ services)),
             services: ServiceController::new(UuidSource::seeded(services)),
+            egress: EgressController::new(UuidSource::seeded(networks.wrapping_mul(services))),
             connects: ZoneController::new(uuids),
         }
     }
@@ -102,8 +109,8 @@ impl<N> ZoneReconciler<N> {
 }
 
 impl<N: Northbound> ZoneReconciler<N> {
-    /// Makes the rows of networks, pods, policies, services and connects what the objects of the cluster define. A rejected
-    /// transaction is planned and committed again, at most three times. After a lost connection it
+    /// Makes the rows of networks, pods, policies, services, EgressIPs and connects what the objects of
+    /// the cluster define. A rejected transaction is planned and committed again, at most three times. After a lost connection it
     /// is planned and committed again for as long as the database comes back within its time limit.
     ///
     /// # Errors
@@ -116,7 +123,7 @@ impl<N: Northbound> ZoneReconciler<N> {
         Ok(outcome)
     }
 
-    /// Makes the rows of networks, pods, policies and services what the objects of the cluster
+    /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the cluster
     /// define, and leaves those of connects as they are.
     ///
     /// # Errors
@@ -140,6 +147,8 @@ impl<N: Northbound> ZoneReconciler<N> {
         }
         let zone_services = cluster.zone_services(&self.zone);
         warnings.extend(self.commit_services(&zone_services).await?);
+        let egress = cluster.zone_egress(&self.zone, zone_pods.as_ref());
+        warnings.extend(self.commit_egress(&egress).await?);
         let pod_problems = self.pods.problems().filter(|_| zone_pods.is_some());
         let problems = self.services.problems();
         Ok(ZoneOutcome {
@@ -149,6 +158,7 @@ impl<N: Northbound> ZoneReconciler<N> {
                 .map(|(pod, problem)| (pod.clone(), problem.clone()))
                 .collect(),
             policy_problems,
+            egress_problems: self.egress.problems(&egress),
             service_problems: problems
                 .map(|(service, problem)| (service.clone(), problem.clone()))
                 .collect(),
@@ -180,6 +190,7 @@ impl<N: Northbound> ZoneReconciler<N> {
         let snapshot = self.northbound.snapshot();
         let zone_pods = cluster.zone_pods(&self.zone);
         let policies = cluster.zone_policies(&self.zone, zone_pods.as_ref());
+        let egress = cluster.zone_egress(&self.zone, zone_pods.as_ref());
         self.networks
             .plan(&cluster.zone_networks(&self.zone), &snapshot)
             .is_ok_and(|change| change.transaction.is_none())
@@ -191,6 +202,10 @@ impl<N: Northbound> ZoneReconciler<N> {
                 let change = self.policies.plan(&policies, &snapshot);
                 change.is_ok_and(|change| change.transaction.is_none())
             })
+            && self
+                .egress
+                .plan(&egress, &snapshot)
+                .is_ok_and(|change| change.transaction.is_none())
             && self
                 .services
                 .plan(&cluster.zone_services(&self.zone), &snapshot)
@@ -224,6 +239,15 @@ impl<N: Northbound> ZoneReconciler<N> {
         let policies = &mut self.policies;
         commit_rows(&mut self.northbound, POLICIES, |snapshot| {
             policies.plan(inputs, snapshot)
+        })
+        .await
+    }
+
+    /// Commits the rows of the EgressIPs. Returns warnings about lost replies.
+    async fn commit_egress(&mut self, inputs: &ZoneEgress) -> Result<Vec<String>, ZoneError> {
+        let egress = &mut self.egress;
+        commit_rows(&mut self.northbound, EGRESS, |snapshot| {
+            egress.plan(inputs, snapshot)
         })
         .await
     }

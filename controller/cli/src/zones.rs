@@ -131,6 +131,9 @@ pub(super) async fn reconcile_zone(
         let warning = format!("zone {name}: Service {service}: {problem}");
         console.warn("services in zones", &warning)?;
     }
+    for problem in &outcome.egress_problems {
+        console.warn("EgressIPs in zones", &format!("zone {name}: {problem}"))?;
+    }
     for warning in &outcome.warnings {
         console.warn("lost replies", &format!("zone {name}: {warning}"))?;
     }

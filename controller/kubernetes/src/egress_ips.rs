@@ -6,46 +6,12 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use patchbay_resources::custom_resource;
-use patchbay_resources::object::LabelSelector;
-use patchbay_resources::object::Namespace;
-use patchbay_resources::object::Object;
-use serde::{Deserialize, Serialize};
-
 use super::tolerant_object::TolerantObject;
 use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::object::Namespace;
+use patchbay_resources::object::Object;
+use patchbay_resources::object::{EgressIP, LabelSelector};
 use patchbay_resources::selector;
-
-custom_resource! {
-    /// An egress IP, a resource of OVN-Kubernetes.
-    #[allow(clippy::upper_case_acronyms)]
-    EgressIP, EgressIpSpec, status: EgressIpStatus;
-    "k8s.ovn.org", "v1", "egressips", namespaced: false
-}
-
-/// The used part of an `EgressIP`'s `spec` (group `k8s.ovn.org`, version `v1`), a resource of
-/// OVN-Kubernetes.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct EgressIpSpec {
-    /// Namespaces whose traffic uses the addresses.
-    namespace_selector: LabelSelector,
-}
-
-/// The used part of an `EgressIP`'s `status`.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub(super) struct EgressIpStatus {
-    #[serde(default)]
-    items: Vec<EgressIpItem>,
-}
-
-/// An assigned address of an `EgressIP`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub(super) struct EgressIpItem {
-    /// The node that has the address; empty: none yet.
-    #[serde(default)]
-    node: String,
-}
 
 /// An `EgressIP` as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,8 +9,8 @@ use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
-    EgressFirewall, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod,
-    RouteAdvertisements, Service,
+    EgressFirewall, EgressIP, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node,
+    Object, Pod, RouteAdvertisements, Service,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -303,6 +303,7 @@ impl TaskSet {
     ) -> ObjectSources {
         let of_secondary = networks::project::<MultiNetworkPolicy>(networks::keep_all);
         let firewalls = networks::project::<EgressFirewall>(networks::keep_all);
+        let egress_ips = networks::project::<EgressIP>(networks::keep_all);
         let advertisements = networks::project::<RouteAdvertisements>(networks::keep_all);
         objects
             .with(self.watch_complete::<Service>(client, networks::keep_all))
@@ -310,6 +311,7 @@ impl TaskSet {
             .with(self.watch_optional_kind(client, of_secondary))
             .with(self.watch_optional_kind(client, firewalls))
             .with(self.watch_optional_kind(client, advertisements))
+            .with(self.watch_optional_kind(client, egress_ips))
     }
 
     /// Watches all objects of a kind, complete but for what `prune` removes.

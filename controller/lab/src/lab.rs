@@ -242,6 +242,9 @@ impl Lab {
             let policies = outcome.policy_problems.iter();
             self.warnings
                 .extend(policies.map(|problem| format!("zone {name}: {problem}")));
+            let egress = outcome.egress_problems.iter();
+            self.warnings
+                .extend(egress.map(|problem| format!("zone {name}: {problem}")));
             let services = outcome.service_problems.iter();
             self.warnings
                 .extend(services.map(|(service, problem)| {

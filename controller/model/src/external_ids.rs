@@ -257,6 +257,16 @@ pub fn hashed_name(id: &str) -> String {
     format!("a{hash}")
 }
 
+/// Value of [`key::ID`] of the address set with the addresses of all nodes' hosts.
+pub fn node_addresses_id(family: IpFamily) -> String {
+    format!("default-network-controller:ClusterNodeIPs:node-ips:{family}")
+}
+
+/// Value of [`key::ID`] of the address set with services of the default network that networks reach.
+pub fn reachable_services_id(family: IpFamily) -> String {
+    format!("udn-enabled-svc:UDNEnabledService:udn-enabled-svc-cluster-ips:{family}")
+}
+
 /// Name of the connect's address set of one family.
 pub fn address_set_name(connect: &str, family: IpFamily) -> String {
     let id = format!("{OWNER_CONTROLLER}:{OWNER_TYPE}:{connect}:{family}");

@@ -14,6 +14,7 @@ mod connect;
 mod connect_range;
 mod connect_subnets;
 mod egress_firewall;
+mod egress_ip;
 pub mod external_ids;
 mod host_subnets;
 
@@ -55,13 +56,14 @@ pub use egress_firewall::{
     EGRESS_FIREWALL, EgressFirewall, FirewallAction, FirewallDestination, FirewallPort,
     FirewallProblem, FirewallRule,
 };
+pub use egress_ip::{EGRESS_IP_MARK, EgressAssignment, EgressIp};
 pub use host_subnets::HostSubnetError;
 pub use host_subnets::check_host_subnets;
 pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
 pub use label_selector::{Requirement, Selector};
 pub use masquerade::MasqueradePlace;
 pub use net_conf::{NetConf, NetConfError, UninterpretedFields};
-pub use network::{IpFamily, Network, PodSubnet, Role, Transport};
+pub use network::{IpFamily, Network, PodSubnet, Role, Transport, nth_of_family};
 pub use networks::{
     AttachmentDefinition, NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks,
     PRIMARY_NETWORK_LABEL, TUNNEL_KEYS,
@@ -94,4 +96,4 @@ pub use settings::{ClusterSettings, Feature, GatewayMode, USER_DEFINED_JOIN_SUBN
 pub use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};
 pub use unread_networks::UnreadNetworks;
-pub use uplink::{Uplink, host_addresses};
+pub use uplink::{Uplink, host_addresses, primary_interface};

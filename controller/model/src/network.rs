@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::ids::{NetworkId, OwnerKey, Topology};
+use super::arithmetic::nth_address;
+use super::ids::{NetworkId, NodeId, OwnerKey, Topology};
 use super::names;
 use super::networks::NadKey;
 
@@ -197,6 +198,27 @@ impl Network {
         self.has_family(family) && !self.has_family(family.other())
     }
 
+    /// Join address of the gateway router of a node. `None`: there is no join subnet of the family,
+    /// or it is too small.
+    pub fn join_address(&self, node: NodeId, family: IpFamily) -> Option<IpNet> {
+        nth_of_family(&self.join_subnets, node.get().into(), family)
+    }
+
+    /// Addresses of a node at the transit router of a layer2 network: the router's and the gateway
+    /// router's.
+    pub fn transit_pair(&self, node: NodeId, family: IpFamily) -> Option<(IpNet, IpNet)> {
+        let even = 2 * u128::from(node.get());
+        let length = match family {
+            IpFamily::V4 => 31,
+            IpFamily::V6 => 127,
+        };
+        let at = |place| {
+            let address = nth_of_family(&self.transit_subnets, place, family)?;
+            IpNet::new(address.addr(), length).ok()
+        };
+        Some((at(even)?, at(even + 1)?))
+    }
+
     /// Name of the network's router, to which connect routers are linked.
     pub fn router(&self) -> String {
         names::network_router(&self.name, self.topology)
@@ -211,4 +233,11 @@ impl Network {
     pub fn inport(&self, node: &str) -> String {
         names::network_inport(&self.name, self.topology, node)
     }
+}
+
+/// The address `place` after the first one of the subnet of a family, with the subnet's length.
+pub fn nth_of_family(subnets: &[IpNet], place: u128, family: IpFamily) -> Option<IpNet> {
+    let mut subnets = subnets.iter().copied();
+    let subnet = subnets.find(|subnet| IpFamily::of_net(*subnet) == family)?;
+    IpNet::new(nth_address(subnet, place)?, subnet.prefix_len()).ok()
 }

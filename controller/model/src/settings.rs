@@ -61,14 +61,17 @@ pub enum Feature {
     EgressFirewall,
     /// RouteAdvertisements: routers outside of the cluster know the way to pods.
     RouteAdvertisements,
+    /// EgressIPs.
+    EgressIp,
 }
 
 impl Feature {
     /// All features.
-    pub const ALL: [Self; 3] = [
+    pub const ALL: [Self; 4] = [
         Self::Multicast,
         Self::EgressFirewall,
         Self::RouteAdvertisements,
+        Self::EgressIp,
     ];
 
     /// Name: that of the flag of OVN-Kubernetes without `--enable-`.
@@ -77,6 +80,7 @@ impl Feature {
             Self::Multicast => "multicast",
             Self::EgressFirewall => "egress-firewall",
             Self::RouteAdvertisements => "route-advertisements",
+            Self::EgressIp => "egress-ip",
         }
     }
 }

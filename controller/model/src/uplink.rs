@@ -16,6 +16,8 @@ use super::settings::ClusterSettings;
 const GATEWAY_CONFIG: &str = "k8s.ovn.org/l3-gateway-config";
 /// Node annotation: addresses of the node with the lengths of their ranges, a JSON list.
 const HOST_CIDRS: &str = "k8s.ovn.org/host-cidrs";
+/// Node annotation: addresses of the interface that the bridge has, as JSON.
+const PRIMARY_INTERFACE: &str = "k8s.ovn.org/node-primary-ifaddr";
 /// Entry of the annotation that all networks use.
 const SHARED_ENTRY: &str = "default";
 /// Mode of a node without gateway.
@@ -151,6 +153,19 @@ pub fn host_addresses(annotations: Option<&BTreeMap<String, String>>) -> Option<
     let text = annotations?.get(HOST_CIDRS)?;
     let networks: Vec<IpNet> = serde_json::from_str(text).ok()?;
     Some(networks.iter().map(IpNet::addr).collect())
+}
+
+/// Subnets of the interface that the node's bridge has. Empty: the annotation is missing or cannot
+/// be read.
+pub fn primary_interface(annotations: Option<&BTreeMap<String, String>>) -> Vec<IpNet> {
+    let text = annotations.and_then(|annotations| annotations.get(PRIMARY_INTERFACE));
+    // The keys are `ipv4` and `ipv6`.
+    let addresses: Option<BTreeMap<String, String>> =
+        text.and_then(|text| serde_json::from_str(text).ok());
+    let addresses = addresses.into_iter().flat_map(BTreeMap::into_values);
+    addresses
+        .filter_map(|address| address.parse().ok())
+        .collect()
 }
 
 #[cfg(test)]

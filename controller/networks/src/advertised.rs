@@ -8,13 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_model::external_ids::{hashed_name, key};
+use patchbay_model::external_ids::{hashed_name, key, node_addresses_id, reachable_services_id};
 use patchbay_model::{
     ClusterSettings, Feature, IpFamily, NetworkObjects, Role, RouteAdvertisement,
 };
 use patchbay_schemas::nb::{Acl, AclAction, AclDirection, AddressSet};
 
-use super::default_services;
 use super::isolation::OWNER;
 use super::rows::{TextMap, texts};
 use super::site::Site;
@@ -151,7 +150,7 @@ pub(super) fn subnets_name(family: IpFamily) -> String {
 
 /// Name of the address set of nodes.
 pub(super) fn node_addresses_name(family: IpFamily) -> String {
-    set_identity(NODES_OWNER_TYPE, NODE_ADDRESSES, family).name
+    hashed_name(&node_addresses_id(family))
 }
 
 /// Address set of advertised subnets.
@@ -221,7 +220,7 @@ pub(super) fn to_nodes(family: IpFamily) -> String {
 
 /// Match of packets to nodes and to services of the default network.
 pub(super) fn to_nodes_and_services(family: IpFamily) -> String {
-    let services = default_services::address_set_name(family);
+    let services = hashed_name(&reachable_services_id(family));
     format!(
         "({} || {}.dst == ${services})",
         to_nodes(family),

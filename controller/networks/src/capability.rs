@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{Feature, IpFamily};
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRow, PartRows, PlanError, Reader};
-use patchbay_schemas::nb::{Acl, AddressSet, LogicalRouterStaticRoute};
+use patchbay_schemas::nb::{Acl, AclAction, AddressSet, LogicalRouterStaticRoute};
 use patchbay_schemas::uuids::UuidSource;
 
 use super::advertised::Advertised;
@@ -250,12 +250,14 @@ impl Topologies {
     /// Address sets of nodes. Once they are there, they stay.
     fn hosts(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let inputs = reader.read(&NetworkCell::Networks);
-        let is_on = inputs.settings().has_feature(Feature::RouteAdvertisements);
+        let has = |feature| inputs.settings().has_feature(feature);
+        let is_on = has(Feature::RouteAdvertisements) || has(Feature::EgressIp);
         if self.is_shared_database(reader) || !is_on {
             rows.keep_rest();
             return;
         }
-        let is_used = !self.advertised_networks(inputs, reader).is_empty();
+        let is_used = has(Feature::EgressIp) && inputs.has_primary()
+            || !self.advertised_networks(inputs, reader).is_empty();
         if !is_used && reader.owned().next().is_none() {
             return;
         }
@@ -447,7 +449,10 @@ impl Topologies {
                     .held_by(tables.ports_of_switch, name);
             }
         }
-        for acl in &made.acls {
+        // A database from before there were tiers has no such action.
+        let has_pass = reader.has_column(tables.acls, "tier");
+        let acls = made.acls.iter();
+        for acl in acls.filter(|acl| has_pass || acl.action != AclAction::Pass) {
             rows.put(tables.acls, &self.known_columns(acl, reader))
                 .held_by(tables.switch_acls, name);
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use patchbay_model::external_ids::{hashed_name, key};
+use patchbay_model::external_ids::{hashed_name, key, reachable_services_id};
 use patchbay_model::{ClusterSettings, IpFamily, ServiceObject};
 use patchbay_schemas::nb::AddressSet;
 
@@ -47,9 +47,9 @@ impl DefaultServices {
         let addresses = self.0.values().flatten();
         let addresses = addresses.filter(|address| IpFamily::of(**address) == family);
         let addresses: BTreeSet<String> = addresses.map(ToString::to_string).collect();
-        let id = address_set_id(family);
+        let id = reachable_services_id(family);
         AddressSet {
-            name: address_set_name(family),
+            name: hashed_name(&id),
             addresses,
             external_ids: texts([
                 (key::OWNER_CONTROLLER, OWNER),
@@ -61,15 +61,6 @@ impl DefaultServices {
             ..AddressSet::default()
         }
     }
-}
-
-/// Name of the address set of one family.
-pub(super) fn address_set_name(family: IpFamily) -> String {
-    hashed_name(&address_set_id(family))
-}
-
-fn address_set_id(family: IpFamily) -> String {
-    format!("{OWNER}:{OWNER_TYPE}:{NAME}:{family}")
 }
 
 #[cfg(test)]

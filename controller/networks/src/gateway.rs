@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use patchbay_model::external_ids::{hashed_name, reachable_services_id};
 use patchbay_model::names::gateway_router;
 use patchbay_model::{IpFamily, Uplink, format_net, mac_address};
 use patchbay_schemas::nb::{
@@ -13,7 +14,7 @@ use patchbay_schemas::nb::{
 
 use super::rows::{TextMap, port_mac, texts};
 use super::site::Site;
-use super::{NatRows, RouterPortRows, RouterRows, SwitchRows, advertised, default_services};
+use super::{NatRows, RouterPortRows, RouterRows, SwitchRows, advertised};
 
 /// Priority of policies that send packets for the node itself to the management port.
 const NODE_POLICY_PRIORITY: i64 = 1004;
@@ -308,7 +309,7 @@ fn host_nats(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatR
         (true, false) => {
             let sets = [
                 advertised::node_addresses_name(family),
-                default_services::address_set_name(family),
+                hashed_name(&reachable_services_id(family)),
             ];
             let nats = sets.map(|set| NatRows {
                 nat: nat.clone(),

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ClusterSettings, Feature, NadProblem, Network, NetworkObjects, Networks, Node, NodeObject,
-    NodeSubnetOwners, Topology, Transport, UnreadNetworks,
+    NodeSubnetOwners, Role, Topology, Transport, UnreadNetworks,
 };
 use patchbay_rows::Inputs;
 use patchbay_schemas::nb::AddressSet;
@@ -233,6 +233,15 @@ impl ZoneNetworks {
         subnets.iter().map(|subnet| subnet.cidr)
     }
 
+    /// `true` if there is a primary network.
+    pub(super) fn has_primary(&self) -> bool {
+        let mut networks = self.networks.values();
+        networks.any(|network| match &network.kind {
+            NetworkKind::Overlay { network, .. } => network.role == Role::Primary,
+            NetworkKind::Localnet(_) => false,
+        })
+    }
+
     /// Addresses of the hosts of all nodes.
     pub(super) fn host_addresses(&self) -> Vec<IpAddr> {
         let nodes = self.nodes.values();
@@ -346,9 +355,9 @@ impl Inputs for ZoneNetworks {
             changed(NetworkCell::Unread);
         }
         let earlier = earlier.unwrap_or(&nothing);
-        if self.zone.settings.has_feature(Feature::RouteAdvertisements)
-            && changed_names(&earlier.nodes, &self.nodes).next().is_some()
-        {
+        let features = [Feature::RouteAdvertisements, Feature::EgressIp];
+        let has = |feature: &Feature| self.zone.settings.has_feature(*feature);
+        if features.iter().any(has) && changed_names(&earlier.nodes, &self.nodes).next().is_some() {
             changed(NetworkCell::Hosts);
         }
         for node in changed_names(&earlier.nodes, &self.nodes) {

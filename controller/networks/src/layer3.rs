@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use patchbay_model::arithmetic::nth_address;
 use patchbay_model::external_ids::key;
-use patchbay_model::{DatapathKey, IpFamily, Transport, format_net, mac_address};
+use patchbay_model::{DatapathKey, Feature, IpFamily, Transport, format_net, mac_address};
 use patchbay_schemas::nb::{
-    LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
+    LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy,
+    LogicalSwitch, LogicalSwitchPort,
 };
 
 use super::gateway::{Inside, gateway, host_rows, source_routes};
@@ -136,8 +137,25 @@ fn local_rows(
     router
         .static_routes
         .extend(source_routes(site, subnets, hops));
+    router.static_routes.extend(egress_routes(site));
     router.static_routes.extend(host.static_routes);
     rows.add_gateway(gateway);
+}
+
+/// Routes of packets of pods on other nodes that leave the cluster here, because of an EgressIP.
+fn egress_routes(site: &Site<'_>) -> Vec<LogicalRouterStaticRoute> {
+    let subnets = site.subnets().into_iter();
+    let subnets = subnets.filter(|_| site.settings.has_feature(Feature::EgressIp));
+    let routes = subnets.filter_map(|subnet| {
+        let gateway = site.join_address(site.node_id, IpFamily::of_net(subnet))?;
+        Some(LogicalRouterStaticRoute {
+            ip_prefix: subnet.to_string(),
+            nexthop: gateway.addr().to_string(),
+            policy: Some(LogicalRouterStaticRoutePolicy::SrcIp),
+            ..LogicalRouterStaticRoute::default()
+        })
+    });
+    routes.collect()
 }
 
 fn cluster_router(site: &Site<'_>) -> LogicalRouter {

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{
     ClusterSettings, GatewayMode, IpFamily, MasqueradePlace, Network, NodeId, Role, Uplink,
+    nth_of_family,
 };
 
 use super::SkipReason;
@@ -98,13 +98,9 @@ impl<'a> Site<'a> {
             .collect()
     }
 
-    fn join_address_at(&self, place: u128, family: IpFamily) -> Option<IpNet> {
-        nth_of_family(&self.network.join_subnets, place, family)
-    }
-
     /// Join address of the gateway router of a node.
     pub(super) fn join_address(&self, node: NodeId, family: IpFamily) -> Option<IpNet> {
-        self.join_address_at(node.get().into(), family)
+        self.network.join_address(node, family)
     }
 
     /// Join addresses of the zone's gateway router, one for each family of the cluster.
@@ -119,30 +115,15 @@ impl<'a> Site<'a> {
     pub(super) fn cluster_router_addresses(&self) -> Vec<IpNet> {
         let families = self.cluster_families();
         families
-            .filter_map(|family| self.join_address_at(CLUSTER_ROUTER, family))
+            .filter_map(|family| nth_of_family(&self.network.join_subnets, CLUSTER_ROUTER, family))
             .collect()
     }
 
-    /// The addresses of a node at the transit router: the router's and the gateway router's.
-    pub(super) fn transit_pair(&self, node: NodeId, family: IpFamily) -> Option<(IpNet, IpNet)> {
-        let subnets = &self.network.transit_subnets;
-        let even = 2 * u128::from(node.get());
-        let length = match family {
-            IpFamily::V4 => 31,
-            IpFamily::V6 => 127,
-        };
-        let at = |place| {
-            let address = nth_of_family(subnets, place, family)?;
-            IpNet::new(address.addr(), length).ok()
-        };
-        Some((at(even)?, at(even + 1)?))
-    }
-
-    /// [`transit_pair`](Self::transit_pair) for each family of the network.
+    /// Addresses of a node at the transit router, for each family of the network.
     pub(super) fn transit_pairs(&self, node: NodeId) -> Vec<(IpNet, IpNet)> {
         let families = self.network_families();
         families
-            .filter_map(|family| self.transit_pair(node, family))
+            .filter_map(|family| self.network.transit_pair(node, family))
             .collect()
     }
 
@@ -174,11 +155,4 @@ impl<'a> Site<'a> {
     pub(super) fn hairpin_masquerade(&self, family: IpFamily) -> Option<IpAddr> {
         self.masquerade(MasqueradePlace::Hairpin, family)
     }
-}
-
-/// The address `place` after the first one of the subnet of a family, with the subnet's length.
-fn nth_of_family(subnets: &[IpNet], place: u128, family: IpFamily) -> Option<IpNet> {
-    let mut subnets = subnets.iter().copied();
-    let subnet = subnets.find(|subnet| IpFamily::of_net(*subnet) == family)?;
-    IpNet::new(nth_address(subnet, place)?, subnet.prefix_len()).ok()
 }

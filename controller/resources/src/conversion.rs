@@ -15,6 +15,7 @@ use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{Namespace, Node as NodeObject, Object};
 
 mod egress_firewall;
+mod egress_ip;
 #[cfg(test)]
 mod networks_tests;
 mod pod;
@@ -23,6 +24,7 @@ mod route_advertisement;
 mod service;
 
 pub use egress_firewall::egress_firewall;
+pub use egress_ip::egress_ip;
 pub use pod::pod;
 pub use policy::{multi_network_policy, network_policy};
 pub use route_advertisement::route_advertisement;

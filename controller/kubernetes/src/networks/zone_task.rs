@@ -180,10 +180,12 @@ fn row_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = String> {
     let policies = outcome.policy_problems.iter().map(ToString::to_string);
     let services = outcome.service_problems.iter();
     let services = services.map(|(service, problem)| format!("Service {service}: {problem}"));
+    let egress = outcome.egress_problems.iter().map(ToString::to_string);
     let warnings = outcome.warnings.iter().cloned();
     networks
         .chain(pods)
         .chain(policies)
         .chain(services)
+        .chain(egress)
         .chain(warnings)
 }

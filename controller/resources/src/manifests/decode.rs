@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::object::{
-    EgressFirewall, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta,
-    Pod, RouteAdvertisements, Service,
+    EgressFirewall, EgressIP, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node,
+    ObjectMeta, Pod, RouteAdvertisements, Service,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -122,6 +122,7 @@ impl Decoder {
                 self.decode::<ClusterUserDefinedNetwork>(raw, version);
             }
             ("k8s.ovn.org", "EgressFirewall") => self.decode::<EgressFirewall>(raw, version),
+            ("k8s.ovn.org", "EgressIP") => self.decode::<EgressIP>(raw, version),
             ("k8s.ovn.org", "RouteAdvertisements") => {
                 self.decode::<RouteAdvertisements>(raw, version);
             }

@@ -12,8 +12,8 @@ use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{
-    EgressFirewall, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object,
-    ObjectMeta, Pod, RouteAdvertisements, Service,
+    EgressFirewall, EgressIP, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node,
+    Object, ObjectMeta, Pod, RouteAdvertisements, Service,
 };
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -196,6 +196,8 @@ pub struct Inventory {
     pub multi_network_policies: Objects<MultiNetworkPolicy>,
     /// Firewalls of namespaces.
     pub egress_firewalls: Objects<EgressFirewall>,
+    /// Addresses with which packets leave the cluster.
+    pub egress_ips: Objects<EgressIP>,
     /// Announcements of networks.
     pub route_advertisements: Objects<RouteAdvertisements>,
     /// Endpoints of services.
@@ -263,6 +265,7 @@ inventory_kinds! {
     NetworkPolicy, network_policies, |_| Vec::new();
     MultiNetworkPolicy, multi_network_policies, |_| Vec::new();
     EgressFirewall, egress_firewalls, egress_firewall_violations;
+    EgressIP, egress_ips, |_| Vec::new();
     RouteAdvertisements, route_advertisements, |_| Vec::new();
     NetworkAttachmentDefinition, network_attachment_definitions, |_| Vec::new();
     UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();

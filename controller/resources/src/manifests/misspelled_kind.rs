@@ -4,11 +4,12 @@
 //! So an object of an unknown kind is ignored only if its kind is probably spelled as intended.
 
 /// `apiVersion` and kind of the objects that Patchbay reads.
-const READ_KINDS: [(&str, &str); 14] = [
+const READ_KINDS: [(&str, &str); 15] = [
     ("k8s.ovn.org/v1", "ClusterNetworkConnect"),
     ("k8s.ovn.org/v1", "ClusterUserDefinedNetwork"),
     ("k8s.ovn.org/v1", "UserDefinedNetwork"),
     ("k8s.ovn.org/v1", "EgressFirewall"),
+    ("k8s.ovn.org/v1", "EgressIP"),
     ("k8s.ovn.org/v1", "RouteAdvertisements"),
     ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
     ("v1", "Namespace"),

@@ -210,7 +210,7 @@ fn misspelled_kinds_are_errors() {
     }
     for (api_version, kind) in [
         ("serving.knative.dev/v1", "Service"),
-        ("k8s.ovn.org/v1", "EgressIP"),
+        ("k8s.ovn.org/v1", "EgressQoS"),
         ("k8s.ovn.org/v2", "KindOfALaterVersion"),
         ("apps/v1", "Deployment"),
     ] {

@@ -8,6 +8,7 @@ mod core;
 mod custom;
 mod discovery;
 mod egress_firewall;
+mod egress_ip;
 mod meta;
 mod pod;
 mod policy;
@@ -25,6 +26,7 @@ pub use egress_firewall::{
     EgressFirewall, EgressFirewallDestination, EgressFirewallPort, EgressFirewallRule,
     EgressFirewallSpec,
 };
+pub use egress_ip::{EgressIP, EgressIPSpec, EgressIPStatus, EgressIPStatusItem};
 pub use meta::{
     Condition, LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference, Time,
 };

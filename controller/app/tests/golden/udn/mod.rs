@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use patchbay_egress::{EgressController, EgressObjects, ZoneEgress};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{
@@ -178,6 +179,7 @@ struct Controllers {
     addresses: PodAllocator,
     policies: PolicyController,
     services: ServiceController,
+    egress: EgressController,
 }
 
 /// What the controllers read.
@@ -186,6 +188,7 @@ struct Inputs {
     pods: ZonePods,
     policies: ZonePolicies,
     services: ZoneServices,
+    egress: ZoneEgress,
 }
 
 impl Controllers {
@@ -199,6 +202,7 @@ impl Controllers {
             addresses: PodAllocator::new(AllocationScope::Zone),
             policies: PolicyController::new(uuids()),
             services: ServiceController::new(uuids()),
+            egress: EgressController::new(uuids()),
         }
     }
 
@@ -217,6 +221,10 @@ impl Controllers {
             return Ok(plan.transaction);
         }
         let plan = self.policies.plan(&inputs.policies, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.egress.plan(&inputs.egress, snapshot)?;
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }
@@ -377,6 +385,7 @@ impl World {
         for pod in self.objects.pods()?.iter().map(conversion::pod) {
             pods.put_pod(Arc::new(pod));
         }
+        let names: Vec<String> = namespaces.iter().map(Object::name_any).collect();
         let mut policies = ZonePolicies::new(&self.node, &self.settings);
         policies.set_objects(&objects, &labelled);
         for namespace in &namespaces {
@@ -395,7 +404,25 @@ impl World {
         for policy in self.objects.policies()? {
             policies.put_policy(policy);
         }
+        let egress = EgressObjects {
+            pods: pods
+                .pods()
+                .map(|pod| (pod.clone(), pods.places(pod).collect()))
+                .collect(),
+            namespaces: names
+                .iter()
+                .zip(&namespaces)
+                .map(|(name, namespace)| (name.as_str(), namespace.labels()))
+                .collect(),
+            egress_ips: self.objects.egress_ips()?,
+        };
+        let (networks, nodes) = (&objects.networks, &objects.nodes);
         Ok(Inputs {
+            egress: if self.settings.has_feature(Feature::EgressIp) {
+                ZoneEgress::read(&self.node, &self.settings, networks, nodes, &egress)
+            } else {
+                ZoneEgress::off([])
+            },
             networks: ZoneNetworks::read(&objects, &self.node, &self.settings),
             policies,
             pods,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use patchbay_model::{
-    DEFAULT_NETWORK_KEY, EgressFirewall, NodeObject, POD_NETWORKS, PodKey, Policy,
+    DEFAULT_NETWORK_KEY, EgressFirewall, EgressIp, NodeObject, POD_NETWORKS, PodKey, Policy,
     RouteAdvertisement, host_addresses,
 };
 use patchbay_resources::conversion;
@@ -114,6 +114,11 @@ impl Objects {
         let objects = self.typed::<RouteAdvertisements>("RouteAdvertisements")?;
         let objects = objects.iter().map(conversion::route_advertisement);
         Ok(objects.collect())
+    }
+
+    pub(super) fn egress_ips(&self) -> Result<Vec<EgressIp>, String> {
+        let objects = self.typed::<object::EgressIP>("EgressIP")?;
+        Ok(objects.iter().map(conversion::egress_ip).collect())
     }
 
     /// Sets an annotation of a pod, as a controller does.

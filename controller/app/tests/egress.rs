@@ -1,0 +1,198 @@
+//! EgressIPs from files: policies on the routers of both zones after each change.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
+
+use jiff::Timestamp;
+use patchbay_app::Cluster;
+use patchbay_app::northbound::{Embedded, Northbound as _};
+use patchbay_app::zone::ZoneReconciler;
+use patchbay_model::{ClusterSettings, Feature, IpFamily};
+use patchbay_resources::object::Time;
+use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPolicy};
+use patchbay_schemas::uuids::UuidSource;
+
+const CLUSTER: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Namespace
+  metadata: {name: blue, labels: {k8s.ovn.org/primary-user-defined-network: '', egress: 'yes'}}
+- apiVersion: v1
+  kind: Namespace
+  metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: '', egress: 'yes'}}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: n1, annotations: {k8s.ovn.org/node-chassis-id: c1, k8s.ovn.org/node-primary-ifaddr: '{"ipv4":"172.18.0.2/16"}'}}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: n2, annotations: {k8s.ovn.org/node-chassis-id: c2, k8s.ovn.org/node-primary-ifaddr: '{"ipv4":"172.18.0.3/16"}'}}
+- apiVersion: k8s.ovn.org/v1
+  kind: UserDefinedNetwork
+  metadata: {name: l3, namespace: blue}
+  spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16, hostSubnet: 24}]}}
+- apiVersion: k8s.ovn.org/v1
+  kind: UserDefinedNetwork
+  metadata: {name: l2, namespace: green}
+  spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.20.0.0/16]}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: p1, namespace: blue, labels: {app: web}}
+  spec: {nodeName: n1, containers: [{name: c}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: q1, namespace: green, labels: {app: web}}
+  spec: {nodeName: n1, containers: [{name: c}]}
+"#;
+
+/// An EgressIP with this mark that a node has.
+fn egress_ip(name: &str, mark: &str, node: &str, address: &str) -> String {
+    format!(
+        "- apiVersion: k8s.ovn.org/v1\n  kind: EgressIP\n  metadata: {{name: {name}, annotations: \
+         {{k8s.ovn.org/egressip-mark: '{mark}'}}}}\n  spec: {{egressIPs: [{address}], \
+         namespaceSelector: {{matchLabels: {{egress: 'yes'}}}}, podSelector: {{matchLabels: {{app: \
+         web}}}}}}\n  status: {{items: [{{node: {node}, egressIP: {address}}}]}}\n"
+    )
+}
+
+fn cluster(egress_ips: &str, features: &[Feature]) -> Cluster {
+    let manifests = format!("{CLUSTER}{egress_ips}");
+    let settings = ClusterSettings {
+        families: vec![IpFamily::V4],
+        features: features.iter().copied().collect(),
+        ..ClusterSettings::default()
+    };
+    let now = Time(Timestamp::from_second(0).unwrap());
+    let stdin = ["-".into()];
+    Cluster::from_manifests(&stdin, &mut manifests.as_bytes(), None, settings, now).unwrap()
+}
+
+struct Zone(ZoneReconciler<Embedded>);
+
+impl Zone {
+    fn new(name: &str) -> Self {
+        let database = Embedded::new(0).unwrap();
+        Self(ZoneReconciler::new(name, database, UuidSource::seeded(0)))
+    }
+
+    /// Reconciles, and returns the messages about EgressIPs.
+    async fn pass(&mut self, cluster: &Cluster) -> Vec<String> {
+        let outcome = self.0.reconcile(cluster).await.unwrap();
+        assert!(self.0.is_reconciled(cluster));
+        let problems = outcome.egress_problems.iter().map(ToString::to_string);
+        problems.collect()
+    }
+
+    /// Policies of EgressIPs of at most this priority, as `<router> <priority> <match> <next hops>`.
+    fn policies(&self, limit: i64) -> Vec<String> {
+        let snapshot = self.0.northbound().snapshot();
+        let mut found = Vec::new();
+        for row in snapshot.typed::<LogicalRouter>().iter() {
+            let router = row.unwrap().1;
+            for policy in router.policies {
+                let policies = snapshot.typed::<LogicalRouterPolicy>();
+                let policy = policies.get(policy.uuid).unwrap().unwrap();
+                let owner = policy.external_ids.get("k8s.ovn.org/owner-type");
+                if owner.is_none_or(|owner| owner != "EgressIP") || policy.priority > limit {
+                    continue;
+                }
+                let hops: Vec<String> = policy.nexthops.into_iter().collect();
+                found.push(format!(
+                    "{} {} {} {}",
+                    router.name,
+                    policy.priority,
+                    policy.r#match,
+                    hops.join(",")
+                ));
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+#[tokio::test]
+async fn packets_are_led_to_the_egress_node_and_marked_there() {
+    let on_second = cluster(
+        &egress_ip("eip", "50000", "n2", "172.18.0.100"),
+        &[Feature::EgressIp],
+    );
+    let (mut first, mut second) = (Zone::new("n1"), Zone::new("n2"));
+    assert_eq!(first.pass(&on_second).await, [] as [String; 0]);
+    assert_eq!(second.pass(&on_second).await, [] as [String; 0]);
+    assert_eq!(
+        first.policies(100),
+        [
+            "blue_l3_ovn_cluster_router 100 ip4.src == 10.10.0.3 100.88.0.3",
+            "green_l2_transit_router 100 ip4.src == 10.20.0.3 100.88.0.7",
+        ]
+    );
+    assert_eq!(
+        second.policies(100),
+        [
+            "GR_blue_l3_n2 95 ip4.src == 10.10.0.3 && pkt.mark == 0 ",
+            "GR_green_l2_n2 95 ip4.src == 10.20.0.3 && pkt.mark == 0 ",
+            "green_l2_transit_router 100 ip4.src == 10.20.0.3 100.88.0.7",
+        ]
+    );
+    let on_first = cluster(
+        &egress_ip("eip", "50000", "n1", "172.18.0.100"),
+        &[Feature::EgressIp],
+    );
+    first.pass(&on_first).await;
+    second.pass(&on_first).await;
+    assert_eq!(
+        first.policies(100),
+        [
+            "GR_blue_l3_n1 95 ip4.src == 10.10.0.3 && pkt.mark == 0 ",
+            "GR_green_l2_n1 95 ip4.src == 10.20.0.3 && pkt.mark == 0 ",
+            "blue_l3_ovn_cluster_router 100 ip4.src == 10.10.0.3 100.65.0.2",
+            "green_l2_transit_router 100 ip4.src == 10.20.0.3 100.88.0.5",
+        ]
+    );
+    assert_eq!(second.policies(100), [] as [&str; 0]);
+    let none = cluster("", &[Feature::EgressIp]);
+    first.pass(&none).await;
+    assert_eq!(first.policies(100), [] as [&str; 0]);
+    assert_eq!(first.policies(102).len(), 10);
+    first.pass(&cluster("", &[])).await;
+    assert_eq!(first.policies(102), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_served_is_named() {
+    let features = [Feature::EgressIp];
+    let served = egress_ip("a", "50000", "n1", "172.18.0.100");
+    let taken = format!("{served}{}", egress_ip("b", "50001", "n1", "172.18.0.101"));
+    let cases = [
+        (
+            egress_ip("a", "0", "n1", "172.18.0.100"),
+            &features[..],
+            "EgressIP a: metadata.annotations[k8s.ovn.org/egressip-mark]: no mark in \
+             1..=4294967295, so pods of networks are not served",
+        ),
+        (
+            egress_ip("a", "50000", "n1", "192.0.2.1"),
+            &features[..],
+            "EgressIP a: status.items: 192.0.2.1 is not in a subnet of node n1's primary interface, \
+             so pods of networks are not served with it",
+        ),
+        (
+            taken,
+            &features[..],
+            "EgressIP b: pod blue/p1 is served by EgressIP a",
+        ),
+        (
+            served,
+            &[][..],
+            "EgressIP a: feature egress-ip is off, so the object has no effect; see --enable",
+        ),
+    ];
+    for (egress_ips, features, message) in cases {
+        let mut zone = Zone::new("n1");
+        let found = zone.pass(&cluster(&egress_ips, features)).await;
+        assert_eq!(found.first().map(String::as_str), Some(message));
+        let is_served = message.contains("served by");
+        assert_eq!(zone.policies(100).is_empty(), !is_served, "{message}");
+    }
+}

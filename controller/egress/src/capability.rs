@@ -1,0 +1,292 @@
+//! EgressIPs on the row engine: which parts there are, and the rows of each.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use patchbay_engine::db::Snapshot;
+use patchbay_model::names::gateway_router;
+use patchbay_model::{IpFamily, Network, PodKey, Topology};
+use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::nb::QoS;
+use patchbay_schemas::schema::{Constraint, DatabaseSchema};
+use patchbay_schemas::typed::TableRow;
+use patchbay_schemas::uuids::UuidSource;
+
+use super::inputs::{EgressCell, ZoneEgress};
+use super::problem::{EgressProblem, EgressProblemReason};
+use super::rows::{
+    ServedPod, is_egress_row, reply_rules, served_set, service_pods_set, stay_policies,
+};
+use super::tables::{DEFAULT_ROUTER, PolicyOwner, SetName, Tables};
+
+/// Keeps the egress rows of one zone as they should be. See `patchbay_rows`.
+#[derive(Debug)]
+pub struct EgressController {
+    engine: Engine<Egress>,
+    /// `true` if the feature is off, and no rows were there when it was looked for them.
+    is_idle: bool,
+    /// `true` if the schema of the last plan lacks marks of QoS rules.
+    lacks_marks: bool,
+}
+
+impl Default for EgressController {
+    fn default() -> Self {
+        Self::new(UuidSource::random())
+    }
+}
+
+impl EgressController {
+    /// A controller that takes the placeholders of new rows from `uuids`.
+    pub fn new(uuids: UuidSource) -> Self {
+        Self {
+            engine: Engine::new(uuids),
+            is_idle: false,
+            lacks_marks: false,
+        }
+    }
+
+    /// Plans what makes the egress rows right in the database. A database with OVN-Kubernetes'
+    /// default network stays as it is.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the rows.
+    pub fn plan(&mut self, inputs: &ZoneEgress, snapshot: &Snapshot) -> Result<Change, PlanError> {
+        self.is_idle = !inputs.is_on() && (self.is_idle || !has_rows(snapshot));
+        if self.is_idle {
+            return Ok(Change::default());
+        }
+        self.lacks_marks = !has_marks(snapshot.schema());
+        self.engine.plan(inputs, snapshot).into_change()
+    }
+
+    /// Reasons why EgressIPs do not apply as their objects say. Those of the schema are those of the
+    /// last plan's.
+    pub fn problems(&self, inputs: &ZoneEgress) -> Vec<EgressProblem> {
+        let mut problems = inputs.problems().to_vec();
+        if self.lacks_marks {
+            let served = inputs.serving().into_iter();
+            problems.extend(served.map(|egress_ip| EgressProblem {
+                egress_ip,
+                reason: EgressProblemReason::NoReplyMarks,
+            }));
+        }
+        problems
+    }
+}
+
+/// Returns `true` if the schema allows marks of QoS rules.
+fn has_marks(schema: &DatabaseSchema) -> bool {
+    let Some((_, table)) = schema.table_by_name(QoS::TABLE) else {
+        return false;
+    };
+    let action = table.column_id("action").map(|id| table.column_type(id));
+    action.is_some_and(|action| match &action.key.constraint {
+        Constraint::Enum(allowed) => allowed.contains(&Atom::from("mark")),
+        _ => true,
+    })
+}
+
+/// Returns `true` if there are policies of EgressIPs.
+fn has_rows(snapshot: &Snapshot) -> bool {
+    let policies = snapshot.typed::<PolicyOwner>();
+    let mut policies = policies.iter().filter_map(Result::ok);
+    policies.any(|(_, policy)| is_egress_row(&policy.external_ids))
+}
+
+/// Rows that are computed and compared together.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) enum Part {
+    /// Address sets that rows of all networks name.
+    Shared,
+    /// What every primary network has: policies that keep packets in the cluster, and the address
+    /// set of served pods.
+    Network(Arc<str>),
+    /// What leads packets of a served pod to egress nodes.
+    Pod(Arc<str>, PodKey),
+}
+
+/// EgressIPs of a zone, as a capability of the row engine.
+#[derive(Debug)]
+pub(super) struct Egress {
+    tables: Tables,
+}
+
+type Rows = PartRows<()>;
+
+impl Capability for Egress {
+    type Part = Part;
+    type Inputs = ZoneEgress;
+    type Group = ();
+    type Report = ();
+    type SharedKey = Infallible;
+    type Shared = ();
+
+    fn declare(layout: &mut Layout<Part>) -> Self {
+        Self {
+            tables: Tables::declare(layout),
+        }
+    }
+
+    fn group(&self, _: &Part) {}
+
+    fn comment(&self, (): &()) -> String {
+        "patchbay: egress".to_owned()
+    }
+
+    fn parts(&self, cell: &EgressCell, _: &ZoneEgress, part: &mut dyn FnMut(Part)) {
+        match cell {
+            EgressCell::Zone => part(Part::Shared),
+            EgressCell::Network(name) => part(Part::Network(name.clone())),
+            EgressCell::Pod(network, pod) => part(Part::Pod(network.clone(), pod.clone())),
+            EgressCell::Node(_) | EgressCell::Pods(_) | EgressCell::Unread => {}
+        }
+    }
+
+    fn exists(&self, part: &Part, inputs: &ZoneEgress) -> bool {
+        match part {
+            Part::Shared => true,
+            Part::Network(name) => inputs.network(name).is_some(),
+            Part::Pod(network, pod) => inputs.pod(network, pod).is_some(),
+        }
+    }
+
+    fn shared(&self, key: &Infallible, _: &Reader<'_, Self>) {
+        match *key {}
+    }
+
+    fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        // The rows of a database with the default network are OVN-Kubernetes'.
+        if reader.row(self.tables.routers, DEFAULT_ROUTER).is_some() {
+            return rows.keep_rest();
+        }
+        match part {
+            Part::Shared => self.shared_rows(reader, rows),
+            Part::Network(name) => {
+                if let Some(network) = self.network(name, reader, rows) {
+                    self.network_rows(network, reader, rows);
+                }
+            }
+            Part::Pod(name, pod) => {
+                if let Some(network) = self.network(name, reader, rows) {
+                    self.pod_rows((name, network), pod, reader, rows);
+                }
+            }
+        }
+    }
+}
+
+impl Egress {
+    /// A network whose router is there. `None`: the part has no rows, or they stay as they are.
+    fn network<'a>(
+        &self,
+        name: &Arc<str>,
+        reader: &Reader<'a, Self>,
+        rows: &mut Rows,
+    ) -> Option<&'a Network> {
+        reader.read(&EgressCell::Zone);
+        let inputs = reader.read(&EgressCell::Network(name.clone()));
+        let Some(network) = inputs.network(name) else {
+            if reader.read(&EgressCell::Unread).may_exist(name) {
+                rows.keep_rest();
+            }
+            return None;
+        };
+        let routers = self.tables.routers;
+        if reader.row(routers, &network.router()).is_none() {
+            rows.keep_rest();
+            return None;
+        }
+        Some(network)
+    }
+
+    fn shared_rows(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let inputs = reader.read(&EgressCell::Zone);
+        for family in inputs.families().into_iter().filter(|_| inputs.is_on()) {
+            let set = service_pods_set(family);
+            let set = SetName {
+                name: set.name,
+                external_ids: set.external_ids,
+            };
+            rows.put(self.tables.service_pods, &set);
+        }
+    }
+
+    fn network_rows(&self, network: &Network, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let tables = &self.tables;
+        let inputs = reader.read(&EgressCell::Zone);
+        let name: Arc<str> = network.name.as_str().into();
+        let families = inputs.families();
+        let router = network.router();
+        let subnets: Vec<_> = network.pod_subnets.iter().map(|of| of.cidr).collect();
+        let join = &inputs.settings().join_subnets;
+        for policy in stay_policies(&name, &subnets, join, &families) {
+            rows.put(tables.policies, &policy)
+                .held_by(tables.policies_of_router, router.as_str());
+        }
+        let served = reader.read(&EgressCell::Pods(name.clone()));
+        let served = served.served_addresses(&name);
+        for family in &families {
+            rows.put(tables.served, &served_set(&name, *family, &served));
+        }
+        let switch = network.switch(inputs.zone());
+        if has_marks(reader.schema()) && reader.row(tables.switches, &switch).is_some() {
+            for rule in reply_rules(&name, &families) {
+                rows.put(tables.rules, &rule)
+                    .held_by(tables.rules_of_switch, switch.as_str());
+            }
+        }
+    }
+
+    fn pod_rows(
+        &self,
+        (name, network): (&Arc<str>, &Network),
+        pod: &PodKey,
+        reader: &Reader<'_, Self>,
+        rows: &mut Rows,
+    ) {
+        let tables = &self.tables;
+        let inputs = reader.read(&EgressCell::Pod(name.clone(), pod.clone()));
+        let Some(served) = inputs.pod(name, pod) else {
+            return;
+        };
+        let zone = inputs.zone();
+        let made = ServedPod {
+            network: name,
+            egress_ip: &served.egress_ip,
+            pod: &pod.to_string(),
+            mark: served.mark,
+        };
+        for family in IpFamily::BOTH {
+            let mut addresses = served.addresses.iter().copied();
+            let address = addresses.find(|address| IpFamily::of(*address) == family);
+            let assignments = served.assignments.iter();
+            let assignments = assignments.filter(|one| IpFamily::of(one.address) == family);
+            let nodes: BTreeSet<&Arc<str>> = assignments.map(|one| &one.node).collect();
+            let Some(address) = address.filter(|_| !nodes.is_empty()) else {
+                continue;
+            };
+            let leads = |node: &Arc<str>| {
+                served.is_local || network.topology == Topology::Layer2 && node == zone
+            };
+            let led = nodes.iter().copied().filter(|node| leads(node));
+            let hops: BTreeSet<IpAddr> = led
+                .filter_map(|node| {
+                    let inputs = reader.read(&EgressCell::Node(node.clone()));
+                    inputs.next_hop(network, node, family)
+                })
+                .collect();
+            if !hops.is_empty() {
+                rows.put(tables.policies, &made.leave_policy(address, &hops))
+                    .held_by(tables.policies_of_router, network.router());
+            }
+            let gateway = gateway_router(name, zone);
+            if nodes.contains(zone) && reader.row(tables.routers, &gateway).is_some() {
+                rows.put(tables.policies, &made.mark_policy(address))
+                    .held_by(tables.policies_of_router, gateway);
+            }
+        }
+    }
+}
