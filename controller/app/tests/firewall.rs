@@ -44,7 +44,7 @@ fn cluster(rules: Option<&str>, features: &[Feature]) -> Cluster {
     if let Some(rules) = rules {
         manifests += "---\napiVersion: k8s.ovn.org/v1\nkind: EgressFirewall\n";
         manifests += "metadata: {name: default, namespace: blue}\n";
-        manifests += &format!("spec: {{egress: [{rules}]}}\n");
+        manifests += &["spec: {egress: [", rules, "]}\n"].concat();
     }
     let settings = ClusterSettings {
         features: features.iter().copied().collect(),

@@ -28,7 +28,7 @@ pub struct EgressController {
     engine: Engine<Egress>,
     /// `true` if the feature is off, and no rows were there when it was looked for them.
     is_idle: bool,
-    /// `true` if the schema of the last plan lacks marks of QoS rules.
+    /// `true` if the schema of the last plan lacks marks of rules in `QoS`.
     lacks_marks: bool,
 }
 
@@ -77,7 +77,7 @@ impl EgressController {
     }
 }
 
-/// Returns `true` if the schema allows marks of QoS rules.
+/// Returns `true` if the schema allows marks of rules in `QoS`.
 fn has_marks(schema: &DatabaseSchema) -> bool {
     let Some((_, table)) = schema.table_by_name(QoS::TABLE) else {
         return false;

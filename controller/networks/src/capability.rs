@@ -125,7 +125,10 @@ impl Capability for Topologies {
                     .prefixes()
                     .for_each(|prefix| part(remote(prefix, node)));
             }
-            NetworkCell::Networks | NetworkCell::Hosts | NetworkCell::Unread => {}
+            NetworkCell::Networks
+            | NetworkCell::Hosts
+            | NetworkCell::OlderLayout
+            | NetworkCell::Unread => {}
         }
     }
 
@@ -289,11 +292,12 @@ impl Topologies {
             let former = former.and_then(|row| reader.typed::<AddressSet>(row).ok());
             let former = former.map(|set| set.addresses).unwrap_or_default();
             let left = former.into_iter().filter(|subnet| !known.contains(subnet));
-            let of_family = advertised.iter().cloned().filter(|subnet| {
+            let of_family = advertised.iter().filter(|subnet| {
                 let subnet = subnet.parse::<IpNet>();
                 subnet.is_ok_and(|subnet| IpFamily::of_net(subnet) == family)
             });
-            let set = advertised::subnets_set(family, of_family.chain(left).collect());
+            let addresses = of_family.cloned().chain(left).collect();
+            let set = advertised::subnets_set(family, addresses);
             rows.put(tables.address_sets, &set);
         }
         let ports = prefixes.iter().filter_map(|prefix| {
@@ -317,6 +321,7 @@ impl Topologies {
         if self.is_shared_database(reader) {
             rows.keep_rest();
         }
+        reader.read(&NetworkCell::OlderLayout);
         // Its rows refer to address sets, which come first.
         let is_advertised = self.is_advertised(prefix, reader)
             && families(reader.read(&NetworkCell::Zone)).all(|family| {

@@ -81,6 +81,8 @@ pub enum NetworkCell {
     Unread,
     /// Addresses of the hosts of all nodes.
     Hosts,
+    /// Nodes in the older layout of layer2 networks.
+    OlderLayout,
 }
 
 impl ZoneNetworks {
@@ -242,6 +244,13 @@ impl ZoneNetworks {
         })
     }
 
+    /// `true` if another node has a network in the older layer2 layout.
+    fn has_older_nodes(&self, network: &str) -> bool {
+        let nodes = self.nodes.iter();
+        let mut others = nodes.filter(|(name, _)| **name != self.zone.name);
+        others.any(|(_, node)| node.older_key(network).is_some())
+    }
+
     /// Addresses of the hosts of all nodes.
     pub(super) fn host_addresses(&self) -> Vec<IpAddr> {
         let nodes = self.nodes.values();
@@ -265,6 +274,7 @@ impl ZoneNetworks {
         }
         let made = self.site(prefix)?.and_then(|mut site| {
             site.is_advertised = is_advertised;
+            site.has_older_nodes = self.has_older_nodes(&site.network.name);
             match (site.network.transport, site.network.topology) {
                 (Transport::Evpn, _) => Err(SkipReason::Evpn),
                 (_, Topology::Layer3) => layer3::rows(&site),
@@ -359,6 +369,16 @@ impl Inputs for ZoneNetworks {
         let has = |feature: &Feature| self.zone.settings.has_feature(*feature);
         if features.iter().any(has) && changed_names(&earlier.nodes, &self.nodes).next().is_some() {
             changed(NetworkCell::Hosts);
+        }
+        let has_older_layout = |nodes: &OrdMap<Arc<str>, Arc<ZoneNode>>, name: &Arc<str>| {
+            nodes.get(name).is_some_and(|node| node.has_older_layout())
+        };
+        let mut changed_nodes = changed_names(&earlier.nodes, &self.nodes);
+        let is_older = |name: &Arc<str>| {
+            has_older_layout(&earlier.nodes, name) || has_older_layout(&self.nodes, name)
+        };
+        if changed_nodes.any(is_older) {
+            changed(NetworkCell::OlderLayout);
         }
         for node in changed_names(&earlier.nodes, &self.nodes) {
             networks_changed |= *node == self.zone.name;

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{DatapathKey, IpFamily, NodeId};
 use patchbay_schemas::nb::{
-    LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch,
+    LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
 };
 
 use super::gateway::{Inside, gateway, host_rows, source_routes};
@@ -22,6 +22,8 @@ use super::{NetworkRows, RemoteRows, RouterPortRows, RouterRows, SkipReason, Swi
 const FIRST_GATEWAY_KEY: u16 = 10;
 /// External id of rows that lead to another node: its name.
 const NODE_MARK: &str = "k8s.ovn.org/node";
+/// End of the names of the ports of the link to nodes in the older layout.
+pub(super) const OLDER_LAYOUT: &str = "-upgrade";
 
 pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
     let name = site.network.switch(&site.node.name);
@@ -100,6 +102,9 @@ fn primary_rows(
         router.static_routes.extend(host.static_routes);
         rows.add_gateway(rows_of_gateway);
     }
+    if site.has_older_nodes {
+        add_older_link(site, &mut router, switch);
+    }
     rows.routers.insert(0, router);
     Ok(switch_key)
 }
@@ -177,6 +182,9 @@ pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows
         return None;
     }
     let (id, chassis) = node.identity().ok()?;
+    if let Some(key) = node.older_key(&site.network.name) {
+        return Some(older_rows(site, node, id, key));
+    }
     let pairs = site.transit_pairs(id);
     let gateway = site.gateway_router_of(&node.name);
     let mut port = transit_port(site, &gateway, id, &pairs);
@@ -189,6 +197,89 @@ pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows
         static_routes: routes_to_gateway(site, id, &pairs, &node.name),
         ..RemoteRows::default()
     })
+}
+
+/// The rows that lead to a node in the older layout, where the gateway router is attached to the
+/// switch. `key`: tunnel key of its port there.
+fn older_rows(site: &Site<'_>, node: &ZoneNode, id: NodeId, key: &str) -> RemoteRows {
+    let switch = site.network.switch(&site.node.name);
+    let families = site.cluster_families();
+    let join: Vec<IpNet> = families
+        .filter_map(|family| site.join_address(id, family))
+        .collect();
+    let mut external_ids = site.ids();
+    external_ids.extend(texts([(NODE_MARK, &node.name)]));
+    let addresses = [port_mac(&join)].into_iter();
+    let addresses = addresses.chain(join.iter().map(ToString::to_string));
+    let mut options = texts([("requested-tnl-key", key)]);
+    if let Ok((_, chassis)) = node.identity() {
+        options.extend(texts([("requested-chassis", chassis)]));
+    }
+    let port = LogicalSwitchPort {
+        name: format!("stor-{switch}_{}", node.name),
+        r#type: "remote".to_owned(),
+        addresses: [addresses.collect::<Vec<_>>().join(" ")].into(),
+        options,
+        external_ids: external_ids.clone(),
+        ..LogicalSwitchPort::default()
+    };
+    let routes = join.iter().map(|address| LogicalRouterStaticRoute {
+        external_ids: external_ids.clone(),
+        ..site.route(address.addr().to_string(), address.addr())
+    });
+    RemoteRows {
+        router: site.network.router(),
+        static_routes: routes.collect(),
+        switch_ports: vec![port],
+        router_ports: Vec::new(),
+        switch,
+    }
+}
+
+/// Name of the router port to the gateway routers of nodes in the older layout.
+fn older_router_port(site: &Site<'_>) -> String {
+    format!("{}{OLDER_LAYOUT}", site.network.inport(&site.node.name))
+}
+
+/// Adds what leads to nodes in the older layout: a second link between router and switch, in the join
+/// subnets, and the address that the nodes send packets for the node itself from.
+fn add_older_link(site: &Site<'_>, router: &mut RouterRows, switch: &mut SwitchRows) {
+    let Some(key) = site.node.older_port_key(&site.network.name) else {
+        return;
+    };
+    let name = older_router_port(site);
+    let mut port = router_side(format!("{}{OLDER_LAYOUT}", site.router_side_port()), &name);
+    port.options.extend(texts([("requested-tnl-key", key)]));
+    port.external_ids = site.ids();
+    switch.ports.push(port);
+    let families: Vec<IpFamily> = site.cluster_families().collect();
+    let own = families.iter();
+    let own: Vec<IpNet> = own
+        .filter_map(|family| site.join_address(site.node_id, *family))
+        .collect();
+    let last = own.iter().filter_map(last_address);
+    let link = LogicalRouterPort {
+        name,
+        mac: port_mac(&own),
+        networks: last.map(|address| address.to_string()).collect(),
+        ..LogicalRouterPort::default()
+    };
+    let masquerades = families.iter().filter_map(|family| {
+        let length = site.settings.masquerade_subnet(*family)?.prefix_len();
+        IpNet::new(site.management_masquerade(*family)?, length).ok()
+    });
+    if let Some(to_switch) = router.ports.first_mut() {
+        let masquerades = masquerades.map(|address| address.to_string());
+        to_switch.port.networks.extend(masquerades);
+    }
+    router.ports.push(link.into());
+}
+
+/// The last but one address of a subnet.
+fn last_address(subnet: &IpNet) -> Option<IpNet> {
+    let addresses = 1_u128.checked_shl((subnet.max_prefix_len() - subnet.prefix_len()).into())?;
+    let last = nth_address(*subnet, addresses.checked_sub(2)?)?;
+    IpNet::new(last, subnet.prefix_len()).ok()
 }
 
 /// The gateway of each range, and the address of the node itself there, which is the same on every

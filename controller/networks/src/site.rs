@@ -27,6 +27,8 @@ pub(super) struct Site<'a> {
     pub(super) services: &'a DefaultServices,
     /// `true` if routers outside of the cluster know the way to the pods of the zone.
     pub(super) is_advertised: bool,
+    /// `true` if another node has the network in the older layer2 layout.
+    pub(super) has_older_nodes: bool,
 }
 
 impl<'a> Site<'a> {
@@ -47,6 +49,7 @@ impl<'a> Site<'a> {
             settings,
             services,
             is_advertised: false,
+            has_older_nodes: false,
         })
     }
 

@@ -27,6 +27,7 @@ use patchbay_schemas::typed::Field;
 use uuid::Uuid;
 
 use super::capability::Part;
+use super::layer2::OLDER_LAYOUT;
 use super::{advertised, default_services, isolation, multicast};
 
 /// Router of the default network. A database with it is OVN-Kubernetes'.
@@ -173,7 +174,7 @@ impl Tables {
         let router_ports = layout
             .table(by_name)
             .shared()
-            .owned_by(network_row)
+            .owned_by(router_port)
             .declare();
         let chassis = layout
             .table(by_name)
@@ -305,6 +306,15 @@ fn network_row(row: &RowView<'_>) -> Owner<Part> {
         }),
         (None, Some(node)) => Owner::Part(Part::Departed(node.into())),
         (network, None) => of_prefix(network.map(network_prefix)),
+    }
+}
+
+/// Ports of the link to nodes in the older layout show their network by name only.
+fn router_port(row: &RowView<'_>) -> Owner<Part> {
+    let name = row.name().strip_suffix(OLDER_LAYOUT);
+    match name.and_then(|name| name.strip_prefix("trtos-")) {
+        Some(switch) => of_prefix(prefix_of_name(switch).map(str::to_owned)),
+        None => network_row(row),
     }
 }
 
