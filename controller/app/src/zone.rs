@@ -134,14 +134,17 @@ impl<N: Northbound> ZoneReconciler<N> {
     ) -> Result<ZoneOutcome, ZoneError> {
         let zone_networks = cluster.zone_networks(&self.zone);
         let mut warnings = self.commit_networks(&zone_networks).await?;
-        let zone_pods = cluster.zone_pods(&self.zone);
+        let (zone_pods, policies) = pods_and_policies(cluster, &self.zone);
         if let Some(pods) = &zone_pods {
             warnings.extend(self.commit_pods(pods).await?);
         }
-        let policies = cluster.zone_policies(&self.zone, zone_pods.as_ref());
         let mut policy_problems = Vec::new();
         if let Some(policies) = &policies {
             warnings.extend(self.commit_policies(policies).await?);
+            // New ports have waited for the policies' port groups.
+            if let Some(pods) = &zone_pods {
+                warnings.extend(self.commit_pods(pods).await?);
+            }
             policy_problems = policies.problems();
             policy_problems.extend(self.policies.problems().cloned());
         }
@@ -188,8 +191,7 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// `true` if [`reconcile`](Self::reconcile) would commit nothing.
     pub fn is_reconciled(&mut self, cluster: &Cluster) -> bool {
         let snapshot = self.northbound.snapshot();
-        let zone_pods = cluster.zone_pods(&self.zone);
-        let policies = cluster.zone_policies(&self.zone, zone_pods.as_ref());
+        let (zone_pods, policies) = pods_and_policies(cluster, &self.zone);
         let egress = cluster.zone_egress(&self.zone, zone_pods.as_ref());
         self.networks
             .plan(&cluster.zone_networks(&self.zone), &snapshot)
@@ -355,6 +357,16 @@ impl<N: Northbound> ZoneReconciler<N> {
         }
         Ok(end)
     }
+}
+
+/// Inputs of pods and policies, with the port groups of policies that new ports wait for.
+fn pods_and_policies(cluster: &Cluster, zone: &str) -> (Option<ZonePods>, Option<ZonePolicies>) {
+    let mut pods = cluster.zone_pods(zone);
+    let policies = cluster.zone_policies(zone, pods.as_ref());
+    if let (Some(pods), Some(policies)) = (&mut pods, &policies) {
+        pods.set_gates(policies.gates());
+    }
+    (pods, policies)
 }
 
 /// How the commit of a plan has ended.

@@ -136,7 +136,7 @@ impl PodAllocator {
             PodCell::Pod(key) => {
                 changed.insert(key);
             }
-            PodCell::Machine(_) | PodCell::Unread => {}
+            PodCell::Machine(_) | PodCell::Unread | PodCell::Gates(_) => {}
             PodCell::Zone | PodCell::Node(_) | PodCell::Namespace(_) | PodCell::Definition(_) => {
                 is_known = false;
             }

@@ -11,7 +11,9 @@ use patchbay_model::{
     PrimaryDefinition,
 };
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader, RowView};
-use patchbay_schemas::nb::LogicalSwitchPort;
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::nb::{LogicalSwitchPort, PortGroup};
 use patchbay_schemas::uuids::UuidSource;
 
 use super::dhcp;
@@ -123,7 +125,11 @@ impl Capability for Pods {
             PodCell::Namespace(_) | PodCell::Definition(_) => {
                 inputs.machines().for_each(machine);
             }
-            PodCell::Pod(_) | PodCell::Zone | PodCell::Node(_) | PodCell::Unread => {}
+            PodCell::Pod(_)
+            | PodCell::Zone
+            | PodCell::Node(_)
+            | PodCell::Unread
+            | PodCell::Gates(_) => {}
         }
     }
 
@@ -234,11 +240,46 @@ impl Pods {
             if place.is_in_zone(zone) && is_configured(&place) {
                 let existing = reader.row(self.tables.ports, &place.port);
                 let chassis = bound_chassis(&place, chassis, zone, existing);
-                let state = port_state(&place, existing, reader);
+                let mut state = port_state(&place, existing, reader);
+                if state == PortState::USUAL && self.waits(&place, existing, reader) {
+                    state = PortState::WAITING;
+                }
                 let row = port(&place, &attachment.key, &chassis, zone, state);
                 self.put_port(&row, &place, zone, rows);
             }
         }
+    }
+
+    /// `true` if a port is new, or was disabled as a new one, and is not yet in all port groups whose
+    /// ACLs drop its packets.
+    fn waits(
+        &self,
+        place: &PodPlace,
+        existing: Option<RowView<'_>>,
+        reader: &Reader<'_, Self>,
+    ) -> bool {
+        let tables = &self.tables;
+        let is_enabled = |row: RowView<'_>| {
+            let enabled = row.column(LogicalSwitchPort::ENABLED.name());
+            enabled.and_then(Datum::as_scalar) != Some(&Atom::Boolean(false))
+        };
+        if existing.is_some_and(is_enabled)
+            || reader.row(tables.routers, DEFAULT_ROUTER).is_some()
+            || MachineKey::of(&place.pod).is_some()
+        {
+            return false;
+        }
+        let inputs = reader.read(&PodCell::Gates(place.port.as_str().into()));
+        let mut gates = inputs.gates(&place.port).iter();
+        gates.any(|group| {
+            let group = reader.row(tables.gates, group);
+            let ports = group.and_then(|row| row.column(PortGroup::PORTS.name())?.as_set());
+            let port = existing.map(|row| Atom::Uuid(row.uuid()));
+            let is_member = ports
+                .zip(port)
+                .is_some_and(|(ports, port)| ports.contains(&port));
+            !is_member
+        })
     }
 
     fn put_port(&self, row: &PodPort, place: &PodPlace, zone: &str, rows: &mut Rows) {

@@ -32,6 +32,8 @@ pub struct ZonePods {
     /// Pods of virtual machines.
     machines: OrdMap<MachineKey, OrdSet<PodKey>>,
     unread: Arc<UnreadNetworks>,
+    /// Port groups that new ports wait for, by the ports' names.
+    gates: OrdMap<Arc<str>, Arc<[String]>>,
 }
 
 /// The zone, the cluster's settings and its name server.
@@ -86,6 +88,8 @@ pub enum PodCell {
     Machine(MachineKey),
     /// Networks that may exist although they are not known.
     Unread,
+    /// The port groups that a new port waits for, by the port's name.
+    Gates(Arc<str>),
 }
 
 impl ZonePods {
@@ -189,6 +193,25 @@ impl ZonePods {
         &self.zone.name
     }
 
+    /// Sets the port groups whose ACLs drop packets of ports, by the ports' names. A new port is
+    /// disabled until it is in all of its groups, so that no packet passes before. Ports of virtual
+    /// machines that migrate are not.
+    pub fn set_gates(&mut self, gates: impl IntoIterator<Item = (Arc<str>, Vec<String>)>) {
+        let gates = gates.into_iter();
+        self.gates = gates
+            .map(|(port, groups)| {
+                let known = self.gates.get(&port).filter(|known| ***known == *groups);
+                let groups = known.cloned().unwrap_or_else(|| groups.into());
+                (port, groups)
+            })
+            .collect();
+    }
+
+    /// Port groups that a new port waits for.
+    pub(crate) fn gates(&self, port: &str) -> &[String] {
+        self.gates.get(port).map_or(&[], |groups| groups)
+    }
+
     /// All pods.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.pods.values()
@@ -273,6 +296,9 @@ impl Inputs for ZonePods {
         }
         for namespace in changed_keys(&earlier.primary, &self.primary) {
             changed(PodCell::Namespace(namespace.clone()));
+        }
+        for port in changed_keys(&earlier.gates, &self.gates) {
+            changed(PodCell::Gates(port.clone()));
         }
         let mut machines = BTreeSet::new();
         for item in earlier.pods.diff(&self.pods) {

@@ -25,6 +25,11 @@ impl PortState {
         enabled: None,
         has_addresses: true,
     };
+    /// State of a new port that waits for port groups.
+    pub(super) const WAITING: Self = Self {
+        enabled: Some(false),
+        has_addresses: true,
+    };
     const DISABLED: Self = Self {
         enabled: Some(false),
         has_addresses: false,

@@ -5,8 +5,9 @@
 //! those of the networks, and ports on the default network are those of OVN-Kubernetes: their
 //! members are managed one by one.
 //!
-//! All changes have one phase. A port reaches what its network lets it reach; the port groups of
-//! policies are in the hands of those that write policies.
+//! All changes have one phase. A port reaches what its network lets it reach. The port groups of
+//! policies are in the hands of those that write policies: a new port that they guard is disabled
+//! until it is in them.
 
 use patchbay_model::PodKey;
 use patchbay_model::external_ids::key;
@@ -67,6 +68,14 @@ table_row! {
 }
 
 table_row! {
+    /// Port group of policies, whose ports show which ports it guards.
+    pub(super) struct Gate of PortGroup {
+        name: SmolStr,
+        ports: Set,
+    }
+}
+
+table_row! {
     /// Router that shows whose database it is.
     pub(super) struct RouterName of LogicalRouter {
         name: SmolStr,
@@ -81,6 +90,7 @@ pub(super) struct Tables {
     pub(super) acls: Table<Acl>,
     pub(super) dhcp: Table<DhcpOptions>,
     pub(super) routers: Table<RouterName>,
+    pub(super) gates: Table<Gate>,
     pub(super) ports_of_switch: Holding,
     pub(super) ports_of_group: Holding,
     pub(super) acls_of_group: Holding,
@@ -97,6 +107,7 @@ impl Tables {
         let acls = layout.table(by_id).shared().owned_by(open_port).declare();
         let dhcp = layout.table(by_id).owned_by(dhcp_options).declare();
         let routers = layout.table(by_name).shared().declare();
+        let gates = layout.table(by_name).shared().declare();
         let switches = layout.table::<SwitchName>(by_name).shared().declare();
         let groups = layout.table::<GroupName>(by_name).shared().declare();
         Self {
@@ -110,6 +121,7 @@ impl Tables {
             acls,
             dhcp,
             routers,
+            gates,
         }
     }
 }

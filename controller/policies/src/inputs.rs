@@ -10,10 +10,12 @@ use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ACL_LOGGING, AttachedNetwork, AttachedNetworks, ClusterSettings, Definition, EgressFirewall,
     Feature, FirewallDestination, IpFamily, MULTICAST_ENABLED, NadKey, NetworkObjects, Networks,
-    Pod, PodKey, PodPlace, Policy, PolicyKey, PolicyKind, Role, Selector, UnreadNetworks,
+    Pod, PodKey, PodPlace, Policy, PolicyDirection, PolicyKey, PolicyKind, Role, Selector,
+    UnreadNetworks,
 };
 use patchbay_rows::Inputs;
 
+use super::acls::{isolated_group, namespace_group};
 use super::firewall::MAX_FIREWALL_RULES;
 use super::logging::AclLogging;
 use super::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
@@ -448,6 +450,43 @@ impl ZonePolicies {
         let nodes = self.nodes.values();
         let nodes = nodes.filter(|node| selector.matches(&node.labels));
         nodes.flat_map(|node| node.addresses.iter().copied())
+    }
+
+    /// Port groups whose ACLs drop packets of switch ports of the zone's pods, by the ports' names: those
+    /// of isolated pods, and those of namespaces with a firewall.
+    pub fn gates(&self) -> BTreeMap<Arc<str>, Vec<String>> {
+        let mut gates = BTreeMap::<Arc<str>, Vec<String>>::new();
+        let mut add = |selector: Option<PodSelector>, network: &Arc<str>, group: &str| {
+            let selection = selector.map(|selector| selector.key(network));
+            let selection = selection.and_then(|key| self.selection(&key));
+            let pods = selection.into_iter().flat_map(Selection::pods);
+            for pod in pods.filter(|pod| pod.pod.node.as_ref() == Some(&self.zone)) {
+                for place in pod.places_in(network) {
+                    let of_port = gates.entry(place.port.as_str().into()).or_default();
+                    if !of_port.iter().any(|known| known == group) {
+                        of_port.push(group.to_owned());
+                    }
+                }
+            }
+        };
+        for (place, policies) in &self.applied {
+            for direction in PolicyDirection::BOTH {
+                let group = isolated_group(place, direction).name;
+                let isolating = policies.values();
+                for policy in isolating.filter(|policy| policy.rules(direction).is_some()) {
+                    add(PodSelector::of_policy(policy), &place.network, &group);
+                }
+            }
+        }
+        for (namespace, group) in &self.groups {
+            let firewall = self.firewall(namespace);
+            if firewall.is_some_and(|firewall| !firewall.rules.is_empty()) {
+                let name = namespace_group(&group.place(namespace)).name;
+                let selector = PodSelector::of_namespace(namespace);
+                add(Some(selector), &group.network, &name);
+            }
+        }
+        gates
     }
 
     /// Name of the zone: that of its node.

@@ -31,7 +31,7 @@ use northbound::Northbound;
 pub(crate) use objects::Objects;
 
 /// Passes after which a scenario that still changes rows fails.
-const MAX_PASSES: usize = 8;
+const MAX_PASSES: usize = 12;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -404,6 +404,7 @@ impl World {
         for policy in self.objects.policies()? {
             policies.put_policy(policy);
         }
+        pods.set_gates(policies.gates());
         let egress = EgressObjects {
             pods: pods
                 .pods()
