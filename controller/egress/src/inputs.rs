@@ -5,14 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ClusterSettings, EgressAssignment, EgressIp, Feature, IpFamily, Network, Networks, Node,
     NodeId, NodeObject, Pod, PodKey, PodPlace, Role, Topology, UnreadNetworks, primary_interface,
     transit_addresses,
 };
-use patchbay_rows::Inputs;
+use patchbay_rows::{Inputs, changed_keys};
 
 use super::problem::{EgressProblem, EgressProblemReason};
 
@@ -338,15 +337,4 @@ impl Inputs for ZoneEgress {
             changed(EgressCell::Pods(network.clone()));
         }
     }
-}
-
-fn changed_keys<'a, K: Ord, V: PartialEq>(
-    old: &'a OrdMap<K, V>,
-    new: &'a OrdMap<K, V>,
-) -> impl Iterator<Item = &'a K> {
-    old.diff(new).map(|item| match item {
-        DiffItem::Add(key, _)
-        | DiffItem::Remove(key, _)
-        | DiffItem::Update { new: (key, _), .. } => key,
-    })
 }

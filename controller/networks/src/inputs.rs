@@ -5,14 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ClusterSettings, Feature, NadProblem, Network, NetworkObjects, Networks, Node, NodeObject,
     NodeSubnetOwners, Role, Topology, Transport, UnreadNetworks,
 };
-use patchbay_rows::Inputs;
+use patchbay_rows::{Inputs, changed_keys};
 use patchbay_schemas::nb::AddressSet;
 
 use super::advertised::{Advertised, AdvertisedNetworks};
@@ -367,24 +366,24 @@ impl Inputs for ZoneNetworks {
         let earlier = earlier.unwrap_or(&nothing);
         let features = [Feature::RouteAdvertisements, Feature::EgressIp];
         let has = |feature: &Feature| self.zone.settings.has_feature(*feature);
-        if features.iter().any(has) && changed_names(&earlier.nodes, &self.nodes).next().is_some() {
+        if features.iter().any(has) && changed_keys(&earlier.nodes, &self.nodes).next().is_some() {
             changed(NetworkCell::Hosts);
         }
         let has_older_layout = |nodes: &OrdMap<Arc<str>, Arc<ZoneNode>>, name: &Arc<str>| {
             nodes.get(name).is_some_and(|node| node.has_older_layout())
         };
-        let mut changed_nodes = changed_names(&earlier.nodes, &self.nodes);
+        let mut changed_nodes = changed_keys(&earlier.nodes, &self.nodes);
         let is_older = |name: &Arc<str>| {
             has_older_layout(&earlier.nodes, name) || has_older_layout(&self.nodes, name)
         };
         if changed_nodes.any(is_older) {
             changed(NetworkCell::OlderLayout);
         }
-        for node in changed_names(&earlier.nodes, &self.nodes) {
+        for node in changed_keys(&earlier.nodes, &self.nodes) {
             networks_changed |= *node == self.zone.name;
             changed(NetworkCell::Node(node.clone()));
         }
-        for network in changed_names(&earlier.networks, &self.networks) {
+        for network in changed_keys(&earlier.networks, &self.networks) {
             networks_changed = true;
             changed(NetworkCell::Network(network.clone()));
         }
@@ -392,17 +391,6 @@ impl Inputs for ZoneNetworks {
             changed(NetworkCell::Networks);
         }
     }
-}
-
-fn changed_names<'a, V: PartialEq>(
-    old: &'a OrdMap<Arc<str>, V>,
-    new: &'a OrdMap<Arc<str>, V>,
-) -> impl Iterator<Item = &'a Arc<str>> {
-    old.diff(new).map(|item| match item {
-        DiffItem::Add(name, _)
-        | DiffItem::Remove(name, _)
-        | DiffItem::Update { new: (name, _), .. } => name,
-    })
 }
 
 /// The networks whose rows would have the names of those of another network.

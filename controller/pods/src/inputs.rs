@@ -12,7 +12,7 @@ use patchbay_model::{
     NodeObject, Pod, PodAttachment, PodKey, PodPlace, PrimaryDefinition, ServiceObject,
     UnreadNetworks, attachments,
 };
-use patchbay_rows::Inputs;
+use patchbay_rows::{Inputs, changed_keys};
 
 /// Service of the cluster's name server.
 const NAME_SERVER: (&str, &str) = ("kube-system", "kube-dns");
@@ -314,15 +314,4 @@ impl Inputs for ZonePods {
             changed(PodCell::Machine(key));
         }
     }
-}
-
-fn changed_keys<'a, K: Ord, V: PartialEq>(
-    old: &'a OrdMap<K, V>,
-    new: &'a OrdMap<K, V>,
-) -> impl Iterator<Item = &'a K> {
-    old.diff(new).map(|item| match item {
-        DiffItem::Add(key, _)
-        | DiffItem::Remove(key, _)
-        | DiffItem::Update { new: (key, _), .. } => key,
-    })
 }

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ACL_LOGGING, AttachedNetwork, AttachedNetworks, ClusterSettings, Definition, EgressFirewall,
@@ -13,7 +12,7 @@ use patchbay_model::{
     Pod, PodKey, PodPlace, Policy, PolicyDirection, PolicyKey, PolicyKind, Role, Selector,
     UnreadNetworks,
 };
-use patchbay_rows::Inputs;
+use patchbay_rows::{Inputs, changed_keys};
 
 use super::acls::{isolated_group, namespace_group};
 use super::firewall::MAX_FIREWALL_RULES;
@@ -579,15 +578,4 @@ impl Inputs for ZonePolicies {
             changed(PolicyCell::Selection(key.clone()));
         }
     }
-}
-
-fn changed_keys<'a, K: Ord, V: PartialEq>(
-    old: &'a OrdMap<K, V>,
-    new: &'a OrdMap<K, V>,
-) -> impl Iterator<Item = &'a K> {
-    old.diff(new).map(|item| match item {
-        DiffItem::Add(key, _)
-        | DiffItem::Remove(key, _)
-        | DiffItem::Update { new: (key, _), .. } => key,
-    })
 }

@@ -1,5 +1,7 @@
 //! Interface of a capability to the engine.
 
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -86,4 +88,17 @@ pub trait Capability {
         let _ = (part, row, reader);
         false
     }
+}
+
+/// Keys of two versions of a map whose values differ, or that only one of them has. It costs the
+/// difference, if one version is made of the other. For [`Inputs::diff`].
+pub fn changed_keys<'a, K: Ord, V: PartialEq>(
+    old: &'a OrdMap<K, V>,
+    new: &'a OrdMap<K, V>,
+) -> impl Iterator<Item = &'a K> {
+    old.diff(new).map(|item| match item {
+        DiffItem::Add(key, _)
+        | DiffItem::Remove(key, _)
+        | DiffItem::Update { new: (key, _), .. } => key,
+    })
 }

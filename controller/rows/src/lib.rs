@@ -27,7 +27,7 @@ mod table;
 mod table_row;
 mod writer;
 
-pub use capability::{Capability, Inputs};
+pub use capability::{Capability, Inputs, changed_keys};
 pub use change::{Change, Counts, Plan, PlanError};
 pub use engine::{Engine, TRANSACTION_ROWS};
 pub use evaluation::Refused;

@@ -5,13 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ClusterSettings, EndpointSlice, Network, Networks, NodeObject, Role, Service, ServiceKey,
     UnreadNetworks,
 };
-use patchbay_rows::Inputs;
+use patchbay_rows::{Inputs, changed_keys};
 
 use super::node::{NodePlace, ServiceNode};
 
@@ -224,15 +223,4 @@ impl Inputs for ZoneServices {
             changed(ServiceCell::Service(key.clone()));
         }
     }
-}
-
-fn changed_keys<'a, K: Ord, V: PartialEq>(
-    old: &'a OrdMap<K, V>,
-    new: &'a OrdMap<K, V>,
-) -> impl Iterator<Item = &'a K> {
-    old.diff(new).map(|item| match item {
-        DiffItem::Add(key, _)
-        | DiffItem::Remove(key, _)
-        | DiffItem::Update { new: (key, _), .. } => key,
-    })
 }

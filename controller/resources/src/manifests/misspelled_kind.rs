@@ -107,11 +107,9 @@ mod tests {
         }
         let ovn_kubernetes = [
             "AdminPolicyBasedExternalRoute",
-            "EgressIP",
             "EgressQoS",
             "EgressService",
             "NetworkQoS",
-            "RouteAdvertisements",
             "VTEP",
         ];
         for kind in ovn_kubernetes {

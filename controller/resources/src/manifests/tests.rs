@@ -417,3 +417,48 @@ fn unreadable_paths_are_reported() {
         "cannot read latin1.yaml: not UTF-8 text\ncannot read missing.yaml: No such file or directory (os error 2)"
     );
 }
+
+#[test]
+fn objects_of_other_controllers_are_read_with_all_their_fields() {
+    let objects = "
+apiVersion: v1
+kind: List
+items:
+- apiVersion: k8s.ovn.org/v1
+  kind: RouteAdvertisements
+  metadata: {name: ra}
+  spec:
+    targetVRF: auto
+    advertisements: [PodNetwork, EgressIP]
+    nodeSelector: {}
+    frrConfigurationSelector: {matchLabels: {a: b}}
+    networkSelectors:
+    - networkSelectionType: ClusterUserDefinedNetworks
+      clusterUserDefinedNetworkSelector: {networkSelector: {}}
+  status: {status: Accepted, conditions: []}
+- apiVersion: k8s.ovn.org/v1
+  kind: EgressIP
+  metadata: {name: eip}
+  spec: {egressIPs: [172.18.0.100], namespaceSelector: {}, podSelector: {}}
+  status: {items: [{node: n1, egressIP: 172.18.0.100}]}
+- apiVersion: k8s.ovn.org/v1
+  kind: EgressFirewall
+  metadata: {name: default, namespace: blue}
+  spec:
+    egress:
+    - {type: Allow, to: {cidrSelector: 10.0.0.0/8}, ports: [{protocol: TCP, port: 80}]}
+    - {type: Deny, to: {dnsName: example.com}}
+    - {type: Deny, to: {nodeSelector: {matchLabels: {a: b}}}}
+  status: {status: applied, messages: [n1]}
+";
+    let inventory = read(objects).unwrap();
+    assert_eq!(inventory.route_advertisements.len(), 1);
+    assert_eq!(inventory.egress_ips.len(), 1);
+    assert_eq!(inventory.egress_firewalls.len(), 1);
+    let misnamed = objects.replace("name: default", "name: other");
+    let errors = read(&misnamed).unwrap_err();
+    assert!(
+        errors[0].ends_with("EgressFirewall blue/other: metadata.name: should match '^default$'"),
+        "{errors:?}"
+    );
+}

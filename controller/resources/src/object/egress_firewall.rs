@@ -3,39 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ApiVersion, KindName, LabelSelector, Object, ObjectMeta};
+use crate::custom_resource;
 
-/// Destinations that the pods of a namespace reach.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct EgressFirewall {
-    /// `apiVersion`.
-    pub api_version: ApiVersion<Self>,
-    /// `kind`.
-    pub kind: KindName<Self>,
-    /// Metadata.
-    pub metadata: ObjectMeta,
-    /// Specification.
-    pub spec: EgressFirewallSpec,
-    /// Status, which nothing here reads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Value>,
-}
+use super::LabelSelector;
 
-impl Object for EgressFirewall {
-    const GROUP: &'static str = "k8s.ovn.org";
-    const VERSION: &'static str = "v1";
-    const KIND: &'static str = "EgressFirewall";
-    const PLURAL: &'static str = "egressfirewalls";
-    const NAMESPACED: bool = true;
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
+custom_resource! {
+    /// Destinations that the pods of a namespace reach. Nothing here reads the status.
+    #[derive(Default)]
+    EgressFirewall, EgressFirewallSpec, status: Value;
+    "k8s.ovn.org", "v1", "egressfirewalls", namespaced: true
 }
 
 /// Specification of an [`EgressFirewall`].

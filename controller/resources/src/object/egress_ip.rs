@@ -2,39 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApiVersion, KindName, LabelSelector, Object, ObjectMeta};
+use crate::custom_resource;
 
-/// Addresses with which packets of chosen pods leave the cluster.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct EgressIP {
-    /// `apiVersion`.
-    pub api_version: ApiVersion<Self>,
-    /// `kind`.
-    pub kind: KindName<Self>,
-    /// Metadata.
-    pub metadata: ObjectMeta,
-    /// Specification.
-    pub spec: EgressIPSpec,
-    /// Status, which the cluster manager of OVN-Kubernetes writes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<EgressIPStatus>,
-}
+use super::LabelSelector;
 
-impl Object for EgressIP {
-    const GROUP: &'static str = "k8s.ovn.org";
-    const VERSION: &'static str = "v1";
-    const KIND: &'static str = "EgressIP";
-    const PLURAL: &'static str = "egressips";
-    const NAMESPACED: bool = false;
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
+custom_resource! {
+    /// Addresses with which packets of chosen pods leave the cluster. The cluster manager of
+    /// OVN-Kubernetes writes the status.
+    #[derive(Default)]
+    EgressIP, EgressIPSpec, status: EgressIPStatus;
+    "k8s.ovn.org", "v1", "egressips", namespaced: false
 }
 
 /// Specification of an [`EgressIP`].

@@ -1,43 +1,21 @@
 //! RouteAdvertisements of OVN-Kubernetes.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{ApiVersion, Condition, KindName, LabelSelector, Object, ObjectMeta};
+use crate::custom_resource;
 
-/// Networks that nodes announce to routers outside of the cluster.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct RouteAdvertisements {
-    /// `apiVersion`.
-    pub api_version: ApiVersion<Self>,
-    /// `kind`.
-    pub kind: KindName<Self>,
-    /// Metadata.
-    pub metadata: ObjectMeta,
-    /// Specification.
-    pub spec: RouteAdvertisementsSpec,
-    /// Status, which the cluster manager of OVN-Kubernetes writes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<RouteAdvertisementsStatus>,
+use super::{Condition, LabelSelector};
+
+custom_resource! {
+    /// Networks that nodes announce to routers outside of the cluster. The cluster manager of
+    /// OVN-Kubernetes writes the status.
+    #[derive(Default)]
+    RouteAdvertisements, RouteAdvertisementsSpec, status: RouteAdvertisementsStatus;
+    "k8s.ovn.org", "v1", "routeadvertisements", namespaced: false
 }
 
-impl Object for RouteAdvertisements {
-    const GROUP: &'static str = "k8s.ovn.org";
-    const VERSION: &'static str = "v1";
-    const KIND: &'static str = "RouteAdvertisements";
-    const PLURAL: &'static str = "routeadvertisements";
-    const NAMESPACED: bool = false;
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
-/// Specification of [`RouteAdvertisements`], as far as rows depend on it.
+/// Specification of [`RouteAdvertisements`].
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RouteAdvertisementsSpec {
@@ -45,12 +23,24 @@ pub struct RouteAdvertisementsSpec {
     pub advertisements: Vec<String>,
     /// Nodes that announce the networks.
     pub node_selector: LabelSelector,
+    /// The networks. Attachment definitions name the objects that select them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub network_selectors: Vec<Value>,
+    /// Configurations of the routing daemon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frr_configuration_selector: Option<LabelSelector>,
+    /// Routing domain of the announcements.
+    #[serde(rename = "targetVRF", skip_serializing_if = "String::is_empty")]
+    pub target_vrf: String,
 }
 
 /// Status of [`RouteAdvertisements`].
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RouteAdvertisementsStatus {
+    /// Summary.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub status: String,
     /// Conditions: `Accepted`.
     pub conditions: Vec<Condition>,
 }
