@@ -31,6 +31,16 @@ async fn next_resync(events: &mut ConnectionEvents) -> ResyncKind {
     .await
 }
 
+/// Cuts the connection, and waits until the client knows: what is committed later is missed.
+async fn cut(proxy: &Proxy, events: &mut ConnectionEvents) {
+    proxy.refuse(true);
+    next_event(events, |event| match event {
+        ConnectionEvent::Disconnected(_) => Some(()),
+        _ => None,
+    })
+    .await;
+}
+
 /// The changes of one event: `+` and `-` with names.
 async fn resynced(events: &mut Subscription) -> Vec<String> {
     let words = |changed: &ChangedRows| {
@@ -86,7 +96,7 @@ async fn a_cluster_sends_missed_transactions_while_it_has_the_history() {
         .unwrap();
     let mut connection = client.connection_events().unwrap();
 
-    proxy.refuse(true);
+    cut(&proxy, &mut connection).await;
     add(&other, "b").await;
     until_all_show(&cluster, &["a", "b"]).await;
     proxy.refuse(false);
@@ -94,7 +104,7 @@ async fn a_cluster_sends_missed_transactions_while_it_has_the_history() {
     assert_eq!(resynced(&mut events).await, ["+b"]);
 
     // A member that has started from a snapshot of the database has no history.
-    proxy.refuse(true);
+    cut(&proxy, &mut connection).await;
     add(&other, "c").await;
     delete(&other, "a").await;
     until_all_show(&cluster, &["b", "c"]).await;
