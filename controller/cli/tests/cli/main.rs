@@ -5,6 +5,7 @@
 mod command;
 mod demo;
 mod errors;
+mod examples;
 mod explain;
 mod hostile;
 mod networks;

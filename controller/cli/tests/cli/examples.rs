@@ -1,0 +1,48 @@
+//! Commands of the examples' READMEs, with the lines that the READMEs show of their outputs.
+
+use std::fs;
+use std::path::Path;
+
+use super::command::{Run, patchbay};
+
+/// How the READMEs start the program.
+const PROGRAM: &str = "cargo run --release --bin patchbay -- ";
+
+/// Commands of a README, each with the lines of its output that the README shows.
+fn shown(readme: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut blocks = readme.split("\n```").skip(1).step_by(2).peekable();
+    let mut commands = Vec::new();
+    while let Some(block) = blocks.next() {
+        let Some(lines) = block.strip_prefix("sh\n") else {
+            continue;
+        };
+        let output = blocks.peek().and_then(|next| next.strip_prefix("text\n"));
+        let output = output.into_iter().flat_map(str::lines).collect();
+        if let Some(command) = lines.trim().strip_prefix(PROGRAM) {
+            commands.push((command, output));
+        }
+    }
+    commands
+}
+
+#[test]
+fn commands_of_readmes_print_what_the_readmes_show() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for example in ["overlapping", "localnet", "egress-firewall"] {
+        let readme = root.join("examples").join(example).join("README.md");
+        let readme = fs::read_to_string(readme).unwrap();
+        let commands = shown(&readme);
+        assert!(commands.len() >= 2, "{example}");
+        for (command, lines) in commands {
+            assert!(!lines.is_empty(), "{command}");
+            let mut program = patchbay();
+            program.args(command.split(' ')).current_dir(&root);
+            let run = Run::from(program.output().unwrap());
+            assert_ne!(run.code, Some(1), "{command}\n{}", run.stderr);
+            let output = [run.stdout, run.stderr].concat();
+            for line in lines {
+                assert!(output.contains(line), "{command}\n{line}\n{output}");
+            }
+        }
+    }
+}
