@@ -258,6 +258,11 @@ impl Cluster {
         policies::zone_policies(&self.inventory, zone, &self.settings, pods)
     }
 
+    /// Settings of the cluster.
+    pub fn settings(&self) -> &ClusterSettings {
+        &self.settings
+    }
+
     /// The inputs of the egress rows in a zone.
     pub fn zone_egress(&self, zone: &str, pods: Option<&ZonePods>) -> ZoneEgress {
         egress::zone_egress(&self.inventory, zone, &self.settings, pods)

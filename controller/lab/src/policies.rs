@@ -1,4 +1,4 @@
-//! NetworkPolicies of the manifests, as promises about packets.
+//! NetworkPolicies and EgressFirewalls of the manifests, as promises about packets.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use patchbay_app::Cluster;
 use patchbay_model::{
-    IpBlock, IpFamily, Pod as PodObject, PodPeer, Policy, PolicyDirection, PolicyPort, PolicyRule,
-    PortNumbers, Protocol as Transport,
+    EgressFirewall, Feature, FirewallAction, FirewallDestination, IpBlock, IpFamily,
+    Pod as PodObject, PodPeer, Policy, PolicyDirection, PolicyPort, PolicyRule, PortNumbers,
+    Protocol as Transport,
 };
-use patchbay_resources::conversion::network_policy;
+use patchbay_resources::conversion::{egress_firewall, network_policy};
 use patchbay_resources::object::Object;
 
 use super::pods::{Pod, PodName};
@@ -24,11 +25,13 @@ pub(super) struct Packet<'a> {
     pub(super) family: IpFamily,
 }
 
-/// The NetworkPolicies with the labels that they select by. They are evaluated without rows, so that
+/// The NetworkPolicies and EgressFirewalls with the labels that they select by. They are evaluated without rows, so that
 /// packets judge the rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NetworkPolicies {
     policies: Vec<Policy>,
+    /// Firewalls that have an effect, by namespace.
+    firewalls: BTreeMap<String, EgressFirewall>,
     /// Labels of namespaces, by name.
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
     pods: BTreeMap<PodName, Arc<PodObject>>,
@@ -47,7 +50,14 @@ impl NetworkPolicies {
                     .map(|pod| (PodName::of(&pod.key), pod.clone())),
             );
         }
+        let firewalls = inventory.egress_firewalls.iter();
+        let has_firewalls = cluster.settings().has_feature(Feature::EgressFirewall);
+        let firewalls = firewalls.filter(|_| has_firewalls).map(|(_, object)| {
+            let firewall = egress_firewall(&object.object);
+            (firewall.namespace.to_string(), firewall)
+        });
         Self {
+            firewalls: firewalls.collect(),
             policies: policies
                 .map(|(_, policy)| network_policy(&policy.object))
                 .collect(),
@@ -58,11 +68,43 @@ impl NetworkPolicies {
         }
     }
 
-    /// `true` if the policies of both pods let the packet pass.
+    /// `true` if the policies of both pods and the firewall of the sender let the packet pass.
     pub(super) fn allow(&self, packet: Packet<'_>) -> bool {
         PolicyDirection::BOTH
             .into_iter()
             .all(|direction| self.allow_in(direction, packet))
+            && self.allow_out(packet)
+    }
+
+    /// `true` if the firewall of the sender's namespace lets the packet pass. It is not about packets
+    /// within the network. Pods have no addresses of nodes and no names.
+    fn allow_out(&self, packet: Packet<'_>) -> bool {
+        let firewall = self.firewalls.get(&packet.from.name.namespace);
+        let mut ips = packet.to.ips();
+        let ip = ips.find(|ip| IpFamily::of(*ip) == packet.family);
+        let (Some(firewall), Some(ip)) = (firewall, ip) else {
+            return true;
+        };
+        let mut rules = firewall.rules.iter();
+        let rule = rules.find(|rule| {
+            let is_destination = match &rule.destination {
+                FirewallDestination::Cidr { cidr, .. } => cidr.contains(&ip),
+                FirewallDestination::Nodes(_) | FirewallDestination::Name(_) => false,
+            };
+            let mut ports = rule.ports.iter();
+            is_destination
+                && (rule.ports.is_empty()
+                    || ports.any(|port| {
+                        let number = match packet.protocol {
+                            Protocol::Udp(number) => (port.protocol == Transport::Udp, number),
+                            Protocol::Tcp(number) => (port.protocol == Transport::Tcp, number),
+                            Protocol::Icmp => return false,
+                        };
+                        number.0 && port.port.is_none_or(|one| one == number.1)
+                    }))
+        });
+        packet.from.network == packet.to.network
+            || rule.is_none_or(|rule| rule.action == FirewallAction::Allow)
     }
 
     fn allow_in(&self, direction: PolicyDirection, packet: Packet<'_>) -> bool {
@@ -202,13 +244,23 @@ items:
     /// Pods that reach `blue/web` with a policy of this specification.
     fn allowed(spec: &str, protocol: Protocol) -> Vec<String> {
         let policy = format!(
-            "{PODS}- {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: p, namespace: blue}}, spec: {spec}}}\n"
+            "- {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: p, namespace: blue}}, spec: {spec}}}\n"
         );
+        reaching(&policy, protocol)
+    }
+
+    /// Pods that reach `blue/web` with this object.
+    fn reaching(object: &str, protocol: Protocol) -> Vec<String> {
+        let manifests = format!("{PODS}{object}");
+        let settings = ClusterSettings {
+            features: [Feature::EgressFirewall].into(),
+            ..ClusterSettings::default()
+        };
         let cluster = Cluster::from_manifests(
             &["-".into()],
-            &mut policy.as_bytes(),
+            &mut manifests.as_bytes(),
             None,
-            ClusterSettings::default(),
+            settings,
             Time(Timestamp::UNIX_EPOCH),
         );
         let cluster = cluster.unwrap();
@@ -258,6 +310,26 @@ items:
             icmp("{podSelector: {matchLabels: {app: db}}, policyTypes: [Egress]}"),
             ["red/other", "sky/far"]
         );
+    }
+
+    #[test]
+    fn a_firewall_is_about_other_networks_and_its_first_rule_that_matches() {
+        let firewall = |namespace: &str, rules: &str, protocol| {
+            let object = format!(
+                "- {{apiVersion: k8s.ovn.org/v1, kind: EgressFirewall, metadata: {{name: default, namespace: {namespace}}}, spec: {{egress: [{rules}]}}}}\n"
+            );
+            reaching(&object, protocol)
+        };
+        let all = "{type: Deny, to: {cidrSelector: 0.0.0.0/0}}";
+        let web =
+            "{type: Allow, to: {cidrSelector: 10.1.0.0/24}, ports: [{protocol: TCP, port: 80}]}";
+        let own = ["blue/db", "sky/far"];
+        assert_eq!(firewall("red", all, Protocol::Icmp), own);
+        assert_eq!(firewall("sky", all, Protocol::Icmp).len(), 3);
+        let rules = format!("{web}, {all}");
+        assert_eq!(firewall("red", &rules, Protocol::Tcp(80)).len(), 3);
+        assert_eq!(firewall("red", &rules, Protocol::Tcp(81)), own);
+        assert_eq!(firewall("red", &rules, Protocol::Icmp), own);
     }
 
     #[test]
