@@ -56,7 +56,10 @@ fn egress_ip(name: &str, mark: &str, node: &str, address: &str) -> String {
 }
 
 fn cluster(egress_ips: &str, features: &[Feature]) -> Cluster {
-    let manifests = format!("{CLUSTER}{egress_ips}");
+    cluster_of(&format!("{CLUSTER}{egress_ips}"), features)
+}
+
+fn cluster_of(manifests: &str, features: &[Feature]) -> Cluster {
     let settings = ClusterSettings {
         families: vec![IpFamily::V4],
         features: features.iter().copied().collect(),
@@ -195,4 +198,17 @@ async fn what_cannot_be_served_is_named() {
         let is_served = message.contains("served by");
         assert_eq!(zone.policies(100).is_empty(), !is_served, "{message}");
     }
+}
+
+#[tokio::test]
+async fn nodes_of_files_have_the_addresses_of_their_derived_uplinks() {
+    let annotation = r#", k8s.ovn.org/node-primary-ifaddr: '{"ipv4":"172.18.0.2/16"}'"#;
+    assert!(CLUSTER.contains(annotation));
+    let manifests = CLUSTER.replace(annotation, "") + &egress_ip("eip", "1", "n1", "172.18.0.9");
+    let mut zone = Zone::new("n1");
+    let found = zone
+        .pass(&cluster_of(&manifests, &[Feature::EgressIp]))
+        .await;
+    assert_eq!(found, [] as [String; 0]);
+    assert_eq!(zone.policies(100).len(), 4);
 }

@@ -8,8 +8,8 @@ use imbl::OrdMap;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ClusterSettings, EgressAssignment, EgressIp, Feature, IpFamily, Network, Networks, Node,
-    NodeId, NodeObject, Pod, PodKey, PodPlace, Role, Topology, UnreadNetworks, primary_interface,
-    transit_addresses,
+    NodeId, NodeObject, Pod, PodKey, PodPlace, Role, Topology, UnreadNetworks, Uplink,
+    primary_interface, transit_addresses,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
@@ -42,7 +42,7 @@ struct Zone {
 pub(super) struct EgressNode {
     id: Option<NodeId>,
     transit: Vec<IpAddr>,
-    /// Subnets of the interface that the node's bridge has.
+    /// Subnets of the interface that the node's bridge has: those of the annotation, or of the uplink.
     primary: Vec<ipnet::IpNet>,
 }
 
@@ -302,10 +302,17 @@ impl EgressNode {
     fn read(object: &NodeObject<'_>) -> Self {
         let (node, _) = Node::read(object.name, object.annotations, object.created);
         let transit = transit_addresses(object.annotations).unwrap_or_default();
+        let mut primary = primary_interface(object.annotations);
+        if primary.is_empty() {
+            // A node of a file has a derived uplink.
+            let uplink = Uplink::read(object.annotations);
+            let uplink = uplink.or_else(|| node.id.map(Uplink::derived));
+            primary.extend(uplink.into_iter().flat_map(|uplink| uplink.addresses));
+        }
         Self {
             id: node.id,
             transit: transit.iter().map(ipnet::IpNet::addr).collect(),
-            primary: primary_interface(object.annotations),
+            primary,
         }
     }
 }
