@@ -80,6 +80,16 @@ impl NumberPool {
         }
     }
 
+    /// Number at which the next search starts.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// Lets the next search start at a number.
+    pub fn set_position(&mut self, number: u64) {
+        self.next = number.max(*self.range.start());
+    }
+
     /// `true` if a number has a holder.
     pub fn is_taken(&self, number: u64) -> bool {
         self.taken.contains_key(&number)
@@ -157,6 +167,22 @@ impl AddressPool {
     pub fn allocate(&mut self) -> Option<IpAddr> {
         let number = self.numbers.allocate()?;
         nth_address(self.subnet, number.into())
+    }
+
+    /// Distance from the start of the subnet at which the next search starts.
+    pub fn position(&self) -> u64 {
+        self.numbers.position()
+    }
+
+    /// Lets the next search start at a distance from the start of the subnet.
+    pub fn set_position(&mut self, distance: u64) {
+        self.numbers.set_position(distance);
+    }
+
+    /// Addresses with holders, in ascending order.
+    pub fn taken(&self) -> impl Iterator<Item = IpAddr> {
+        let numbers = self.numbers.taken.keys();
+        numbers.filter_map(|number| nth_address(self.subnet, (*number).into()))
     }
 
     /// Allocates this address.
@@ -240,6 +266,21 @@ mod tests {
         assert_eq!(pool.allocate(), Some(address("10.0.0.2")));
         pool.release(address("10.0.0.2"));
         assert_eq!(pool.allocate(), Some(address("10.0.0.4")));
+    }
+
+    #[test]
+    fn a_pool_continues_at_the_position_of_another_one() {
+        let mut first = pool("10.0.0.0/29");
+        first.allocate();
+        first.allocate();
+        let mut second = pool("10.0.0.0/29");
+        second.set_position(first.position());
+        assert!(second.hold(address("10.0.0.3")));
+        assert_eq!(second.allocate(), Some(address("10.0.0.4")));
+        second.set_position(0);
+        assert_eq!(second.allocate(), Some(address("10.0.0.1")));
+        let taken: Vec<IpAddr> = second.taken().collect();
+        assert_eq!(taken, ["10.0.0.1", "10.0.0.3", "10.0.0.4"].map(address));
     }
 
     #[test]

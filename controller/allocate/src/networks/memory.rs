@@ -24,7 +24,7 @@ pub(super) struct Memory {
 pub(super) struct PodMemory {
     pub(super) tunnel_ids: Cursor,
     /// Distance from the start of each subnet.
-    pub(super) positions: BTreeMap<IpNet, u128>,
+    pub(super) positions: BTreeMap<IpNet, u64>,
     /// Addresses that were taken at the end of the last pass.
     pub(super) addresses: BTreeSet<IpAddr>,
     /// MAC addresses that were taken at the end of the last pass.

@@ -1,6 +1,5 @@
 //! Addresses of pods in layer2 and localnet networks, which are given for the whole cluster.
 
-mod addresses;
 mod attempt;
 mod network;
 

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 use patchbay_model::{
-    ClusterSettings, IpFamily, NODE_ID, Pod, PodAttachment, PodNetwork, PodRoute, Role,
-    link_local_address, mac_address, mac_of_name,
+    AddressError, ClusterSettings, IpFamily, NODE_ID, Pod, PodAttachment, PodNetwork, PodRoute,
+    Role, link_local_address, mac_address, mac_of_name,
 };
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use thiserror::Error;
@@ -204,24 +204,24 @@ impl Attempt<'_> {
             return Err(AttemptError::StaticAddress { owner });
         }
         for address in requested {
-            let infrastructure = &network.network.infrastructure_subnets;
-            let is_own = infrastructure
-                .iter()
-                .any(|range| range.contains(&address.addr()));
             let mut pools = network.pools.iter_mut();
-            let pool = pools.find(|pool| pool.contains(address.addr()) && !is_own);
-            let Some(pool) = pool else {
-                return Err(AttemptError::AddressOutside {
-                    owner: self.owner(),
-                    addresses: requested.clone(),
-                    address: *address,
-                });
-            };
-            if !pool.reserve(address.addr()) {
-                return Err(AttemptError::AddressTaken {
-                    owner: self.owner(),
-                    addresses: requested.clone(),
-                });
+            let pool = pools.find(|pool| pool.subnet().contains(&address.addr()));
+            let outside = Err(AddressError::Outside(address.addr()));
+            match pool.map_or(outside, |pool| pool.request(address.addr())) {
+                Ok(()) => {}
+                Err(AddressError::Outside(_)) => {
+                    return Err(AttemptError::AddressOutside {
+                        owner: self.owner(),
+                        addresses: requested.clone(),
+                        address: *address,
+                    });
+                }
+                Err(AddressError::Taken(_)) => {
+                    return Err(AttemptError::AddressTaken {
+                        owner: self.owner(),
+                        addresses: requested.clone(),
+                    });
+                }
             }
             taken.push(address.addr());
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    AddressRequest, AttachedNetwork, AttachedTopology, IpFamily, Pod, PodNetwork, Role, mac_address,
+    AddressPool, AddressRequest, AttachedNetwork, AttachedTopology, IpFamily, Pod, PodNetwork,
+    Role, mac_address,
 };
 
-use super::addresses::AddressPool;
 use super::addresses_at;
 use crate::networks::memory::PodMemory;
 
@@ -60,18 +60,23 @@ impl NetworkAddresses {
         if !is_managed {
             return None;
         }
-        let withheld = [
-            &network.excluded_subnets[..],
-            &network.reserved_subnets,
-            &network.infrastructure_subnets,
-        ]
-        .concat();
-        let pools = network.subnets.iter();
+        let pool = |subnet: &IpNet| {
+            let mut pool = AddressPool::new(*subnet);
+            for range in &network.infrastructure_subnets {
+                pool.exclude(*range);
+            }
+            for range in network
+                .excluded_subnets
+                .iter()
+                .chain(&network.reserved_subnets)
+            {
+                pool.keep_for_requests(*range);
+            }
+            pool
+        };
         let mut state = Self {
             network: network.clone(),
-            pools: pools
-                .map(|subnet| AddressPool::new(*subnet, &withheld))
-                .collect(),
+            pools: network.subnets.iter().map(pool).collect(),
             gateways: Vec::new(),
             tunnel_ids: BTreeSet::new(),
             macs: BTreeMap::new(),
@@ -115,7 +120,7 @@ impl NetworkAddresses {
     fn reserve_address(&mut self, address: IpAddr) {
         let mut pools = self.pools.iter_mut();
         if let Some(pool) = pools.find(|pool| pool.subnet().contains(&address)) {
-            pool.reserve(address);
+            pool.hold(address);
         }
     }
 
