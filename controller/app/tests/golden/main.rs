@@ -7,6 +7,7 @@
 
 mod cluster;
 mod report;
+mod rows;
 mod scenario;
 mod udn;
 mod udn_cluster;

@@ -1,6 +1,6 @@
 //! Scenarios of the zone half: a Northbound database and the objects of a cluster around the controller.
 
-pub(crate) mod northbound;
+mod northbound;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -4,17 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_engine::db::{Database, Snapshot};
 use patchbay_engine::txn::{Transaction, TxnBuilder};
-use patchbay_schemas::atom::Atom;
-use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{self, LogicalSwitch, LogicalSwitchPort};
 use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::{BaseType, TableSchema};
+use patchbay_schemas::schema::TableSchema;
 use patchbay_schemas::typed::Ref;
 use patchbay_schemas::uuids::UuidSource;
 use serde_json::{Map, Value};
 
 use crate::report::Difference;
-use crate::zone::northbound::{canonical, plain, table_named};
+use crate::rows::{self, plain};
 
 /// Switch of the default network, whose controller is played here.
 const DEFAULT_SWITCH: &str = "the default network's";
@@ -100,77 +98,20 @@ impl Northbound {
         }
     }
 
-    /// What differs in one table, if anything does.
+    /// Differences in one table. `None`: there are none.
     pub(super) fn compare(
         &self,
         table: &str,
         expected: &[Map<String, Value>],
     ) -> Result<Option<Difference>, String> {
-        let snapshot = self.snapshot();
-        let (id, schema) = table_named(&snapshot, table)?;
-        let rows = snapshot.table(id).iter();
-        let rows = rows.filter(|row| !self.is_of_default_network(table, schema, row));
-        let mut extra: Vec<String> = rows
-            .map(|row| canonical(recorded(&snapshot, schema, row)))
-            .collect();
-        extra.sort();
-        let mut missing = Vec::new();
-        for row in expected {
-            let row = canonical(row.clone());
-            match extra.iter().position(|have| *have == row) {
-                Some(at) => {
-                    extra.remove(at);
-                }
-                None => missing.push(row),
-            }
-        }
-        let differs = !missing.is_empty() || !extra.is_empty();
-        Ok(differs.then(|| Difference {
-            place: table.to_owned(),
-            missing,
-            extra,
-        }))
+        let is_compared =
+            |schema: &TableSchema, row: &Row| !self.is_of_default_network(table, schema, row);
+        let name = |schema: &TableSchema, row: &Row| Some(label(schema, row));
+        rows::compare(&self.snapshot(), table, expected, is_compared, name)
     }
 }
 
-/// A row as scenarios record it: without defaults, references by label. An optional column that is
-/// set is recorded whatever its value.
-fn recorded(snapshot: &Snapshot, schema: &TableSchema, row: &Row) -> Map<String, Value> {
-    let columns = schema.column_ids().filter_map(|column| {
-        let (ty, datum) = (schema.column_type(column), row.get(column));
-        if ty.is_default(&datum) {
-            return None;
-        }
-        let value = match &*datum {
-            Datum::Map(map) => map
-                .iter()
-                .map(|(key, value)| (key.as_str().unwrap_or_default().to_owned(), plain(value)))
-                .collect::<Map<_, _>>()
-                .into(),
-            Datum::Set(set) => {
-                let mut items = set.iter().map(|atom| labelled(snapshot, &ty.key, atom));
-                if ty.max == 1 {
-                    items.next().unwrap_or_default()
-                } else {
-                    items.collect()
-                }
-            }
-        };
-        Some((schema.column_name(column).to_owned(), value))
-    });
-    columns.collect()
-}
-
-/// An atom; a reference as the label of the row that it refers to.
-fn labelled(snapshot: &Snapshot, ty: &BaseType, atom: &Atom) -> Value {
-    let target = ty.reference().zip(atom.as_uuid());
-    let found = target.and_then(|(reference, uuid)| {
-        let row = snapshot.row(reference.table, uuid)?;
-        Some(label(snapshot.schema().table(reference.table), row))
-    });
-    found.map_or_else(|| plain(atom), Value::String)
-}
-
+/// Label of a row, by which the scenarios record references to it.
 fn label(schema: &TableSchema, row: &Row) -> String {
     let column = |name| schema.column_id(name).map(|column| row.get(column));
     let text = |name| {

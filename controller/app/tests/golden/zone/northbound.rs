@@ -8,13 +8,14 @@ use patchbay_schemas::atom::{Atom, AtomType};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb;
 use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::{BaseType, ColumnType, TableId, TableSchema};
+use patchbay_schemas::schema::{BaseType, ColumnType, TableSchema};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{Condition, InsertRow, Operation};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::report::Difference;
+use crate::rows::{self, table_named};
 
 /// Columns by which rows that carry no identity are named.
 const NAMING_COLUMNS: [&str; 3] = ["name", "match", "ip_prefix"];
@@ -149,120 +150,30 @@ impl Northbound {
         atom.ok_or_else(|| format!("{value} is not a {}", ty.atom.name()))
     }
 
-    /// What differs in one table, if anything does.
+    /// Differences in one table. `None`: there are none.
     pub(super) fn compare(
         &self,
         table: &str,
         expected: &[Map<String, Value>],
     ) -> Result<Option<Difference>, String> {
-        let snapshot = self.snapshot();
-        let (id, schema) = table_named(&snapshot, table)?;
-        let rows = snapshot.table(id).iter();
-        let mut extra: Vec<String> = rows
-            .map(|row| canonical(recorded(&snapshot, schema, row)))
-            .collect();
-        extra.sort();
-        let mut missing = Vec::new();
-        for row in expected {
-            let row = canonical(row.clone());
-            match extra.iter().position(|have| *have == row) {
-                Some(at) => {
-                    extra.remove(at);
-                }
-                None => missing.push(row),
-            }
-        }
-        let differs = !missing.is_empty() || !extra.is_empty();
-        Ok(differs.then(|| Difference {
-            place: table.to_owned(),
-            missing,
-            extra,
-        }))
+        rows::compare(&self.snapshot(), table, expected, |_, _| true, name)
     }
 }
 
-pub(crate) fn table_named<'a>(
-    snapshot: &'a Snapshot,
-    name: &str,
-) -> Result<(TableId, &'a TableSchema), String> {
-    let found = snapshot.schema().table_by_name(name);
-    found.ok_or_else(|| format!("there is no table {name}"))
-}
-
-/// One text for each row, whatever the order of its keys and sets.
-pub(crate) fn canonical(mut row: Map<String, Value>) -> String {
-    for value in row.values_mut() {
-        if let Value::Array(items) = value {
-            items.sort_by_key(Value::to_string);
-        }
-    }
-    let sorted: BTreeMap<_, _> = row.into_iter().collect();
-    json!(sorted).to_string()
-}
-
-/// A row as scenarios record it: without defaults, references by name.
-fn recorded(snapshot: &Snapshot, schema: &TableSchema, row: &Row) -> Map<String, Value> {
-    schema
-        .column_ids()
-        .filter_map(|column| {
-            let (ty, datum) = (schema.column_type(column), row.get(column));
-            if ty.is_default(&datum) {
-                return None;
-            }
-            let value = match &*datum {
-                Datum::Map(map) => map
-                    .iter()
-                    .map(|(key, value)| (key.as_str().unwrap_or_default().to_owned(), plain(value)))
-                    .collect::<Map<_, _>>()
-                    .into(),
-                Datum::Set(set) => {
-                    let mut items = set.iter().map(|atom| named(snapshot, &ty.key, atom));
-                    if ty.max == 1 {
-                        items.next().unwrap_or_default()
-                    } else {
-                        items.collect()
-                    }
-                }
-            };
-            Some((schema.column_name(column).to_owned(), value))
-        })
-        .collect()
-}
-
-pub(crate) fn plain(atom: &Atom) -> Value {
-    match atom {
-        Atom::Integer(value) => json!(value),
-        Atom::Real(value) => json!(value.0),
-        Atom::Boolean(value) => json!(value),
-        Atom::String(text) => json!(&**text),
-        Atom::Uuid(uuid) => json!(uuid.to_string()),
-    }
-}
-
-/// An atom; a reference as the name or the identity of the row that it refers to.
-fn named(snapshot: &Snapshot, ty: &BaseType, atom: &Atom) -> Value {
-    let target = ty.reference().zip(atom.as_uuid());
-    let Some((reference, uuid)) = target else {
-        return plain(atom);
-    };
-    let schema = snapshot.schema().table(reference.table);
-    let Some(row) = snapshot.row(reference.table, uuid) else {
-        return plain(atom);
-    };
+/// Name or identity of a row, by which the scenarios record references to it.
+fn name(schema: &TableSchema, row: &Row) -> Option<String> {
     let column = |name| schema.column_id(name).map(|column| row.get(column));
-    let external_ids = column("external_ids");
-    let identity = external_ids.as_ref().and_then(|ids| {
-        let ids = ids.as_map()?;
-        ids.get_str("k8s.ovn.org/id").map(str::to_owned)
-    });
-    let name = |column_name| {
+    let text = |column_name| {
         let datum = column(column_name)?;
         Some(datum.as_scalar()?.as_str()?.to_owned())
     };
+    let identity = || {
+        let ids = column("external_ids")?;
+        ids.as_map()?.get_str("k8s.ovn.org/id").map(str::to_owned)
+    };
     // Rows with a name may have an identity, too; then the name counts.
-    let text = name("name")
+    text("name")
         .filter(|_| &*schema.name != "ACL")
-        .or(identity)
-        .or_else(|| NAMING_COLUMNS.into_iter().find_map(name));
-    text.map_or_else(|| plain(atom), Value::String)
+        .or_else(identity)
+        .or_else(|| NAMING_COLUMNS.into_iter().find_map(text))
 }
