@@ -1,4 +1,4 @@
-//! Generated objects and changes, on which definition and Rust agree.
+//! Comparison of definitions and types by generated objects and changes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::corpus::{CLUSTER_NETWORKS, CONNECTS, NETWORKS, spec};
 use crate::definition::Definition;
-use crate::generate::{Choices, generate, mutate};
+use crate::generate::{Decisions, generate, mutate};
 
 thread_local! {
     static CONNECT: Definition = Definition::connect();
@@ -14,33 +14,37 @@ thread_local! {
     static CLUSTER_NETWORK: Definition = Definition::cluster_network();
 }
 
-/// Decisions of one object.
-pub(crate) fn choices() -> impl Strategy<Value = Vec<u32>> {
+/// Random decisions for one object.
+pub(crate) fn decisions() -> impl Strategy<Value = Vec<u32>> {
     vec(any::<u32>(), 0..200)
 }
 
-/// A good object with some changes, and a whole object out of thin air.
+/// Compares a changed valid object, and a generated one.
 fn check(
     definition: &Definition,
-    good: &[&str],
+    valid: &[&str],
     index: usize,
     numbers: &[u32],
 ) -> Result<(), TestCaseError> {
-    let mut choices = Choices(numbers.iter());
-    let old = spec(good[index % good.len()]);
-    let new = changed(definition, &old, &mut choices);
+    let mut decisions = Decisions(numbers.iter());
+    let old = spec(valid[index % valid.len()]);
+    let new = changed(definition, &old, &mut decisions);
     let fail = |difference: Result<(), String>| difference.map_err(TestCaseError::fail);
-    fail(definition.agree(&new, None))?;
-    fail(definition.agree(&new, Some(&old)))?;
-    let other: Value = generate(definition.spec(), &mut choices);
-    fail(definition.agree(&other, None))
+    fail(definition.compare(&new, None))?;
+    fail(definition.compare(&new, Some(&old)))?;
+    let other: Value = generate(definition.spec(), &mut decisions);
+    fail(definition.compare(&other, None))
 }
 
-/// A `spec` with one to three changes.
-pub(crate) fn changed(definition: &Definition, old: &Value, choices: &mut Choices<'_>) -> Value {
+/// Returns a `spec` with one to three changes.
+pub(crate) fn changed(
+    definition: &Definition,
+    old: &Value,
+    decisions: &mut Decisions<'_>,
+) -> Value {
     let mut new = old.clone();
-    for _ in 0..=choices.first() % 3 {
-        mutate(definition.spec(), &mut new, choices);
+    for _ in 0..=decisions.peek() % 3 {
+        mutate(definition.spec(), &mut new, decisions);
     }
     new
 }
@@ -49,17 +53,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn connects(index: usize, numbers in choices()) {
+    fn connects(index: usize, numbers in decisions()) {
         CONNECT.with(|definition| check(definition, &CONNECTS, index, &numbers))?;
     }
 
     #[test]
-    fn networks(index: usize, numbers in choices()) {
+    fn networks(index: usize, numbers in decisions()) {
         NETWORK.with(|definition| check(definition, &NETWORKS, index, &numbers))?;
     }
 
     #[test]
-    fn cluster_networks(index: usize, numbers in choices()) {
+    fn cluster_networks(index: usize, numbers in decisions()) {
         CLUSTER_NETWORK.with(|definition| check(definition, &CLUSTER_NETWORKS, index, &numbers))?;
     }
 }

@@ -1,4 +1,4 @@
-//! The command that prints all this.
+//! The command that prints definitions and policies.
 
 use std::process::{Command, Output};
 

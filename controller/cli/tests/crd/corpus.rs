@@ -1,4 +1,4 @@
-//! Good objects, one or more for every way to be good.
+//! Valid objects, at least one for each variant.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(crate) const CONNECTS: [&str; 4] = [
         {matchExpressions: [{key: tier, operator: In, values: [app]}]}}}],
       connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}, {cidr: 'fd01::/64', networkPrefix: 120}],
       connectivity: [ServiceNetwork, PodNetwork]}",
-    // Problematic later, but not the API's concern.
+    // The definition accepts it; the allocator does not.
     "{networkSelectors: [{networkSelectionType: ClusterUserDefinedNetworks,
         clusterUserDefinedNetworkSelector: {networkSelector: {}}}],
       connectSubnets: [{cidr: 'fd01::/64', networkPrefix: 96}], connectivity: [PodNetwork]}",

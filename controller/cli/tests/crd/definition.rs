@@ -1,4 +1,4 @@
-//! A printed definition, ready to judge objects, and the same judgement in Rust.
+//! Validation of objects by a printed definition, and by the types in Rust.
 
 use std::collections::BTreeSet;
 
@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 
 use crate::schema::{Findings, check};
 
-/// What the type of a kind says of a `spec`, and of one that is to take the place of another: nothing, if it cannot
-/// even be read.
-type InRust = fn(&Value, Option<&Value>) -> Option<Vec<Violation>>;
+/// Validation of a `spec`, or of a change from an old `spec`, by the type of a kind. `None`: the
+/// `spec` does not fit the type.
+type RustValidation = fn(&Value, Option<&Value>) -> Option<Vec<Violation>>;
 
-/// One kind: its definition as printed, and the rules of its type.
+/// Definition of a kind as printed, and the rules of its type.
 pub(crate) struct Definition {
-    /// The schema of the whole object.
+    /// Schema of the whole object.
     pub(crate) schema: Value,
     rules: CompiledSchema,
-    in_rust: InRust,
+    in_rust: RustValidation,
 }
 
 impl Definition {
-    fn new(kind: &str, in_rust: InRust) -> Self {
+    fn new(kind: &str, in_rust: RustValidation) -> Self {
         let definition = printed(kind);
         let schema = definition.spec.versions[0].schema.as_ref().unwrap();
         let schema = serde_json::to_value(schema.open_api_v3_schema.as_ref().unwrap()).unwrap();
@@ -41,7 +41,7 @@ impl Definition {
 
     pub(crate) fn connect() -> Self {
         Self::new("ClusterNetworkConnect", |new, old| {
-            judge(
+            validate(
                 new,
                 old,
                 ClusterNetworkConnectSpec::violations,
@@ -52,7 +52,7 @@ impl Definition {
 
     pub(crate) fn network() -> Self {
         Self::new("UserDefinedNetwork", |new, old| {
-            judge(
+            validate(
                 new,
                 old,
                 UserDefinedNetworkSpec::violations,
@@ -63,7 +63,7 @@ impl Definition {
 
     pub(crate) fn cluster_network() -> Self {
         Self::new("ClusterUserDefinedNetwork", |new, old| {
-            judge(
+            validate(
                 new,
                 old,
                 ClusterUserDefinedNetworkSpec::violations,
@@ -72,17 +72,17 @@ impl Definition {
         })
     }
 
-    /// The schema of `spec`.
+    /// Schema of `spec`.
     pub(crate) fn spec(&self) -> &Value {
         &self.schema["properties"]["spec"]
     }
 
-    /// What an API server says of this `spec`, perhaps in place of an old one.
-    pub(crate) fn judge(&self, spec: &Value, old: Option<&Value>) -> Findings {
+    /// Validates a `spec`, or a change from an old `spec`, as an API server does.
+    pub(crate) fn validate(&self, spec: &Value, old: Option<&Value>) -> Findings {
         let object = |spec: &Value| json!({"spec": spec});
         let mut findings = Findings::default();
         check(&self.schema, &object(spec), "", &mut findings);
-        if findings.blocked {
+        if findings.ends_validation {
             return findings;
         }
         let validator = Validator::new();
@@ -105,8 +105,9 @@ impl Definition {
         findings
     }
 
-    /// What the type says of it: nothing, if it does not fit the type.
-    pub(crate) fn judge_in_rust(
+    /// Validates a `spec`, or a change from an old `spec`, by its type. `None`: it does not fit the
+    /// type.
+    pub(crate) fn validate_in_rust(
         &self,
         spec: &Value,
         old: Option<&Value>,
@@ -115,45 +116,45 @@ impl Definition {
         Some(violations.iter().map(ToString::to_string).collect())
     }
 
-    /// Fails unless both judge this `spec` alike: the same messages at the same fields.
+    /// Compares the messages of the definition and of the type.
     ///
     /// # Errors
-    /// What differs.
-    pub(crate) fn agree(&self, spec: &Value, old: Option<&Value>) -> Result<(), String> {
-        let printed = self.judge(spec, old);
-        let told = || format!("{spec:#}\nin place of {old:?}\nprinted: {printed:#?}");
-        let Some(in_rust) = self.judge_in_rust(spec, old) else {
-            let explained = printed.misfit;
-            return explained
+    /// The messages differ.
+    pub(crate) fn compare(&self, spec: &Value, old: Option<&Value>) -> Result<(), String> {
+        let printed = self.validate(spec, old);
+        let description = || format!("{spec:#}\nin place of {old:?}\nprinted: {printed:#?}");
+        let Some(in_rust) = self.validate_in_rust(spec, old) else {
+            return printed
+                .is_misfit
                 .then_some(())
-                .ok_or_else(|| format!("does not fit the type: {}", told()));
+                .ok_or_else(|| format!("does not fit the type: {}", description()));
         };
-        let agreed = if printed.misfit {
-            // Label selectors are read with parts missing, and then refused.
+        let agreed = if printed.is_misfit {
+            // Label selectors without required fields fit the type. Their rules reject them.
             !in_rust.is_empty()
         } else if in_rust.iter().any(|message| is_stricter(message)) {
-            // What is refused by more than the definition may have further reasons, told or not.
+            // Further rules of the definition may reject the object, or not.
             true
-        } else if printed.blocked {
+        } else if printed.ends_validation {
             printed.found.is_subset(&in_rust)
         } else {
             printed.found == in_rust
         };
         agreed
             .then_some(())
-            .ok_or_else(|| format!("in Rust: {in_rust:#?}\n{}", told()))
+            .ok_or_else(|| format!("in Rust: {in_rust:#?}\n{}", description()))
     }
 }
 
-/// Whether Patchbay is stricter here than the definition, as `docs/design/crd.md` lists: label selectors that select
-/// nothing in any cluster, and host bits that are dropped in silence.
+/// Returns `true` for messages of rules that only Patchbay has: label selectors that select nothing
+/// in any cluster, and host bits that OVN-Kubernetes ignores. `docs/design/crd.md` lists them.
 pub(crate) fn is_stricter(message: &str) -> bool {
     message.contains(".matchLabels[")
         || message.contains(".matchExpressions[")
         || message.ends_with("CIDR must be a masked network address (no host bits set)")
 }
 
-fn judge<T: DeserializeOwned>(
+fn validate<T: DeserializeOwned>(
     new: &Value,
     old: Option<&Value>,
     violations: fn(&T) -> Vec<Violation>,
@@ -172,7 +173,7 @@ fn judge<T: DeserializeOwned>(
     Some(found)
 }
 
-/// A definition as it is read back from its manifest.
+/// Reads the definition of a kind from its manifest.
 pub(crate) fn printed(kind: &str) -> CustomResourceDefinition {
     let text = crd::manifests(&[kind.to_owned()], &[]).unwrap();
     serde_saphyr::from_str(&text).unwrap()

@@ -1,8 +1,8 @@
-//! Objects from a schema: right, wrong and nearly right.
+//! Generation of valid, invalid and nearly valid objects from a schema.
 
 use serde_json::{Map, Value, json};
 
-/// Texts that rules are about, on both sides of their limits.
+/// Texts on both sides of the limits of rules.
 const TEXTS: [&str; 41] = [
     "10.0.0.0/16",
     "10.0.0.0/24",
@@ -47,51 +47,53 @@ const TEXTS: [&str; 41] = [
     "1:9999999999999999999",
 ];
 
-/// Decisions, drawn by the property test so that it can shrink them.
-pub(crate) struct Choices<'a>(pub(crate) std::slice::Iter<'a, u32>);
+/// Decisions of the generator. The property test makes them, so that it can shrink them.
+pub(crate) struct Decisions<'a>(pub(crate) std::slice::Iter<'a, u32>);
 
-impl Choices<'_> {
-    /// The next decision as it is, without taking it.
-    pub(crate) fn first(&self) -> u32 {
+impl Decisions<'_> {
+    /// The next decision, which stays the next one.
+    pub(crate) fn peek(&self) -> u32 {
         self.0.as_slice().first().copied().unwrap_or(0)
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        // When all are used up: the simplest.
-        self.0.next().map_or(0, |choice| *choice as usize % limit)
+        // Without further decisions the result is the simplest one.
+        self.0
+            .next()
+            .map_or(0, |decision| *decision as usize % limit)
     }
 
     fn pick<'v, T>(&mut self, of: &'v [T]) -> &'v T {
         &of[self.below(of.len())]
     }
 
-    /// One time in `of`.
-    fn rarely(&mut self, of: usize) -> bool {
-        self.below(of) == of - 1
+    /// Returns `true` once in `one_of` decisions.
+    fn is_rare(&mut self, one_of: usize) -> bool {
+        self.below(one_of) == one_of - 1
     }
 }
 
-/// A value that mostly fits the schema.
-pub(crate) fn generate(schema: &Value, choices: &mut Choices<'_>) -> Value {
+/// Generates a value that mostly fits the schema.
+pub(crate) fn generate(schema: &Value, decisions: &mut Decisions<'_>) -> Value {
     if let Some(allowed) = schema["enum"].as_array() {
-        return if choices.rarely(12) {
+        return if decisions.is_rare(12) {
             json!("Other")
         } else {
-            choices.pick(allowed).clone()
+            decisions.pick(allowed).clone()
         };
     }
     match schema["type"].as_str().unwrap() {
-        "object" => object(schema, choices),
+        "object" => object(schema, decisions),
         "array" => {
-            let count = choices.below(4);
+            let count = decisions.below(4);
             (0..count)
-                .map(|_| generate(&schema["items"], choices))
+                .map(|_| generate(&schema["items"], decisions))
                 .collect()
         }
         "integer" => {
             let bound = |name: &str| schema[name].as_f64().unwrap_or(0.0) as i64;
             let (least, most) = (bound("minimum"), bound("maximum"));
-            json!(*choices.pick(&[
+            json!(*decisions.pick(&[
                 24,
                 64,
                 25,
@@ -107,47 +109,47 @@ pub(crate) fn generate(schema: &Value, choices: &mut Choices<'_>) -> Value {
                 1280
             ]))
         }
-        "string" => json!(*choices.pick(&TEXTS)),
+        "string" => json!(*decisions.pick(&TEXTS)),
         other => panic!("{other} is not used in these definitions"),
     }
 }
 
-fn object(schema: &Value, choices: &mut Choices<'_>) -> Value {
+fn object(schema: &Value, decisions: &mut Decisions<'_>) -> Value {
     let required = schema["required"].as_array().map_or(&[][..], |names| names);
     let mut members = Map::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let present = if required.contains(&json!(name)) {
-            !choices.rarely(30)
+            !decisions.is_rare(30)
         } else {
-            choices.rarely(3)
+            decisions.is_rare(3)
         };
         if present {
-            members.insert(name.clone(), generate(property, choices));
+            members.insert(name.clone(), generate(property, decisions));
         }
     }
-    if schema["additionalProperties"].is_object() && choices.rarely(4) {
+    if schema["additionalProperties"].is_object() && decisions.is_rare(4) {
         members.insert("tier".into(), json!("app"));
     }
     Value::Object(members)
 }
 
 /// Changes the value in one place.
-pub(crate) fn mutate(schema: &Value, value: &mut Value, choices: &mut Choices<'_>) {
-    let another = match value {
-        Value::Object(members) => mutate_object(schema, members, choices),
-        Value::Array(items) => mutate_list(schema, items, choices),
+pub(crate) fn mutate(schema: &Value, value: &mut Value, decisions: &mut Decisions<'_>) {
+    let is_changed_inside = match value {
+        Value::Object(members) => mutate_object(schema, members, decisions),
+        Value::Array(items) => mutate_list(schema, items, decisions),
         _ => false,
     };
-    if !another {
-        *value = generate(schema, choices);
+    if !is_changed_inside {
+        *value = generate(schema, decisions);
     }
 }
 
-/// Whether the change was inside.
+/// Changes a member. Returns `false` if there is no property to change.
 fn mutate_object(
     schema: &Value,
     members: &mut Map<String, Value>,
-    choices: &mut Choices<'_>,
+    decisions: &mut Decisions<'_>,
 ) -> bool {
     let Some(properties) = schema["properties"]
         .as_object()
@@ -161,36 +163,36 @@ fn mutate_object(
         .filter(|name| properties.contains_key(*name))
         .cloned()
         .collect();
-    match choices.below(12) {
+    match decisions.below(12) {
         0..8 if !present.is_empty() => {
-            let name = choices.pick(&present);
-            mutate(&properties[name], &mut members[name], choices);
+            let name = decisions.pick(&present);
+            mutate(&properties[name], &mut members[name], decisions);
         }
         8 if !present.is_empty() => {
-            members.remove(choices.pick(&present));
+            members.remove(decisions.pick(&present));
         }
         9 => {
             members.insert("surprise".into(), json!(1));
         }
         _ => {
-            let name = *choices.pick(&names);
-            members.insert(name.clone(), generate(&properties[name], choices));
+            let name = *decisions.pick(&names);
+            members.insert(name.clone(), generate(&properties[name], decisions));
         }
     }
     true
 }
 
-fn mutate_list(schema: &Value, items: &mut Vec<Value>, choices: &mut Choices<'_>) -> bool {
-    match choices.below(6) {
+fn mutate_list(schema: &Value, items: &mut Vec<Value>, decisions: &mut Decisions<'_>) -> bool {
+    match decisions.below(6) {
         0..3 if !items.is_empty() => {
-            let index = choices.below(items.len());
-            mutate(&schema["items"], &mut items[index], choices);
+            let index = decisions.below(items.len());
+            mutate(&schema["items"], &mut items[index], decisions);
         }
         3 if !items.is_empty() => {
-            items.remove(choices.below(items.len()));
+            items.remove(decisions.below(items.len()));
         }
-        4 if !items.is_empty() => items.push(choices.pick(items).clone()),
-        _ => items.push(generate(&schema["items"], choices)),
+        4 if !items.is_empty() => items.push(decisions.pick(items).clone()),
+        _ => items.push(generate(&schema["items"], decisions)),
     }
     true
 }

@@ -1,7 +1,7 @@
-//! The definitions that `patchbay crds` prints, against the rules that the types keep in Rust, and against the rules
-//! that API servers keep for definitions.
+//! The definitions that `patchbay crds` prints, compared with the rules of the types in Rust and with
+//! the rules of API servers for definitions.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod agreement;
 mod command;

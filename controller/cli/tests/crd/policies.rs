@@ -1,4 +1,4 @@
-//! The admission policies, asked about requests.
+//! Decisions of the admission policies about requests.
 
 use kube_cel::cel::Program;
 use kube_cel::cel::{Context, Value as CelValue};
@@ -9,7 +9,7 @@ const SUBNET: &str = "k8s.ovn.org/network-connect-subnet";
 const TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 const USER: &str = "kubernetes-admin";
 
-/// The message of each rule that this request breaks. Without an old object it is one that creates.
+/// Messages of the rules that reject a request. `None`: the request creates the object.
 fn denied(policy: &AdmissionPolicy, user: &str, old: Option<&Value>, new: &Value) -> Vec<String> {
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let request = json!({"operation": operation, "userInfo": {"username": user}});
@@ -126,7 +126,7 @@ fn subnets_are_written_by_the_manager() {
 }
 
 #[test]
-fn the_label_of_a_namespace_is_there_from_the_start() {
+fn the_label_of_a_namespace_is_immutable() {
     let [_, policy, _] = policies(CLUSTER_MANAGER, NAMESPACE);
     let namespace = |labels: Value| json!({"metadata": {"name": "blue", "labels": labels}});
     let label = "k8s.ovn.org/primary-user-defined-network";
@@ -184,22 +184,25 @@ fn zones_write_reports_of_their_own() {
             json!([["coordination.k8s.io"], ["leases"]]),
         ]
     );
-    let ours = |extra: Value, name: &str| write(zones, "ovn-kubernetes", extra, name);
+    let write_as_zone = |extra: Value, name: &str| write(zones, "ovn-kubernetes", extra, name);
     let other = "Zone controllers may write only ConfigMaps and Leases named patchbay-zone-NODE.";
     let foreign = "A zone controller may write only the report and the lease of its own node.";
     let of_node = |node: &str| json!({"authentication.kubernetes.io/node-name": [node]});
     for unknown in [json!(null), json!({"x": ["y"]})] {
-        assert!(ours(unknown.clone(), "patchbay-zone-n1").is_empty());
-        assert_eq!(ours(unknown, "ovnkube-config"), [other]);
+        assert!(write_as_zone(unknown.clone(), "patchbay-zone-n1").is_empty());
+        assert_eq!(write_as_zone(unknown, "ovnkube-config"), [other]);
     }
-    assert!(ours(of_node("n1"), "patchbay-zone-n1").is_empty());
-    assert_eq!(ours(of_node("n2"), "patchbay-zone-n1"), [foreign]);
-    assert_eq!(ours(of_node("n1"), "ovnkube-config"), [other, foreign]);
-    // Names of objects have an end, so its own has a digest.
+    assert!(write_as_zone(of_node("n1"), "patchbay-zone-n1").is_empty());
+    assert_eq!(write_as_zone(of_node("n2"), "patchbay-zone-n1"), [foreign]);
+    assert_eq!(
+        write_as_zone(of_node("n1"), "ovnkube-config"),
+        [other, foreign]
+    );
+    // Long names of nodes are replaced by a digest, because names of objects are limited.
     let (fits, long) = ("n".repeat(239), "n".repeat(240));
-    assert_eq!(ours(of_node(&fits), "patchbay-zone-0"), [foreign]);
-    assert!(ours(of_node(&long), "patchbay-zone-0").is_empty());
-    // Others are none of its business, OVN-Kubernetes' own controllers included.
+    assert_eq!(write_as_zone(of_node(&fits), "patchbay-zone-0"), [foreign]);
+    assert!(write_as_zone(of_node(&long), "patchbay-zone-0").is_empty());
+    // The policy does not apply to others, such as the controllers of OVN-Kubernetes.
     let node = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
     assert!(write(node, "ovn-kubernetes", json!(null), "ovnkube-config").is_empty());
     assert!(write(USER, "ovn-kubernetes", json!(null), "ovnkube-config").is_empty());
@@ -207,7 +210,7 @@ fn zones_write_reports_of_their_own() {
 }
 
 #[test]
-fn policies_deny_and_stand_behind_the_definitions() {
+fn policies_deny_and_follow_the_definitions() {
     let text = manifests(&[], &policies(CLUSTER_MANAGER, NAMESPACE)).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
     let names: Vec<_> = documents

@@ -1,8 +1,8 @@
-//! Bad objects: one or more for every rule and limit.
+//! Invalid objects, at least one for each rule and limit.
 
 use crate::rules::{Case, change, refused};
 
-/// A connect whose connect subnets, selectors or connectivity are not those of a good one.
+/// A ClusterNetworkConnect with these selectors, connect subnets and connectivity.
 fn connect(selectors: &str, subnets: &str, connectivity: &str) -> &'static str {
     format!(
         "{{networkSelectors: {selectors}, connectSubnets: {subnets}, connectivity: {connectivity}}}"

@@ -1,4 +1,4 @@
-//! Every rule with an object that it refuses, in the words of the specification.
+//! An object for each rule that rejects it, and the message.
 
 use std::collections::BTreeSet;
 
@@ -8,60 +8,61 @@ use crate::corpus::{CLUSTER_NETWORKS, CONNECTS, NETWORKS, spec};
 use crate::definition::Definition;
 use crate::structure::walk;
 
-/// An object, perhaps in place of another, and all that is told about it: field and message, without `spec` before.
+/// Rejected object or change of an object, and the messages: the path of the field without `spec`,
+/// and the text.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) new: &'static str,
     pub(crate) old: Option<&'static str>,
-    pub(crate) told: &'static [&'static str],
+    pub(crate) messages: &'static [&'static str],
 }
 
-pub(crate) const fn refused(new: &'static str, told: &'static [&'static str]) -> Case {
+pub(crate) const fn refused(new: &'static str, messages: &'static [&'static str]) -> Case {
     Case {
         new,
         old: None,
-        told,
+        messages,
     }
 }
 
 pub(crate) const fn change(
     old: &'static str,
     new: &'static str,
-    told: &'static [&'static str],
+    messages: &'static [&'static str],
 ) -> Case {
     Case {
         new,
         old: Some(old),
-        told,
+        messages,
     }
 }
 
-/// Good objects are accepted, bad ones refused in these words and no others, both by the definition and in Rust; and
-/// every rule of the definition is among them.
-fn check(definition: &Definition, good: &[&str], cases: &[Case]) {
-    for yaml in good {
+/// Checks that definition and type accept valid objects and reject the cases with exactly their
+/// messages, and that each rule of the definition has a case.
+fn check(definition: &Definition, valid: &[&str], cases: &[Case]) {
+    for yaml in valid {
         let spec = spec(yaml);
         for old in [None, Some(&spec)] {
             assert_eq!(
-                definition.judge(&spec, old).found,
+                definition.validate(&spec, old).found,
                 BTreeSet::new(),
                 "{yaml}"
             );
-            definition.agree(&spec, old).unwrap();
+            definition.compare(&spec, old).unwrap();
         }
     }
-    let mut told = BTreeSet::new();
+    let mut messages = BTreeSet::new();
     for case in cases {
         let (new, old) = (spec(case.new), case.old.map(spec));
-        let expected: BTreeSet<_> = case.told.iter().map(|&text| full(text)).collect();
+        let expected: BTreeSet<_> = case.messages.iter().map(|&text| full(text)).collect();
         assert_eq!(
-            definition.judge(&new, old.as_ref()).found,
+            definition.validate(&new, old.as_ref()).found,
             expected,
             "{}",
             case.new
         );
-        definition.agree(&new, old.as_ref()).unwrap();
-        told.extend(
+        definition.compare(&new, old.as_ref()).unwrap();
+        messages.extend(
             expected
                 .iter()
                 .map(|text| text.split_once(": ").unwrap().1.to_owned()),
@@ -75,7 +76,7 @@ fn check(definition: &Definition, good: &[&str], cases: &[Case]) {
         {
             let message = rule["message"].as_str().unwrap();
             assert!(
-                told.contains(message),
+                messages.contains(message),
                 "no case for {}: {message}",
                 part.path
             );
@@ -83,7 +84,7 @@ fn check(definition: &Definition, good: &[&str], cases: &[Case]) {
     });
 }
 
-/// The path from the root: the cases leave `spec` out, except at rules of `spec` itself.
+/// Adds `spec` to the path of a message.
 fn full(text: &str) -> String {
     if text.starts_with(": ") {
         format!("spec{text}")
@@ -115,37 +116,37 @@ fn cluster_networks() {
     );
 }
 
-/// The rules of layer2 and layer3 are those of the other kind, at other paths.
+/// Cases of cluster-wide networks. The rules of layer2 and layer3 are those of `UserDefinedNetwork`,
+/// at other paths.
 pub(crate) fn cluster_network_cases() -> Vec<Case> {
     let moved = crate::refused::NETWORKS.iter().map(moved);
     let own = crate::refused::CLUSTER_NETWORKS.iter().copied();
     moved.chain(own).collect()
 }
 
-/// A case of a network as one of a network in a cluster-wide one.
+/// Converts a case of a `UserDefinedNetwork` into one of a `ClusterUserDefinedNetwork`.
 fn moved(case: &Case) -> Case {
     let wrap = |yaml: &str| &*format!("{{namespaceSelector: {{}}, network: {yaml}}}").leak();
-    let told: Vec<&str> = case
-        .told
+    let messages: Vec<&str> = case
+        .messages
         .iter()
         .map(|text| &*format!("network.{text}").leak())
         .collect();
     Case {
         new: wrap(case.new),
         old: case.old.map(wrap),
-        told: told.leak(),
+        messages: messages.leak(),
     }
 }
 
-/// Whether a value fits the types but not the limits is told in the words of API servers.
 #[test]
-fn words_of_the_schema() {
+fn messages_of_the_schema_are_those_of_api_servers() {
     let definition = Definition::connect();
-    let judge = |change: fn(&mut Value)| {
+    let validate = |change: fn(&mut Value)| {
         let mut spec = spec(CONNECTS[0]);
         change(&mut spec);
         definition
-            .judge(&spec, None)
+            .validate(&spec, None)
             .found
             .into_iter()
             .collect::<Vec<_>>()
@@ -166,6 +167,6 @@ fn words_of_the_schema() {
         ),
         (|spec| spec["color"] = 1.into(), "spec.color: unknown field"),
     ] {
-        assert_eq!(judge(change), expected);
+        assert_eq!(validate(change), expected);
     }
 }

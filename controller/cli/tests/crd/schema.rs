@@ -1,19 +1,19 @@
-//! What an API server makes of an object by the structural half of a definition's schema, in its words, without the
-//! value that it quotes before them.
+//! Validation of an object by the structural part of a definition's schema, with the messages of API
+//! servers. The value that they quote first is left out.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What was found wrong with an object.
+/// Findings about an invalid object.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Field and message of each.
+    /// Field and message of each finding.
     pub(crate) found: BTreeSet<String>,
-    /// Whether the object is so wrong that an API server does not come to the rules in CEL.
-    pub(crate) blocked: bool,
-    /// Whether it does not even fit the types: something is missing, of another type, or not known.
-    pub(crate) misfit: bool,
+    /// `true` if an API server does not evaluate the rules in CEL because of a finding.
+    pub(crate) ends_validation: bool,
+    /// `true` if a field is missing, of another type, or unknown.
+    pub(crate) is_misfit: bool,
 }
 
 impl Findings {
@@ -21,18 +21,18 @@ impl Findings {
         self.found.insert(format!("{path}: {}", message.as_ref()));
     }
 
-    fn block(&mut self, path: &str, message: impl AsRef<str>) {
+    fn add_final(&mut self, path: &str, message: impl AsRef<str>) {
         self.add(path, message);
-        self.blocked = true;
+        self.ends_validation = true;
     }
 
-    fn misfit(&mut self, path: &str, message: impl AsRef<str>) {
-        self.block(path, message);
-        self.misfit = true;
+    fn add_misfit(&mut self, path: &str, message: impl AsRef<str>) {
+        self.add_final(path, message);
+        self.is_misfit = true;
     }
 }
 
-/// Everything wrong with a value that stands at `path`.
+/// Adds the findings about the value at `path`.
 pub(crate) fn check(schema: &Value, value: &Value, path: &str, findings: &mut Findings) {
     let wanted = schema["type"].as_str().unwrap();
     let fits = match wanted {
@@ -43,7 +43,7 @@ pub(crate) fn check(schema: &Value, value: &Value, path: &str, findings: &mut Fi
         other => panic!("{other} is not used in these definitions"),
     };
     if !fits {
-        return findings.misfit(path, format!("must be of type {wanted}"));
+        return findings.add_misfit(path, format!("must be of type {wanted}"));
     }
     if let Some(allowed) = schema["enum"].as_array()
         && !allowed.contains(value)
@@ -53,9 +53,9 @@ pub(crate) fn check(schema: &Value, value: &Value, path: &str, findings: &mut Fi
             "Unsupported value: {value}: supported values: {}",
             allowed.join(", ")
         );
-        findings.block(path, message);
-        // Where Rust reads more values than the schema allows, it says so in these words.
-        findings.misfit |= !path.ends_with("localnet.role") || value != "Primary";
+        findings.add_final(path, message);
+        // Here the type has more values than the schema allows, and a rule with this message.
+        findings.is_misfit |= !path.ends_with("localnet.role") || value != "Primary";
     }
     match value {
         Value::Object(_) => object(schema, value, path, findings),
@@ -70,7 +70,7 @@ fn object(schema: &Value, value: &Value, path: &str, findings: &mut Findings) {
     for name in schema["required"].as_array().into_iter().flatten() {
         let name = name.as_str().unwrap();
         if !members.contains_key(name) {
-            findings.misfit(&join(path, name), "Required value");
+            findings.add_misfit(&join(path, name), "Required value");
         }
     }
     if let Some(least) = schema["minProperties"].as_u64()
@@ -82,7 +82,7 @@ fn object(schema: &Value, value: &Value, path: &str, findings: &mut Findings) {
         let path = join(path, name);
         match (&schema["properties"][name], &schema["additionalProperties"]) {
             (Value::Null, Value::Null) if schema["properties"].is_object() => {
-                findings.misfit(&path, "unknown field");
+                findings.add_misfit(&path, "unknown field");
             }
             (Value::Null, Value::Null) => {}
             (Value::Null, values) => check(values, member, &path, findings),
@@ -102,7 +102,7 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
         && count > most
     {
         let noun = if most == 1 { "item" } else { "items" };
-        findings.block(
+        findings.add_final(
             path,
             format!("Too many: {count}: must have at most {most} {noun}"),
         );
@@ -121,7 +121,7 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
     {
         for (index, item) in items.iter().enumerate() {
             let mut earlier = items[..index].iter();
-            // What is there a third time is not told again.
+            // A value that occurs a third time is not reported again.
             if earlier.by_ref().any(|earlier| earlier[key] == item[key])
                 && !earlier.any(|earlier| earlier[key] == item[key])
             {
@@ -132,13 +132,13 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
     }
 }
 
-/// Only the first of these is told.
+/// Adds the first finding about a text.
 fn string(schema: &Value, text: &str, path: &str, findings: &mut Findings) {
     let count = text.chars().count() as u64;
     if let Some(most) = schema["maxLength"].as_u64()
         && count > most
     {
-        findings.block(path, format!("Too long: may not be more than {most} bytes"));
+        findings.add_final(path, format!("Too long: may not be more than {most} bytes"));
     } else if let Some(least) = schema["minLength"].as_u64()
         && count < least
     {
@@ -152,7 +152,7 @@ fn string(schema: &Value, text: &str, path: &str, findings: &mut Findings) {
 
 fn integer(schema: &Value, number: i64, path: &str, findings: &mut Findings) {
     if schema["format"] == "int32" && i32::try_from(number).is_err() {
-        return findings.misfit(path, "must be a 32-bit integer");
+        return findings.add_misfit(path, "must be a 32-bit integer");
     }
     if let Some(least) = schema["minimum"].as_f64()
         && (number as f64) < least

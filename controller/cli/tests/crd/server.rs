@@ -1,8 +1,9 @@
-//! What a real API server says of the definitions and of the objects that the other tests judge: the one that
-//! `PATCHBAY_TEST_KUBECONFIG` names. Without it there is nobody to ask, and the tests say so.
+//! Decisions of a real API server about the definitions and about the objects of the other tests.
 //!
-//! The definitions are put into a group of the tests' own, so that it is always ours that judge. Objects are sent as dry
-//! runs; where one takes the place of another, that one is stored.
+//! `PATCHBAY_TEST_KUBECONFIG` names the server. Without it the tests print that they do not run.
+//!
+//! The definitions get a group of the tests, because the server may have others in their own group.
+//! Objects are sent as dry runs; the old object of a change is stored.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,22 +21,22 @@ use serde_json::{Value, json};
 use crate::agreement::changed;
 use crate::corpus::{CLUSTER_NETWORKS, CONNECTS, NETWORKS, spec};
 use crate::definition::{Definition, printed};
-use crate::generate::Choices;
+use crate::generate::Decisions;
 use crate::rules::cluster_network_cases;
 use crate::schema::Findings;
 use crate::structure::KINDS;
 
-/// In place of the definitions' own groups.
+/// Group of the definitions in these tests.
 const GROUP: &str = "patchbay-test.example.org";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// How many generated objects of each kind are judged.
-const GENERATED: usize = 400;
+/// Number of generated objects of each kind.
+const GENERATED_OBJECTS: usize = 400;
 
 struct Server(Client);
 
-/// What the server answers.
+/// Response of the server.
 #[derive(Debug)]
-struct Answer {
+struct Response {
     code: u16,
     warnings: Vec<String>,
     body: Value,
@@ -52,20 +53,20 @@ impl Server {
         Some(Self(config.unwrap().try_into().unwrap()))
     }
 
-    async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Response {
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header("Content-Type", "application/json")
             .body(Body::from(body.to_string().into_bytes()))
             .unwrap();
-        let answer = self.0.send(request).await.unwrap();
-        let (head, body) = answer.into_parts();
+        let response = self.0.send(request).await.unwrap();
+        let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        // A path that nobody serves is answered with text.
+        // The response to an unknown path is text.
         let text = || Value::from(String::from_utf8_lossy(&body));
         let warnings = head.headers.get_all("warning").into_iter();
-        Answer {
+        Response {
             code: head.status.as_u16(),
             warnings: warnings
                 .map(|text| text.to_str().unwrap().to_owned())
@@ -74,20 +75,20 @@ impl Server {
         }
     }
 
-    /// Waits for the answer that is expected.
-    async fn until(&self, path: &str, expected: impl Fn(&Answer) -> bool) {
+    /// Waits for the expected response.
+    async fn until(&self, path: &str, expected: impl Fn(&Response) -> bool) {
         for _ in 0..600 {
-            let answer = self.send("GET", path, &Value::Null).await;
-            if expected(&answer) {
+            let response = self.send("GET", path, &Value::Null).await;
+            if expected(&response) {
                 return;
             }
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
-        panic!("{path} never became what is expected");
+        panic!("{path} has not the expected response");
     }
 
-    /// Creates a definition in the tests' own group, and waits until it is served.
-    async fn define(&self, kind: &str) -> Defined {
+    /// Creates a definition in the group of the tests, and waits until it is served.
+    async fn define(&self, kind: &str) -> ServedKind {
         let mut definition = serde_json::to_value(printed(kind)).unwrap();
         let plural = definition["spec"]["names"]["plural"]
             .as_str()
@@ -102,24 +103,25 @@ impl Server {
         let name = format!("{plural}.{GROUP}");
         definition["metadata"] = json!({"name": name});
         definition["spec"]["group"] = json!(GROUP);
-        let kind = Defined {
+        let kind = ServedKind {
             kind: kind.to_owned(),
             definition: format!("{DEFINITIONS}/{name}"),
             objects,
         };
         self.remove(&kind).await;
-        let answer = self.send("POST", DEFINITIONS, &definition).await;
-        assert_eq!(answer.code, 201, "{:#}", answer.body["message"]);
-        assert_eq!(answer.warnings, [""; 0], "{name}");
-        self.until(&kind.definition, |answer| {
-            let conditions = answer.body["status"]["conditions"].as_array();
+        let response = self.send("POST", DEFINITIONS, &definition).await;
+        assert_eq!(response.code, 201, "{:#}", response.body["message"]);
+        assert_eq!(response.warnings, [""; 0], "{name}");
+        self.until(&kind.definition, |response| {
+            let conditions = response.body["status"]["conditions"].as_array();
             let mut conditions = conditions.into_iter().flatten();
             conditions.any(|one| one["type"] == "Established" && one["status"] == "True")
         })
         .await;
-        self.until(&kind.objects, |answer| answer.code == 200).await;
-        let answer = self.send("GET", &kind.definition, &Value::Null).await;
-        let conditions = answer.body["status"]["conditions"]
+        self.until(&kind.objects, |response| response.code == 200)
+            .await;
+        let response = self.send("GET", &kind.definition, &Value::Null).await;
+        let conditions = response.body["status"]["conditions"]
             .as_array()
             .unwrap()
             .iter();
@@ -131,39 +133,40 @@ impl Server {
                 )
             })
             .collect();
-        let good = [("Established", "True"), ("NamesAccepted", "True")];
-        assert_eq!(conditions, BTreeSet::from(good), "{name}");
+        let valid = [("Established", "True"), ("NamesAccepted", "True")];
+        assert_eq!(conditions, BTreeSet::from(valid), "{name}");
         kind
     }
 
-    async fn remove(&self, kind: &Defined) {
+    async fn remove(&self, kind: &ServedKind) {
         self.send("DELETE", &kind.definition, &Value::Null).await;
-        self.until(&kind.definition, |answer| answer.code == 404)
+        self.until(&kind.definition, |response| response.code == 404)
             .await;
     }
 }
 
-/// A definition in the tests' own group.
-struct Defined {
+/// Definition in the group of the tests.
+struct ServedKind {
     kind: String,
-    /// The path of the definition.
+    /// Path of the definition.
     definition: String,
-    /// The path of its objects.
+    /// Path of the objects.
     objects: String,
 }
 
-impl Defined {
+impl ServedKind {
     fn object(&self, spec: &Value) -> Value {
         json!({
             "apiVersion": format!("{GROUP}/v1"), "kind": self.kind,
-            "metadata": {"name": "judged"}, "spec": spec,
+            "metadata": {"name": "object"}, "spec": spec,
         })
     }
 
-    /// Asks about a `spec`, perhaps in place of an old one, and compares with what is expected.
-    async fn ask(&self, server: &Server, expected: &Findings, spec: &Value, old: Option<&Value>) {
+    /// Compares the decision about a `spec`, or about a change from an old `spec`, with the expected
+    /// findings.
+    async fn check(&self, server: &Server, expected: &Findings, spec: &Value, old: Option<&Value>) {
         let strict = "?dryRun=All&fieldValidation=Strict";
-        let answer = match old {
+        let response = match old {
             None => {
                 let path = format!("{}{strict}", self.objects);
                 server.send("POST", &path, &self.object(spec)).await
@@ -173,40 +176,43 @@ impl Defined {
                 assert_eq!(stored.code, 201, "{:#}", stored.body);
                 let mut object = self.object(spec);
                 object["metadata"] = stored.body["metadata"].clone();
-                let path = format!("{}/judged{strict}", self.objects);
-                let answer = server.send("PUT", &path, &object).await;
-                let path = format!("{}/judged", self.objects);
+                let path = format!("{}/object{strict}", self.objects);
+                let response = server.send("PUT", &path, &object).await;
+                let path = format!("{}/object", self.objects);
                 server.send("DELETE", &path, &Value::Null).await;
-                answer
+                response
             }
         };
-        let differs = difference(expected, &answer);
+        let differs = difference(expected, &response);
         assert!(
             differs.is_none(),
-            "{} {spec:#}\nin place of {old:?}\n{differs:?}\nexpected {expected:#?}\nanswered {answer:#?}",
+            "{} {spec:#}\nin place of {old:?}\n{differs:?}\nexpected {expected:#?}\nresponseed {response:#?}",
             self.kind
         );
     }
 }
 
-/// What the answer says that is not expected, or does not say that is.
-fn difference(expected: &Findings, answer: &Answer) -> Option<String> {
+/// Difference between the expected findings and a response. `None`: they are equal.
+fn difference(expected: &Findings, response: &Response) -> Option<String> {
     if expected.found.is_empty() {
-        return (answer.code >= 300).then(|| "refused".to_owned());
+        return (response.code >= 300).then(|| "refused".to_owned());
     }
     let unknown = |text: &&String| text.ends_with(": unknown field");
     if expected.found.iter().any(|text| unknown(&text)) {
-        // The object is not looked at any further.
-        let message = answer.body["message"].as_str().unwrap_or_default();
+        // The server does not validate the object further.
+        let message = response.body["message"].as_str().unwrap_or_default();
         let mut fields = expected.found.iter().filter(unknown);
-        let told =
+        let is_complete =
             fields.all(|text| message.contains(&format!("{:?}", text.split_once(": ").unwrap().0)));
-        return (answer.code != 400 || !told).then(|| "unknown fields".to_owned());
+        return (response.code != 400 || !is_complete).then(|| "unknown fields".to_owned());
     }
-    if answer.code != 422 {
+    if response.code != 422 {
         return Some("not refused".to_owned());
     }
-    let causes = answer.body["details"]["causes"].as_array().unwrap().iter();
+    let causes = response.body["details"]["causes"]
+        .as_array()
+        .unwrap()
+        .iter();
     let mut causes: BTreeSet<_> = causes
         .map(|cause| {
             (
@@ -215,30 +221,30 @@ fn difference(expected: &Findings, answer: &Answer) -> Option<String> {
             )
         })
         .collect();
-    if expected.blocked {
+    if expected.ends_validation {
         causes.retain(|(_, message)| !message.contains("some validation rules were not checked"));
     }
     for text in &expected.found {
         let (field, message) = text.split_once(": ").unwrap();
         // Values in messages are quoted as Go prints them.
-        let is_told = |cause: &&(&str, &str)| {
-            let told = cause.1.replace("map[string]interface {}", "");
-            cause.0 == field && told.contains(message)
+        let is_cause = |cause: &&(&str, &str)| {
+            let text = cause.1.replace("map[string]interface {}", "");
+            cause.0 == field && text.contains(message)
         };
-        match causes.iter().find(is_told).copied() {
-            Some(told) => causes.remove(&told),
-            None => return Some(format!("not told: {text}")),
+        match causes.iter().find(is_cause).copied() {
+            Some(cause) => causes.remove(&cause),
+            None => return Some(format!("not reported: {text}")),
         };
     }
     (!causes.is_empty()).then(|| format!("not expected: {causes:#?}"))
 }
 
 #[tokio::test]
-async fn a_real_server_judges_objects_in_the_same_way() {
+async fn a_real_server_validates_objects_in_the_same_way() {
     let Some(server) = Server::find().await else {
         return;
     };
-    for (definition, kind, good, cases) in [
+    for (definition, kind, valid, cases) in [
         (
             Definition::connect(),
             KINDS[0],
@@ -259,29 +265,29 @@ async fn a_real_server_judges_objects_in_the_same_way() {
         ),
     ] {
         let kind = server.define(kind).await;
-        for yaml in good {
+        for yaml in valid {
             let spec = spec(yaml);
-            kind.ask(&server, &Findings::default(), &spec, None).await;
-            kind.ask(&server, &Findings::default(), &spec, Some(&spec))
+            kind.check(&server, &Findings::default(), &spec, None).await;
+            kind.check(&server, &Findings::default(), &spec, Some(&spec))
                 .await;
         }
         for case in cases {
             let (new, old) = (spec(case.new), case.old.map(spec));
-            let expected = definition.judge(&new, old.as_ref());
-            kind.ask(&server, &expected, &new, old.as_ref()).await;
+            let expected = definition.validate(&new, old.as_ref());
+            kind.check(&server, &expected, &new, old.as_ref()).await;
         }
         let mut runner = TestRunner::deterministic();
-        for index in 0..GENERATED {
-            let numbers = crate::agreement::choices()
+        for index in 0..GENERATED_OBJECTS {
+            let numbers = crate::agreement::decisions()
                 .new_tree(&mut runner)
                 .unwrap()
                 .current();
-            let old = spec(good[index % good.len()]);
-            let new = changed(&definition, &old, &mut Choices(numbers.iter()));
-            kind.ask(&server, &definition.judge(&new, None), &new, None)
+            let old = spec(valid[index % valid.len()]);
+            let new = changed(&definition, &old, &mut Decisions(numbers.iter()));
+            kind.check(&server, &definition.validate(&new, None), &new, None)
                 .await;
             let old = Some(&old).filter(|_| index % 4 == 0);
-            kind.ask(&server, &definition.judge(&new, old), &new, old)
+            kind.check(&server, &definition.validate(&new, old), &new, old)
                 .await;
         }
         server.remove(&kind).await;
@@ -312,8 +318,8 @@ async fn a_real_server_takes_all_definitions_and_policies() {
         let path = format!(
             "/apis/admissionregistration.k8s.io/v1/{plural}?dryRun=All&fieldValidation=Strict"
         );
-        let answer = server.send("POST", &path, &object).await;
-        assert_eq!(answer.code, 201, "{:#}", answer.body);
-        assert_eq!(answer.warnings, [""; 0]);
+        let response = server.send("POST", &path, &object).await;
+        assert_eq!(response.code, 201, "{:#}", response.body);
+        assert_eq!(response.warnings, [""; 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! What API servers ask of a definition itself.
+//! Rules of API servers for definitions.
 
 use patchbay_crds as crd;
 use serde_json::Value;
@@ -13,17 +13,17 @@ pub(crate) const KINDS: [&str; 5] = [
     "IPAMClaim",
 ];
 
-/// A part of a schema.
+/// Part of a schema.
 pub(crate) struct Part<'a> {
     pub(crate) path: String,
     pub(crate) schema: &'a Value,
-    /// How often it can stand in one object.
+    /// Largest number of its values in one object.
     pub(crate) count: u64,
-    /// Whether an API server can tell which part of an old object it takes the place of.
-    pub(crate) has_old: bool,
+    /// `true` if an API server finds the corresponding value of the old object.
+    pub(crate) is_correlatable: bool,
 }
 
-/// Calls `visit` for all parts.
+/// Calls `visit` for all parts of a schema.
 pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut dyn FnMut(&Part<'a>)) {
     fn down<'a>(part: &Part<'a>, visit: &mut dyn FnMut(&Part<'a>)) {
         visit(part);
@@ -31,7 +31,7 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut dyn FnMut(&Part<'a>)) {
             path,
             schema,
             count,
-            has_old,
+            is_correlatable,
         } = part;
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let path = format!("{path}.{name}");
@@ -40,7 +40,7 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut dyn FnMut(&Part<'a>)) {
                     path,
                     schema: property,
                     count: *count,
-                    has_old: *has_old,
+                    is_correlatable: *is_correlatable,
                 },
                 visit,
             );
@@ -65,7 +65,7 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut dyn FnMut(&Part<'a>)) {
                         path: format!("{path}.{name}"),
                         schema: below,
                         count,
-                        has_old: *has_old && keeps,
+                        is_correlatable: *is_correlatable && keeps,
                     },
                     visit,
                 );
@@ -77,7 +77,7 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut dyn FnMut(&Part<'a>)) {
             path: String::new(),
             schema,
             count: 1,
-            has_old: true,
+            is_correlatable: true,
         },
         visit,
     );
@@ -163,7 +163,7 @@ fn rules_stand_where_api_servers_accept_them() {
         walk(&schema, &mut |Part {
                                 path,
                                 schema,
-                                has_old,
+                                is_correlatable,
                                 ..
                             }| {
             for rule in schema["x-kubernetes-validations"]
@@ -174,7 +174,7 @@ fn rules_stand_where_api_servers_accept_them() {
                 let cel = rule["rule"].as_str().unwrap();
                 let place = format!("{kind}{path}: {cel}");
                 assert!(
-                    *has_old || !cel.contains("oldSelf"),
+                    *is_correlatable || !cel.contains("oldSelf"),
                     "no old value is known here: {place}"
                 );
                 let message = rule["message"].as_str().unwrap();
