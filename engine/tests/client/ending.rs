@@ -24,7 +24,7 @@ async fn followed() -> (Client, Subscription, SnapshotChanges, Peer) {
 fn a_shutdown_of_the_runtime_closes_the_client() {
     let runtime = Runtime::new().unwrap();
     let (client, mut events, mut changes, _peer) = runtime.block_on(followed());
-    runtime.shutdown_timeout(Duration::from_secs(10));
+    runtime.shutdown_timeout(Duration::from_secs(120));
     assert!(!client.is_live());
     Runtime::new().unwrap().block_on(async {
         assert!(soon(events.next()).await.is_err());

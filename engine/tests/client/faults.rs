@@ -338,7 +338,7 @@ async fn a_silent_server_on_a_unix_socket_is_abandoned() {
 async fn a_hanging_server_leaves_outcomes_unknown() {
     let server = FakeServer::start();
     let mut config = config(&server.remote());
-    config.unix_probe_interval = Some(Duration::from_secs(1));
+    config.unix_probe_interval = Some(Duration::from_secs(2));
     let client = tokio::spawn(Client::connect(config));
     let _hangs = server.accept_live(&one_switch("a")).await;
     let client = soon(client).await.unwrap().unwrap();

@@ -20,7 +20,7 @@ use std::time::Duration;
 use patchbay_engine::client::{Client, Config};
 
 /// Time limit for events that should happen at once. Generous, because test machines may be loaded.
-const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Sets short reconnect delays.
 fn impatient(mut config: Config) -> Config {

@@ -1,6 +1,6 @@
 //! `ssl:` remotes.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,10 +34,7 @@ impl TlsServer {
             .args([&database, &schema_file(&dir)])
             .status();
         assert!(created.unwrap().success());
-        let [tls, tcp] = [(), ()].map(|()| {
-            let free = TcpListener::bind("127.0.0.1:0").unwrap();
-            free.local_addr().unwrap().port()
-        });
+        let [tls, tcp] = [testing::free_port(), testing::free_port()];
         let child = Command::new(testing::program("ovsdb-server"))
             .arg(format!("--remote=pssl:{tls}:127.0.0.1"))
             .arg(format!("--remote=ptcp:{tcp}:127.0.0.1"))

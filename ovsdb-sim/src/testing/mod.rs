@@ -14,6 +14,7 @@
 //! # std::io::Result::Ok(())
 //! ```
 
+mod free_port;
 mod program;
 mod real_cluster;
 mod real_server;
@@ -21,6 +22,7 @@ mod release;
 mod scratch_dir;
 mod suite;
 
+pub use free_port::free_port;
 pub use program::{installed_nb_schema, nbctl, program, signal};
 pub use real_cluster::RealCluster;
 pub use real_server::RealServer;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::{Release, ScratchDir};
 
 /// Time in which a server must answer: far more than it needs, even on a loaded machine.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time between two checks whether the server answers.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);

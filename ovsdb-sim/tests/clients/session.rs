@@ -123,8 +123,12 @@ impl Session<'_> {
                 Answer::done(self.comparable(&printed, step.unordered))
             }
             ["southbound"] => {
-                self.output("ovn-nbctl", &["--wait=sb", "sync"], None);
-                Answer::done(southbound::content(self.server.socket()))
+                let synced = self.output("ovn-nbctl", &["--wait=sb", "sync"], None);
+                Answer {
+                    stdout: southbound::content(self.server.socket()),
+                    stderr: String::from_utf8_lossy(&synced.stderr).into_owned(),
+                    code: synced.status.code(),
+                }
             }
             ["keep", name, program, ref arguments @ ..] => {
                 let output = self.output(program, arguments, None);

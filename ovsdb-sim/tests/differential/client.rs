@@ -8,7 +8,7 @@ use std::time::Duration;
 use patchbay_schemas::json::{Framer, Json};
 
 /// Timeout of a server's message: far more than it needs, even on a loaded machine.
-const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Entry in the log of a connection for its end.
 const CLOSED: &str = "connection closed";

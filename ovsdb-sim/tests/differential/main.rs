@@ -26,7 +26,7 @@ use servers::{Comparison, Servers};
 
 /// Time in which a server notices that a client has closed its connection. Without it, the server
 /// may execute later requests of others first.
-const CLOSE_NOTICE_TIME: Duration = Duration::from_millis(50);
+const CLOSE_NOTICE_TIME: Duration = Duration::from_millis(200);
 
 /// Runs a file of cases, each on empty tables and new connections. Reports the first difference of
 /// each.

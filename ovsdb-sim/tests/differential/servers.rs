@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::normal::{Names, Scope, forget_versions, is_reply};
 
 /// Timeout of a cluster's commit: far more than it needs, even on a loaded machine.
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Beginning of a transaction's name in a request.
 const NAME_PREFIX: &[u8] = b"<txn ";
 

@@ -39,7 +39,7 @@ fn mode(path: &Path) -> u32 {
             return metadata.permissions().mode() & 0o777;
         }
         assert!(
-            start.elapsed() < Duration::from_secs(30),
+            start.elapsed() < Duration::from_secs(120),
             "{}",
             path.display()
         );

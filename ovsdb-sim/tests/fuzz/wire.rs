@@ -24,7 +24,7 @@ use crate::{Seeds, mutate, panics, run, seeds};
 /// Number of cases, which take about four seconds.
 const CASES: u32 = 800;
 /// Timeout of a server's immediate reaction.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum memory in bytes of the test with a server of small limits.
 const MAX_MEMORY_BYTES: u64 = 1 << 30;
 

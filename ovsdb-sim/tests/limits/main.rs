@@ -58,7 +58,7 @@ impl Bed {
             if client.is_served().await {
                 return client;
             }
-            assert!(start.elapsed() < Duration::from_secs(30), "no place");
+            assert!(start.elapsed() < Duration::from_secs(120), "no place");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ovsdb_sim::testing::{self, ScratchDir};
 
 /// Timeout of actions of other processes.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A server's program, and the folder of its database, sockets, pidfile and log.
 pub(crate) struct Bed {

@@ -1,7 +1,6 @@
 //! `pssl:` and `ssl:` remotes with Open vSwitch's own clients.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -12,7 +11,7 @@ use ovsdb_sim::testing;
 use crate::daemon::Bed;
 
 /// Timeout of actions of other processes.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A key of the tests of the client, made once for a hundred years.
 fn key(name: &str) -> String {
@@ -178,7 +177,7 @@ fn columns_of_keys_are_checked_at_the_start() {
 fn the_ca_certificate_of_the_first_peer_is_written() {
     for bed in Bed::both() {
         let ca = bed.path("ca.pem");
-        let port = free_port();
+        let port = testing::free_port();
         start(
             &bed,
             &[
@@ -196,11 +195,6 @@ fn the_ca_certificate_of_the_first_peer_is_written() {
         assert_eq!(der(&ca), der(Path::new(&key("ca.pem"))));
         bed.appctl("exit");
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Lists the databases of a server that connects to this client.
@@ -225,7 +219,7 @@ fn der(file: &Path) -> String {
 #[test]
 fn the_server_connects_to_a_client_that_waits() {
     let outputs = Bed::both().map(|bed| {
-        let port = free_port();
+        let port = testing::free_port();
         let waiting = thread::spawn(move || wait_for_server(port));
         start(
             &bed,

@@ -1,6 +1,6 @@
 //! `patchbay apply` while its server hangs, restarts, elects a leader or loses connections.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -73,16 +73,18 @@ fn a_server_that_is_not_there_is_waited_for() {
     let server = RealServer::start([installed_nb_schema()]);
     let folder = ScratchDir::new();
     let socket = folder.path().join("nb.sock");
-    let child = start("apply", &format!("unix:{}", socket.display()));
-    thread::sleep(Duration::from_millis(500));
+    let mut child = start("apply", &format!("unix:{}", socket.display()));
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("no remote can be used") {
+        line.clear();
+        assert_ne!(log.read_line(&mut line).unwrap(), 0, "it has ended");
+    }
     std::os::unix::fs::symlink(server.socket(), &socket).unwrap();
-    let done = end(child);
-    assert_eq!(done.code, Some(0), "{}", done.stderr);
-    assert!(
-        done.stderr.contains("no remote can be used"),
-        "{}",
-        done.stderr
-    );
+    // An unread pipe would block the command.
+    let reader = thread::spawn(move || log.read_to_string(&mut line));
+    assert_eq!(end(child).code, Some(0));
+    reader.join().unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,11 +1,11 @@
 //! Databases behind TLS.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{ScratchDir, nbctl, program};
+use ovsdb_sim::testing::{ScratchDir, free_port, nbctl, program};
 
 use crate::command::{Run, example, nb_schema, run, section};
 use crate::demo::{ROUTER, is_as_documented};
@@ -44,9 +44,7 @@ impl Server {
             .args([&database, &nb_schema()])
             .status();
         assert!(created.unwrap().success());
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = free_port();
         let child = Command::new(program("ovsdb-server"))
             .arg(format!("--remote=pssl:{port}:127.0.0.1"))
             .arg(format!("--unixctl={}", folder.path().join("ctl").display()))

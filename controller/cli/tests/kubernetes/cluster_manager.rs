@@ -1,5 +1,7 @@
 //! The cluster manager: from selectors to annotations and status.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -283,7 +285,9 @@ async fn annotations_that_cannot_be_decoded_are_not_overwritten() {
 
 #[tokio::test]
 async fn contradictory_annotations_are_reported_and_do_not_stop_the_rest() {
-    let bed = Testbed::new().await;
+    let mut bed = Testbed::new().await;
+    // The next leader waits for the lease of a killed one.
+    bed.lease = Duration::from_secs(2);
     let zone = bed.zone(ZONE).await;
     let cluster = bed.run_cluster("one");
     let node = bed.run_zone(&zone);

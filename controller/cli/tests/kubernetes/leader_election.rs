@@ -1,6 +1,6 @@
 //! Leader election between several processes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};
@@ -50,24 +50,25 @@ async fn another_process_takes_over_at_once_when_the_leader_stops() {
 
 #[tokio::test]
 async fn another_process_takes_over_when_the_lease_expires() {
-    let bed = Testbed::new().await;
+    let mut bed = Testbed::new().await;
+    bed.lease = Duration::from_secs(4);
     let one = bed.run_cluster("one");
     until_held_by(&bed, "one").await;
+    let begun = Instant::now();
     let two = bed.run_cluster("two");
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert_eq!(
-        holder(&bed).await.as_deref(),
-        Some("one"),
-        "a leader that renews keeps the lease"
-    );
+    eventually("the lease is renewed after its duration", async || {
+        assert_eq!(holder(&bed).await.as_deref(), Some("one"));
+        (begun.elapsed() > bed.lease + Duration::from_secs(1)).then_some(())
+    })
+    .await;
     one.kill().await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(
-        holder(&bed).await.as_deref(),
-        Some("one"),
-        "a killed leader does not release the lease"
-    );
-    until_held_by(&bed, "two").await;
+    eventually("another process has the lease", async || {
+        let holder = holder(&bed).await;
+        // A killed leader does not release the lease.
+        assert_ne!(holder, None);
+        (holder.as_deref() == Some("two")).then_some(())
+    })
+    .await;
     bed.connect().await;
     bed.until_allocated(2).await;
     two.stop().await;
@@ -76,30 +77,41 @@ async fn another_process_takes_over_when_the_lease_expires() {
 
 #[tokio::test]
 async fn a_leader_that_cannot_renew_stops_until_it_can() {
-    let bed = Testbed::simulated().await;
+    let mut bed = Testbed::simulated().await;
+    bed.lease = Duration::from_secs(1);
     let one = bed.run_cluster("one");
     until_held_by(&bed, "one").await;
-    // More than a second, at ten attempts per second.
-    let fault = Fault {
+    bed.api().fail(Fault {
         method: "PUT",
         path: "/leases/",
         reply: Reply::Status(500, None),
-        times: 12,
+        times: usize::MAX,
+    });
+    let until_failed = async |more: usize| {
+        let failures = || {
+            let requests = bed.api().requests();
+            requests.iter().filter(|one| one.status == 500).count()
+        };
+        let before = failures();
+        eventually("more renewals fail", async || {
+            (failures() >= before + more).then_some(())
+        })
+        .await;
     };
-    bed.api().fail(fault);
-    tokio::time::sleep(Duration::from_millis(900)).await;
+    // There are at most ten attempts per second, so the term has ended after these.
+    until_failed(9).await;
     bed.connect().await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    until_failed(3).await;
     let untouched = bed.connected().await;
     assert!(untouched.status.is_none(), "{:?}", untouched.annotations());
+    bed.api().end_faults();
     bed.until_allocated(2).await;
     one.stop().await;
 }
 
 #[tokio::test]
 async fn annotations_computed_from_an_old_version_are_not_written() {
-    let mut bed = Testbed::simulated().await;
-    bed.idle = Duration::from_secs(5);
+    let bed = Testbed::simulated().await;
     bed.connect().await;
     // The watch is silent, so the controller sees only the list until the watch is opened again.
     bed.api().fail(Fault {
@@ -129,6 +141,7 @@ async fn annotations_computed_from_an_old_version_are_not_written() {
     })
     .await;
     assert_eq!(subnets(&bed.connected().await).len(), 2);
+    bed.api().drop_watches();
     bed.until_allocated(1).await;
     one.stop().await;
 }

@@ -88,6 +88,8 @@ pub(crate) struct Testbed {
     pub(crate) dynamic_udn: bool,
     /// `true` if the controllers write the networks themselves.
     pub(crate) networks: bool,
+    /// Duration of the leader's lease. The default is long enough for renewals on a busy machine.
+    pub(crate) lease: Duration,
     /// Time-out of requests.
     pub(crate) request: Duration,
     /// Longest silence on a watch.
@@ -126,6 +128,7 @@ impl Testbed {
             inventory: example(),
             dynamic_udn: false,
             networks: false,
+            lease: Duration::from_secs(20),
             request: Duration::from_secs(5),
             idle: Timing::default().watch_idle_timeout,
             repeat: Timing::default().report_refresh_interval,
@@ -154,6 +157,7 @@ impl Testbed {
             inventory: example(),
             dynamic_udn: false,
             networks: false,
+            lease: Duration::from_secs(20),
             request: Duration::from_secs(5),
             idle: Timing::default().watch_idle_timeout,
             repeat: Timing::default().report_refresh_interval,

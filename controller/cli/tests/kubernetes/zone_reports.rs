@@ -162,7 +162,7 @@ async fn reports_about_an_older_version_do_not_count() {
 async fn an_edit_causes_one_update_to_unknown_and_one_to_true() {
     let mut bed = Testbed::simulated().await;
     // Half of it is long enough for all zones to report, even on a busy machine.
-    bed.report = Duration::from_secs(2);
+    bed.report = Duration::from_secs(4);
     let cluster = bed.run_cluster("one");
     let zones = run_zones(&bed).await;
     bed.connect().await;

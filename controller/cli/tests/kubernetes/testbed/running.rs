@@ -57,8 +57,8 @@ impl Testbed {
         zone: Option<(&str, &str)>,
     ) -> Running {
         let lease = LeaseConfig {
-            duration: Duration::from_secs(1),
-            renew_deadline: Duration::from_millis(700),
+            duration: self.lease,
+            renew_deadline: self.lease.mul_f64(0.7),
             retry: Duration::from_millis(100),
             ..LeaseConfig::new(NAMESPACE, LEASE)
         };

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::Shared;
 use super::requests::{Answer, Call, answer};
-use super::watch::lines;
+use super::watch::{lines, silence};
 
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
@@ -69,7 +69,7 @@ async fn serve(
         }
         Ok(Answer::Never) => std::future::pending().await,
         Ok(Answer::Silence) => {
-            let silence = futures_util::stream::pending();
+            let silence = silence(shared).map_ok(|line| Frame::data(Bytes::from(line)));
             Response::new(BodyExt::boxed_unsync(StreamBody::new(silence)))
         }
         Ok(Answer::Text(code, retry_after)) => {

@@ -89,7 +89,8 @@ pub(crate) enum Reply {
     Done(u16),
     /// No response.
     Never,
-    /// The start of a successful response, and nothing more, with the connection left open.
+    /// The start of a successful response, and nothing more. The connection stays open until
+    /// [`ApiServer::drop_watches`].
     Silence,
     /// A successful response without content.
     Empty,
@@ -174,6 +175,11 @@ impl ApiServer {
 
     pub(crate) fn fail(&self, fault: Fault) {
         self.shared.lock().faults.push(fault);
+    }
+
+    /// Ends the injected faults.
+    pub(crate) fn end_faults(&self) {
+        self.shared.lock().faults.clear();
     }
 
     /// Ends all watches in the middle of a chunk, like a lost connection.

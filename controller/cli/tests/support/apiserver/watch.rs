@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::Stream;
-use futures_util::stream::unfold;
+use futures_util::stream::{once, unfold};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -62,6 +62,18 @@ pub(super) fn lines(
     unfold(running, |mut running| async move {
         let line = running.next().await?;
         Some((line, running))
+    })
+}
+
+/// The content of a watch that sends nothing until it is dropped.
+pub(super) fn silence(
+    shared: Arc<Shared>,
+) -> impl Stream<Item = Result<Vec<u8>, std::io::Error>> + Send {
+    let born = shared.lock().dropped;
+    let mut ticks = shared.ticks.subscribe();
+    once(async move {
+        while shared.lock().dropped == born && ticks.changed().await.is_ok() {}
+        Err(std::io::Error::other("the watch is dropped"))
     })
 }
 
