@@ -19,9 +19,8 @@
 //!
 //! # What is left out
 //!
-//! Networks on an EVPN fabric, policies, and what multicast, egress features and route
-//! advertisements add. Ports of pods are in `patchbay-pods`, load balancers of services in
-//! `patchbay-services`.
+//! Networks on an EVPN fabric. Ports of pods are in `patchbay-pods`, load balancers of services in
+//! `patchbay-services`, policies in `patchbay-policies`, EgressIPs in `patchbay-egress`.
 
 mod advertised;
 mod capability;
