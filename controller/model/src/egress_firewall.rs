@@ -16,6 +16,8 @@ pub const EGRESS_FIREWALL: &str = "default";
 pub struct EgressFirewall {
     /// The namespace.
     pub namespace: Arc<str>,
+    /// Resource version of the object. `None`: the object is not from an API server.
+    pub version: Option<Arc<str>>,
     /// Rules, of which the first one that matches decides.
     pub rules: Vec<FirewallRule>,
     /// Fields that cannot be used. If there is one, no rule is applied.

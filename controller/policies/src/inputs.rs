@@ -266,10 +266,15 @@ impl ZonePolicies {
         self.nodes.remove(name);
     }
 
-    /// Adds an EgressFirewall, or replaces the one of its namespace.
+    /// Adds an EgressFirewall, or replaces the one of its namespace. An object of the known resource
+    /// version is the known one, as in OVN-Kubernetes.
     pub fn put_firewall(&mut self, firewall: EgressFirewall) {
-        let namespace = firewall.namespace.clone();
-        self.firewalls.insert(namespace, Arc::new(firewall));
+        let known = self.firewalls.get(&firewall.namespace);
+        let version = known.and_then(|known| known.version.as_ref());
+        if version.is_none() || version != firewall.version.as_ref() {
+            let namespace = firewall.namespace.clone();
+            self.firewalls.insert(namespace, Arc::new(firewall));
+        }
     }
 
     /// Removes the EgressFirewall of a namespace.

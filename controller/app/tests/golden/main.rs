@@ -2,8 +2,9 @@
 //!
 //! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` (connects),
 //! `udn`, `udn_cluster` and `udn_full` (networks: zone controller, cluster manager, both) beside this
-//! file. There is no list of exceptions. A scenario with a `quirk` records an oddity. [`QUIRKS`]
-//! names the rule by which Patchbay differs from it, and a snapshot has the resulting rows.
+//! file. There is no list of exceptions. A scenario with a `quirk` records an oddity, as do those
+//! that [`QUIRKS`] has beside them. It names the rule by which Patchbay differs, and a snapshot has
+//! the resulting rows.
 
 mod cluster;
 mod report;
@@ -71,6 +72,20 @@ const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn",
+        scenario: "l2-primary-gateway-changes",
+        rules: "W7",
+        what: "the policy for a former address of the node goes, and the former gateway chassis",
+        test: "../networks/tests/gateway_changes.rs",
+    },
+    Purpose {
+        folder: "udn",
+        scenario: "l3-primary-gateway-changes",
+        rules: "W7",
+        what: "a changed MAC or next hop of the gateway annotation is applied at once",
+        test: "../networks/tests/gateway_changes.rs",
+    },
+    Purpose {
+        folder: "udn",
         scenario: "l2-primary-vm-v4",
         rules: "W7",
         what: "the DHCP options of a virtual machine go with its last pod",
@@ -111,6 +126,15 @@ fn networks_of_both_halves_end_as_recorded() {
 /// they are of these halves.
 fn play(own: &str, snapshots: &str, is_played: impl Fn(Half) -> bool) {
     let (directory, is_own) = directory(own);
+    let purposes: Vec<Purpose> = QUIRKS
+        .iter()
+        .filter(|purpose| purpose.folder == own)
+        .copied()
+        .collect();
+    let is_odd = |result: &ScenarioResult| {
+        let mut purposes = purposes.iter();
+        result.quirk.is_some() || purposes.any(|purpose| purpose.scenario == result.name)
+    };
     let mut table = Table::default();
     let mut quirks = Table::default();
     for path in files(&directory) {
@@ -122,17 +146,12 @@ fn play(own: &str, snapshots: &str, is_played: impl Fn(Half) -> bool) {
             Ok(scenario) => run(scenario),
             Err(error) => ScenarioResult::unreadable(&path, error),
         };
-        if result.quirk.is_none() {
-            table.add(result);
-        } else {
+        if is_odd(&result) {
             quirks.add(result);
+        } else {
+            table.add(result);
         }
     }
-    let purposes: Vec<Purpose> = QUIRKS
-        .iter()
-        .filter(|purpose| purpose.folder == own)
-        .copied()
-        .collect();
     let (table_text, quirks_text) = (
         table.render("scenarios", &[]),
         quirks.render("scenarios with a quirk", &purposes),

@@ -22,6 +22,7 @@ pub fn egress_firewall(object: &object::EgressFirewall) -> EgressFirewall {
         .collect();
     EgressFirewall {
         namespace: object.namespace().unwrap_or_default().into(),
+        version: object.resource_version().map(Into::into),
         rules: if problems.is_empty() {
             rules
         } else {

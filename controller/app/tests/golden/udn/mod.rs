@@ -12,13 +12,13 @@ use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{
     ClusterSettings, DEFAULT_NETWORK_KEY, Feature, GatewayMode, IpFamily, NetworkObjects,
-    POD_NETWORKS, PRIMARY_NETWORK_LABEL,
+    POD_NETWORKS, PRIMARY_NETWORK_LABEL, PodKey, PolicyKey, PolicyKind,
 };
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
 use patchbay_policies::{PolicyController, ZonePolicies};
 use patchbay_resources::conversion;
-use patchbay_resources::object::Object;
+use patchbay_resources::object::{Namespace, Object};
 use patchbay_rows::PlanError;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::{ServiceController, ZoneServices};
@@ -29,6 +29,7 @@ use crate::report::{Difference, StepResult};
 use crate::scenario::{ObjectOp, Scenario, Step};
 use northbound::Northbound;
 pub(crate) use objects::Objects;
+use objects::{AnnotatedNode, ObjectId};
 
 /// Passes after which a scenario that still changes rows fails.
 const MAX_PASSES: usize = 12;
@@ -170,6 +171,10 @@ pub(crate) struct World {
     pub(crate) objects: Objects,
     northbound: Northbound,
     controllers: Option<Controllers>,
+    /// Policies with their pods, as the running controllers have seen them.
+    policies: ZonePolicies,
+    /// The objects that the policies have seen.
+    seen: BTreeSet<ObjectId>,
     started: u64,
 }
 
@@ -239,18 +244,22 @@ impl World {
         for object in &input.objects {
             objects.put(object.clone())?;
         }
+        let settings = settings(&input.config)?;
         Ok(Self {
             node: input.config.node.clone(),
-            settings: settings(&input.config)?,
+            policies: ZonePolicies::new(&input.config.node, &settings),
+            settings,
             objects,
             northbound: Northbound::new(),
             controllers: None,
+            seen: BTreeSet::new(),
             started: 0,
         })
     }
 
     pub(crate) fn start(&mut self) {
         self.started += 1;
+        self.policies = ZonePolicies::new(&self.node, &self.settings);
         self.controllers = Some(Controllers::new(self.started));
     }
 
@@ -277,7 +286,10 @@ impl World {
                     kind,
                     namespace,
                     name,
-                } => self.objects.delete(&kind, &namespace, &name)?,
+                } => {
+                    self.objects.delete(&kind, &namespace, &name)?;
+                    forget(&mut self.policies, &(kind, namespace, name));
+                }
             }
         }
         differences.extend(self.settle()?);
@@ -347,7 +359,7 @@ impl World {
     }
 
     /// What the controllers read.
-    fn inputs(&self) -> Result<Inputs, String> {
+    fn inputs(&mut self) -> Result<Inputs, String> {
         let definitions = self.objects.definitions()?;
         let namespaces = self.objects.namespaces()?;
         let services = self.objects.services()?;
@@ -386,24 +398,8 @@ impl World {
             pods.put_pod(Arc::new(pod));
         }
         let names: Vec<String> = namespaces.iter().map(Object::name_any).collect();
-        let mut policies = ZonePolicies::new(&self.node, &self.settings);
-        policies.set_objects(&objects, &labelled);
-        for namespace in &namespaces {
-            let (labels, annotations) = (namespace.labels(), namespace.annotations());
-            policies.put_namespace(&namespace.name_any(), labels, annotations);
-        }
-        for node in &nodes {
-            policies.put_node(&node.name, &node.labels, node.host_addresses());
-        }
-        for firewall in self.objects.firewalls()? {
-            policies.put_firewall(firewall);
-        }
-        for pod in pods.pods() {
-            policies.put_pod(pod, pods.places(pod));
-        }
-        for policy in self.objects.policies()? {
-            policies.put_policy(policy);
-        }
+        self.update_policies(&objects, &labelled, &namespaces, &nodes, &pods)?;
+        let policies = self.policies.clone();
         pods.set_gates(policies.gates());
         let egress = EgressObjects {
             pods: pods
@@ -429,6 +425,59 @@ impl World {
             pods,
             services: zone_services,
         })
+    }
+
+    /// Brings the policies to the current objects, as the watches of running controllers do.
+    fn update_policies(
+        &mut self,
+        objects: &NetworkObjects<'_>,
+        labelled: &BTreeSet<String>,
+        namespaces: &[Namespace],
+        nodes: &[AnnotatedNode],
+        pods: &ZonePods,
+    ) -> Result<(), String> {
+        let policies = &mut self.policies;
+        let current = self.objects.ids();
+        for gone in self.seen.difference(&current) {
+            forget(policies, gone);
+        }
+        self.seen = current;
+        policies.set_objects(objects, labelled);
+        for namespace in namespaces {
+            let (labels, annotations) = (namespace.labels(), namespace.annotations());
+            policies.put_namespace(&namespace.name_any(), labels, annotations);
+        }
+        for node in nodes {
+            policies.put_node(&node.name, &node.labels, node.host_addresses());
+        }
+        for firewall in self.objects.firewalls()? {
+            policies.put_firewall(firewall);
+        }
+        for pod in pods.pods() {
+            policies.put_pod(pod, pods.places(pod));
+        }
+        for policy in self.objects.policies()? {
+            policies.put_policy(policy);
+        }
+        Ok(())
+    }
+}
+
+/// Removes a deleted object from the policies.
+fn forget(policies: &mut ZonePolicies, (kind, namespace, name): &ObjectId) {
+    let policy = |kind| PolicyKey {
+        kind,
+        namespace: namespace.as_str().into(),
+        name: name.as_str().into(),
+    };
+    match kind.as_str() {
+        "Namespace" => policies.remove_namespace(name),
+        "Node" => policies.remove_node(name),
+        "Pod" => policies.remove_pod(&PodKey::new(namespace.as_str(), name.as_str())),
+        "EgressFirewall" => policies.remove_firewall(namespace),
+        "NetworkPolicy" => policies.remove_policy(&policy(PolicyKind::NetworkPolicy)),
+        "MultiNetworkPolicy" => policies.remove_policy(&policy(PolicyKind::MultiNetworkPolicy)),
+        _ => {}
     }
 }
 

@@ -1,6 +1,6 @@
 //! Objects of a scenario, as an API server keeps them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use patchbay_model::{
@@ -16,9 +16,12 @@ use patchbay_resources::object::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+/// Kind, namespace and name of an object.
+pub(super) type ObjectId = (String, String, String);
+
 /// Objects by kind, namespace and name.
 #[derive(Debug, Default)]
-pub(crate) struct Objects(BTreeMap<(String, String, String), Value>);
+pub(crate) struct Objects(BTreeMap<ObjectId, Value>);
 
 /// Name, labels and annotations of a node.
 pub(super) struct AnnotatedNode {
@@ -63,6 +66,10 @@ impl Objects {
         removed.map(|_| ()).ok_or_else(|| format!("no {key:?}"))
     }
 
+    pub(super) fn ids(&self) -> BTreeSet<ObjectId> {
+        self.0.keys().cloned().collect()
+    }
+
     fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
         let objects = self.0.iter().filter(move |((of, ..), _)| of == kind);
         objects.map(|(_, object)| object)
@@ -105,9 +112,19 @@ impl Objects {
             .collect())
     }
 
+    /// EgressFirewalls. The recorded API server does not count versions: objects have the same one,
+    /// unless they bring their own.
     pub(super) fn firewalls(&self) -> Result<Vec<EgressFirewall>, String> {
         let firewalls = self.typed::<object::EgressFirewall>("EgressFirewall")?;
-        Ok(firewalls.iter().map(conversion::egress_firewall).collect())
+        let firewalls = firewalls.iter().map(|object| {
+            let firewall = conversion::egress_firewall(object);
+            let version = firewall.version.clone().unwrap_or_default();
+            EgressFirewall {
+                version: Some(version),
+                ..firewall
+            }
+        });
+        Ok(firewalls.collect())
     }
 
     pub(super) fn advertisements(&self) -> Result<Vec<RouteAdvertisement>, String> {

@@ -1,0 +1,128 @@
+//! Changes of the zone's own node: nothing of its former gateway stays.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
+
+use patchbay_allocate::networks::resolve;
+use patchbay_engine::db::Database;
+use patchbay_model::{ClusterSettings, IpFamily};
+use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_resources::conversion::network_objects;
+use patchbay_resources::manifests::{Inventory, read_manifests};
+use patchbay_resources::object::Time;
+use patchbay_schemas::nb::{
+    self, GatewayChassis, LogicalRouterPolicy, LogicalRouterPort, LogicalRouterStaticRoute,
+};
+use patchbay_schemas::typed::TableRow;
+use patchbay_schemas::uuids::UuidSource;
+
+const LAYER2: &str = "{topology: Layer2, layer2: {role: Primary, subnets: [10.10.0.0/16]}}";
+const LAYER3: &str = "{topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16}]}}";
+
+/// The zone's node, as far as the gateway depends on it.
+#[derive(Clone, Copy)]
+struct Gateway {
+    chassis: &'static str,
+    mac: &'static str,
+    address: &'static str,
+    next_hop: &'static str,
+}
+
+const FIRST: Gateway = Gateway {
+    chassis: "c1",
+    mac: "0a:58:ac:12:00:02",
+    address: "172.18.0.2",
+    next_hop: "172.18.0.1",
+};
+
+fn networks(network: &str, gateway: Gateway) -> ZoneNetworks {
+    let Gateway {
+        chassis,
+        mac,
+        address,
+        next_hop,
+    } = gateway;
+    let yaml = format!(
+        r#"
+apiVersion: v1
+kind: List
+items:
+- {{apiVersion: v1, kind: Namespace, metadata: {{name: blue, labels: {{k8s.ovn.org/primary-user-defined-network: ''}}}}}}
+- apiVersion: v1
+  kind: Node
+  metadata:
+    name: n1
+    annotations:
+      k8s.ovn.org/node-chassis-id: {chassis}
+      k8s.ovn.org/host-cidrs: '["{address}/16"]'
+      k8s.ovn.org/l3-gateway-config: '{{"default":{{"mode":"shared","bridge-id":"br","interface-id":"br_n1","mac-address":"{mac}","ip-addresses":["{address}/16"],"next-hops":["{next_hop}"],"node-port-enable":"true","vlan-id":"0"}}}}'
+- apiVersion: k8s.ovn.org/v1
+  kind: UserDefinedNetwork
+  metadata: {{name: net, namespace: blue}}
+  spec: {network}
+"#
+    );
+    let settings = ClusterSettings {
+        families: vec![IpFamily::V4],
+        ..ClusterSettings::default()
+    };
+    let mut inventory: Inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
+    let now = Time(jiff::Timestamp::from_second(0).unwrap());
+    resolve(&mut inventory, &settings, &now).unwrap();
+    ZoneNetworks::read(&network_objects(&inventory), "n1", &settings)
+}
+
+fn rows<T: TableRow>(database: &Database) -> Vec<T> {
+    let snapshot = database.snapshot();
+    let rows = snapshot.typed::<T>();
+    rows.iter().map(|row| row.unwrap().1).collect()
+}
+
+fn settle(database: &mut Database, controller: &mut NetworkController, networks: &ZoneNetworks) {
+    for _ in 0..4 {
+        let snapshot = database.snapshot();
+        let change = controller.plan(networks, &snapshot).unwrap();
+        let Some(transaction) = change.transaction else {
+            return;
+        };
+        database.transact(transaction.operations()).unwrap();
+    }
+    panic!("no rest after four passes");
+}
+
+#[test]
+fn each_change_of_the_gateway_is_applied_and_nothing_of_the_former_one_stays() {
+    for network in [LAYER2, LAYER3] {
+        let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(1));
+        let mut controller = NetworkController::new(UuidSource::seeded(2));
+        let mut gateway = FIRST;
+        let changes: [fn(&mut Gateway); 5] = [
+            |_| {},
+            |gateway| gateway.mac = "0a:58:ac:12:00:99",
+            |gateway| gateway.next_hop = "172.18.0.254",
+            |gateway| gateway.address = "172.18.0.22",
+            |gateway| gateway.chassis = "c1new",
+        ];
+        for change in changes {
+            change(&mut gateway);
+            let inputs = networks(network, gateway);
+            settle(&mut database, &mut controller, &inputs);
+
+            let ports = rows::<LogicalRouterPort>(&database);
+            let mut ports = ports.iter();
+            let external = ports.find(|port| port.name.starts_with("rtoe-")).unwrap();
+            assert_eq!(external.mac, gateway.mac);
+            let routes = rows::<LogicalRouterStaticRoute>(&database).into_iter();
+            let routes = routes.filter(|route| route.ip_prefix == "0.0.0.0/0");
+            let next_hops: Vec<String> = routes.map(|route| route.nexthop).collect();
+            assert_eq!(next_hops, [gateway.next_hop]);
+            let policies = rows::<LogicalRouterPolicy>(&database).into_iter();
+            let policies = policies.filter(|policy| policy.r#match.contains(" == 172.18."));
+            let matches: Vec<String> = policies.map(|policy| policy.r#match).collect();
+            assert_eq!(matches.len(), 1, "{matches:?}");
+            assert!(matches[0].contains(&format!(" == {} /*", gateway.address)));
+            let chassis = rows::<GatewayChassis>(&database).into_iter();
+            let chassis: Vec<String> = chassis.map(|chassis| chassis.chassis_name).collect();
+            assert_eq!(chassis, [gateway.chassis]);
+        }
+    }
+}
