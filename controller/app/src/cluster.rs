@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use patchbay_resources::object::{Object, Pod, Time};
 
-use super::{egress, pods, policies, services, warnings};
+use super::{admin, egress, pods, policies, services, warnings};
 use patchbay_allocate::connects::{
     AllocationWarning, ClusterController, ClusterObjects, with_condition,
 };
@@ -18,6 +18,7 @@ use patchbay_model::{ClusterSettings, NadKey, Networks, Node, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
+use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{
@@ -256,6 +257,11 @@ impl Cluster {
     /// policies that are there.
     pub fn zone_policies(&self, zone: &str, pods: Option<&ZonePods>) -> Option<ZonePolicies> {
         policies::zone_policies(&self.inventory, zone, &self.settings, pods)
+    }
+
+    /// The inputs of the rows of administrators' policies in a zone.
+    pub fn zone_admin_policies(&self, zone: &str) -> ZoneAdminPolicies {
+        admin::zone_admin_policies(&self.inventory, zone, &self.settings)
     }
 
     /// Settings of the cluster.

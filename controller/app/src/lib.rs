@@ -44,6 +44,7 @@
 //! # }
 //! ```
 
+mod admin;
 mod cluster;
 mod egress;
 pub mod northbound;

@@ -13,6 +13,7 @@ use patchbay_egress::{EgressController, EgressProblem, ZoneEgress};
 use patchbay_model::{PodKey, ServiceKey};
 use patchbay_networks::{NetworkController, SkippedNetwork, ZoneNetworks};
 use patchbay_pods::{PodController, PodProblem, ZonePods};
+use patchbay_policies::admin::{AdminPolicyController, ZoneAdminPolicies};
 use patchbay_policies::{PolicyController, PolicyProblem, ZonePolicies};
 use patchbay_rows::Counts;
 use patchbay_schemas::uuids::UuidSource;
@@ -32,6 +33,8 @@ const NETWORKS: &str = "networks";
 const PODS: &str = "pods";
 /// Subject of errors and warnings about the rows of policies.
 const POLICIES: &str = "policies";
+/// Subject of errors and warnings about the rows of administrators' policies.
+const ADMIN_POLICIES: &str = "policies of administrators";
 /// Subject of errors and warnings about the rows of services.
 const SERVICES: &str = "services";
 /// Subject of errors and warnings about the rows of EgressIPs.
@@ -49,6 +52,7 @@ pub struct ZoneReconciler<N> {
     networks: NetworkController,
     pods: PodController,
     policies: PolicyController,
+    admin_policies: AdminPolicyController,
     services: ServiceController,
     egress: EgressController,
     connects: ZoneController,
@@ -86,6 +90,9 @@ impl<N> ZoneReconciler<N> {
             networks: NetworkController::new(UuidSource::seeded(networks)),
             pods: PodController::new(UuidSource::seeded(networks.wrapping_add(services))),
             policies: PolicyController::new(UuidSource::seeded(networks ^ services)),
+            admin_policies: AdminPolicyController::new(UuidSource::seeded(
+                networks.wrapping_sub(services),
+            )),
             services: ServiceController::new(UuidSource::seeded(services)),
             egress: EgressController::new(UuidSource::seeded(networks.wrapping_mul(services))),
             connects: ZoneController::new(uuids),
@@ -148,6 +155,9 @@ impl<N: Northbound> ZoneReconciler<N> {
             policy_problems = policies.problems();
             policy_problems.extend(self.policies.problems().cloned());
         }
+        let admin_policies = cluster.zone_admin_policies(&self.zone);
+        warnings.extend(self.commit_admin_policies(&admin_policies).await?);
+        policy_problems.extend(self.admin_policies.problems(&admin_policies));
         let zone_services = cluster.zone_services(&self.zone);
         warnings.extend(self.commit_services(&zone_services).await?);
         let egress = cluster.zone_egress(&self.zone, zone_pods.as_ref());
@@ -205,6 +215,10 @@ impl<N: Northbound> ZoneReconciler<N> {
                 change.is_ok_and(|change| change.transaction.is_none())
             })
             && self
+                .admin_policies
+                .plan(&cluster.zone_admin_policies(&self.zone), &snapshot)
+                .is_ok_and(|change| change.transaction.is_none())
+            && self
                 .egress
                 .plan(&egress, &snapshot)
                 .is_ok_and(|change| change.transaction.is_none())
@@ -240,6 +254,18 @@ impl<N: Northbound> ZoneReconciler<N> {
     async fn commit_policies(&mut self, inputs: &ZonePolicies) -> Result<Vec<String>, ZoneError> {
         let policies = &mut self.policies;
         commit_rows(&mut self.northbound, POLICIES, |snapshot| {
+            policies.plan(inputs, snapshot)
+        })
+        .await
+    }
+
+    /// Commits the rows of administrators' policies. Returns warnings about lost replies.
+    async fn commit_admin_policies(
+        &mut self,
+        inputs: &ZoneAdminPolicies,
+    ) -> Result<Vec<String>, ZoneError> {
+        let policies = &mut self.admin_policies;
+        commit_rows(&mut self.northbound, ADMIN_POLICIES, |snapshot| {
             policies.plan(inputs, snapshot)
         })
         .await

@@ -43,7 +43,8 @@
 //! |---|---|
 //! | `Namespace`, `Node`, `NetworkAttachmentDefinition`, `Pod`, `EndpointSlice` | both |
 //! | `UserDefinedNetwork`, `ClusterUserDefinedNetwork`, `IPAMClaim` | cluster manager |
-//! | `Service`, `NetworkPolicy`, `MultiNetworkPolicy`, `EgressFirewall`, `EgressIP`, `RouteAdvertisements` | zone |
+//! | `Service`, `NetworkPolicy`, `MultiNetworkPolicy`, `AdminNetworkPolicy`, `BaselineAdminNetworkPolicy` | zone |
+//! | `EgressFirewall`, `EgressIP`, `RouteAdvertisements` | zone |
 //!
 //! No ClusterNetworkConnect gets a finalizer. A deleted ClusterNetworkConnect is recognised by its absence.
 //!

@@ -9,8 +9,8 @@ use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
-    EgressFirewall, EgressIP, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node,
-    Object, Pod, RouteAdvertisements, Service,
+    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod, RouteAdvertisements, Service,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -305,6 +305,8 @@ impl TaskSet {
         let firewalls = networks::project::<EgressFirewall>(networks::keep_all);
         let egress_ips = networks::project::<EgressIP>(networks::keep_all);
         let advertisements = networks::project::<RouteAdvertisements>(networks::keep_all);
+        let admin = networks::project::<AdminNetworkPolicy>(networks::keep_all);
+        let baseline = networks::project::<BaselineAdminNetworkPolicy>(networks::keep_all);
         objects
             .with(self.watch_complete::<Service>(client, networks::keep_all))
             .with(self.watch_complete::<NetworkPolicy>(client, networks::keep_all))
@@ -312,6 +314,8 @@ impl TaskSet {
             .with(self.watch_optional_kind(client, firewalls))
             .with(self.watch_optional_kind(client, advertisements))
             .with(self.watch_optional_kind(client, egress_ips))
+            .with(self.watch_optional_kind(client, admin))
+            .with(self.watch_optional_kind(client, baseline))
     }
 
     /// Watches all objects of a kind, complete but for what `prune` removes.

@@ -6,6 +6,7 @@
 pub mod abbreviation;
 mod address;
 mod address_pool;
+mod admin_policy;
 pub mod arithmetic;
 mod attached_network;
 mod cni_config;
@@ -47,6 +48,10 @@ pub use address::{
     mac_of_name, point_to_point,
 };
 pub use address_pool::{AddressError, AddressPool, NumberPool};
+pub use admin_policy::{
+    AdminAction, AdminPolicy, AdminPolicyKey, AdminPolicyKind, AdminPolicyProblem, AdminRule,
+    BASELINE_POLICY, MAX_ADMIN_PRIORITY, MAX_ADMIN_RULES, PodScope,
+};
 pub use attached_network::{AttachedNetwork, AttachedNetworks, AttachedTopology, Definition};
 pub use cni_config::{CNI_PLUGIN, CNI_VERSION, CniConfig, UninterpretedValue};
 pub use connect::{Connect, ConnectError, ConnectInput, Connectivity, ROUTER_TUNNEL_KEY};

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use thiserror::Error;
 
-use super::pod_networks::PodNetworks;
+use super::pod_networks::{DEFAULT_NETWORK_KEY, PodNetworks};
 use super::service::{Protocol, UnknownProtocol};
 
 /// Annotation of a pod: its secondary networks, of the Network Plumbing Working Group.
@@ -93,6 +93,17 @@ impl Pod {
     /// completed.
     pub fn is_wired(&self) -> bool {
         self.node.is_some() && !self.has_host_network && !self.is_completed
+    }
+
+    /// Addresses in the default network: those of the status, or without them those of the
+    /// annotation [`POD_NETWORKS`](super::POD_NETWORKS).
+    pub fn addresses_in_default_network(&self) -> Vec<IpAddr> {
+        if !self.default_addresses.is_empty() {
+            return self.default_addresses.clone();
+        }
+        let network = self.networks.get(DEFAULT_NETWORK_KEY);
+        let addresses = network.into_iter().flat_map(|network| &network.addresses);
+        addresses.map(IpNet::addr).collect()
     }
 
     /// Number of the container port with this name.

@@ -63,15 +63,18 @@ pub enum Feature {
     RouteAdvertisements,
     /// EgressIPs.
     EgressIp,
+    /// AdminNetworkPolicies and the BaselineAdminNetworkPolicy.
+    AdminNetworkPolicy,
 }
 
 impl Feature {
     /// All features.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Multicast,
         Self::EgressFirewall,
         Self::RouteAdvertisements,
         Self::EgressIp,
+        Self::AdminNetworkPolicy,
     ];
 
     /// Name: that of the flag of OVN-Kubernetes without `--enable-`.
@@ -81,6 +84,7 @@ impl Feature {
             Self::EgressFirewall => "egress-firewall",
             Self::RouteAdvertisements => "route-advertisements",
             Self::EgressIp => "egress-ip",
+            Self::AdminNetworkPolicy => "admin-network-policy",
         }
     }
 }

@@ -287,7 +287,7 @@ fn any_of(terms: &[String]) -> Option<String> {
     }
 }
 
-fn group_match(direction: PolicyDirection, group: &str) -> String {
+pub(super) fn group_match(direction: PolicyDirection, group: &str) -> String {
     match direction {
         PolicyDirection::Ingress => format!("outport == @{group}"),
         PolicyDirection::Egress => format!("inport == @{group}"),

@@ -10,7 +10,7 @@ use patchbay_model::{
 };
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
 use patchbay_schemas::atom::Atom;
-use patchbay_schemas::datum::{Map, Set};
+use patchbay_schemas::datum::Set;
 use patchbay_schemas::nb::{Acl, AclSeverity};
 use patchbay_schemas::uuids::UuidSource;
 use smol_str::SmolStr;
@@ -26,6 +26,7 @@ use super::ports::{Receivers, port_matches};
 use super::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use super::selections::{PodSelector, PolicyPod, Selection, SelectionKey};
 use super::tables::{ADDRESS_PHASES, DEFAULT_ROUTER, Gate, PeerAddresses, PolicyGroup, Tables};
+use super::text::{text, text_map};
 
 /// Number of the steps of a firewall, which are one transaction.
 const FIREWALL_STEPS: u32 = 1;
@@ -377,7 +378,11 @@ impl<'a> Scene<'_, 'a> {
             namespace,
             group: &group,
             subnets: &self.network.subnets,
-            logging: AclLogging { deny, allow },
+            logging: AclLogging {
+                deny,
+                allow,
+                pass: None,
+            },
         };
         for (index, rule) in firewall.rules.iter().enumerate() {
             let nodes = match &rule.destination {
@@ -562,13 +567,4 @@ fn named_ports(rule: &PolicyRule) -> impl Iterator<Item = &str> {
         PortNumbers::Name(name) => Some(name.as_str()),
         _ => None,
     })
-}
-
-fn text(text: String) -> Atom {
-    Atom::String(text.into())
-}
-
-fn text_map(map: impl IntoIterator<Item = (String, String)>) -> Map {
-    let pairs = map.into_iter();
-    pairs.map(|(key, value)| (text(key), text(value))).collect()
 }

@@ -7,11 +7,12 @@
 //! ```
 //!
 //! A NetworkPolicy applies to the primary network of its namespace, a MultiNetworkPolicy to the
-//! secondary networks that it names. [`ZonePolicies`] has the objects that the rows of one zone
+//! secondary networks that it names. Policies of administrators ([`admin`]) are about the default network. [`ZonePolicies`] has the objects that the rows of one zone
 //! follow from. [`PolicyController`] keeps the rows in a database with the row engine
 //! (`patchbay-rows`). See `docs/design/policies.md`.
 
 mod acls;
+pub mod admin;
 mod capability;
 mod firewall;
 mod inputs;
@@ -20,6 +21,7 @@ mod ports;
 mod problem;
 mod selections;
 mod tables;
+mod text;
 
 pub use capability::PolicyController;
 pub use inputs::{NetworkNamespace, PolicyCell, ZonePolicies};

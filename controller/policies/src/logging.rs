@@ -1,15 +1,17 @@
-//! Logging of a namespace's ACLs.
+//! Logging of the ACLs of a namespace, or of an administrator's policy.
 
 use patchbay_schemas::nb::AclSeverity;
 use serde::Deserialize;
 
-/// Severities with which ACLs of a namespace are logged. `None`: they are not logged.
+/// Severities with which ACLs of an object are logged. `None`: they are not logged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct AclLogging {
     /// ACLs that drop packets.
     pub deny: Option<AclSeverity>,
-    /// ACLs of rules.
+    /// ACLs of rules that allow packets.
     pub allow: Option<AclSeverity>,
+    /// ACLs of rules that leave packets to other policies.
+    pub pass: Option<AclSeverity>,
 }
 
 #[derive(Default, Deserialize)]
@@ -17,6 +19,7 @@ pub struct AclLogging {
 struct Annotation {
     deny: String,
     allow: String,
+    pass: String,
 }
 
 impl AclLogging {
@@ -48,6 +51,7 @@ impl AclLogging {
         let logging = Self {
             deny: severity("deny", &annotation.deny),
             allow: severity("allow", &annotation.allow),
+            pass: severity("pass", &annotation.pass),
         };
         (logging, reasons)
     }

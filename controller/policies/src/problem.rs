@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use patchbay_model::{
-    ACL_LOGGING, EGRESS_FIREWALL, Feature, FirewallProblem, NadKey, POLICY_FOR, PolicyFieldProblem,
-    PolicyKey,
+    ACL_LOGGING, AdminPolicyKey, AdminPolicyProblem, EGRESS_FIREWALL, Feature, FirewallProblem,
+    NadKey, POLICY_FOR, PolicyFieldProblem, PolicyKey,
 };
 use thiserror::Error;
 
@@ -27,12 +27,15 @@ pub enum PolicySubject {
     Namespace(Arc<str>),
     /// The EgressFirewall of a namespace.
     Firewall(Arc<str>),
+    /// A policy of an administrator.
+    Admin(AdminPolicyKey),
 }
 
 impl fmt::Display for PolicyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {
             PolicySubject::Policy(key) => write!(f, "{key}: {}", self.reason),
+            PolicySubject::Admin(key) => write!(f, "{key}: {}", self.reason),
             PolicySubject::Namespace(name) => write!(f, "Namespace {name}: {}", self.reason),
             PolicySubject::Firewall(namespace) => write!(
                 f,
@@ -106,6 +109,23 @@ pub enum PolicyProblemReason {
         /// Largest number of rules.
         limit: usize,
     },
+    /// A field of an administrator's policy cannot be used, so its rows stay as they are.
+    #[error("{0}; rows of the policy stay as they are")]
+    Admin(AdminPolicyProblem),
+    /// Two policies of administrators have the same priority.
+    #[error(
+        "spec.priority: {priority} is that of AdminNetworkPolicy {other}, too, so it is undefined \
+         whose rule decides where both match"
+    )]
+    EqualPriority {
+        /// The priority.
+        priority: i64,
+        /// Name of the other policy.
+        other: Arc<str>,
+    },
+    /// The database has no tiers of ACLs.
+    #[error("the Northbound database has no tiers of ACLs (OVN before 23.06), so no rule applies")]
+    NoTiers,
     /// The object's feature is off.
     #[error("feature {0} is off, so the object has no effect; see --enable")]
     FeatureOff(Feature),

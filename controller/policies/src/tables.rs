@@ -207,7 +207,7 @@ impl Tables {
 }
 
 /// A column of a table as one of a row type with fewer columns.
-const fn column<T, R, C>(of: Field<T, C>) -> Field<R, C> {
+pub(super) const fn column<T, R, C>(of: Field<T, C>) -> Field<R, C> {
     Field::new(of.name())
 }
 

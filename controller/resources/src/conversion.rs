@@ -14,6 +14,7 @@ use crate::manifests::Inventory;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{Namespace, Node as NodeObject, Object};
 
+mod admin_policy;
 mod egress_firewall;
 mod egress_ip;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod policy;
 mod route_advertisement;
 mod service;
 
+pub use admin_policy::{admin_network_policy, baseline_admin_network_policy};
 pub use egress_firewall::egress_firewall;
 pub use egress_ip::egress_ip;
 pub use pod::pod;

@@ -48,6 +48,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
                 let (have, want) = (expected.name, step.name);
                 return Err(format!("state {have:?} is not of step {want:?}"));
             }
+            world.zone.know_default_network(expected.pods.as_ref());
             rows.update(expected.nb, expected.pods);
             objects.extend(expected.cluster);
             forget_default_network(&mut objects);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::object::{
-    EgressFirewall, EgressIP, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node,
-    ObjectMeta, Pod, RouteAdvertisements, Service,
+    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta, Pod, RouteAdvertisements,
+    Service,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,6 +17,7 @@ use super::misspelled_kind::find_misspelling;
 use super::yaml::{self, YamlContent, YamlDocument};
 use super::{LoadError, Problem, SourceLocation};
 use crate::cnc::ClusterNetworkConnect;
+use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use crate::{Violation, selector};
@@ -112,6 +114,13 @@ impl Decoder {
             ("k8s.cni.cncf.io", "MultiNetworkPolicy") => {
                 self.decode::<MultiNetworkPolicy>(raw, version);
             }
+            ("policy.networking.k8s.io", "AdminNetworkPolicy") => {
+                self.decode::<AdminNetworkPolicy>(raw, version);
+            }
+            ("policy.networking.k8s.io", "BaselineAdminNetworkPolicy") => {
+                self.decode::<BaselineAdminNetworkPolicy>(raw, version);
+            }
+            ("k8s.cni.cncf.io", "IPAMClaim") => self.decode::<IPAMClaim>(raw, version),
             ("k8s.cni.cncf.io", "NetworkAttachmentDefinition") => {
                 self.decode::<NetworkAttachmentDefinition>(raw, version);
             }

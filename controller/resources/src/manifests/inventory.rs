@@ -12,8 +12,9 @@ use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{
-    EgressFirewall, EgressIP, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node,
-    Object, ObjectMeta, Pod, RouteAdvertisements, Service,
+    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, ObjectMeta, Pod,
+    RouteAdvertisements, Service,
 };
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -194,6 +195,10 @@ pub struct Inventory {
     pub network_policies: Objects<NetworkPolicy>,
     /// Policies of secondary networks.
     pub multi_network_policies: Objects<MultiNetworkPolicy>,
+    /// Policies of administrators that decide before other ones.
+    pub admin_network_policies: Objects<AdminNetworkPolicy>,
+    /// Policies of administrators that decide what no other one does.
+    pub baseline_admin_network_policies: Objects<BaselineAdminNetworkPolicy>,
     /// Firewalls of namespaces.
     pub egress_firewalls: Objects<EgressFirewall>,
     /// Addresses with which packets leave the cluster.
@@ -264,6 +269,8 @@ inventory_kinds! {
     IPAMClaim, ipam_claims, |_| Vec::new();
     NetworkPolicy, network_policies, |_| Vec::new();
     MultiNetworkPolicy, multi_network_policies, |_| Vec::new();
+    AdminNetworkPolicy, admin_network_policies, |_| Vec::new();
+    BaselineAdminNetworkPolicy, baseline_admin_network_policies, |_| Vec::new();
     EgressFirewall, egress_firewalls, egress_firewall_violations;
     EgressIP, egress_ips, |_| Vec::new();
     RouteAdvertisements, route_advertisements, |_| Vec::new();

@@ -450,11 +450,34 @@ items:
     - {type: Deny, to: {dnsName: example.com}}
     - {type: Deny, to: {nodeSelector: {matchLabels: {a: b}}}}
   status: {status: applied, messages: [n1]}
+- apiVersion: policy.networking.k8s.io/v1alpha1
+  kind: AdminNetworkPolicy
+  metadata: {name: anp}
+  spec:
+    priority: 5
+    subject: {pods: {namespaceSelector: {}, podSelector: {}}}
+    ingress: [{name: a, action: Pass, from: [{namespaces: {}}], ports: [{namedPort: web}]}]
+    egress: [{name: b, action: Deny, to: [{networks: [10.0.0.0/8]}], ports: [{portRange: {protocol: TCP, start: 1, end: 9}}]}]
+  status:
+    conditions:
+    - {type: Ready-In-Zone-n1, status: 'True', reason: SetupSucceeded, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}
+- apiVersion: policy.networking.k8s.io/v1alpha1
+  kind: BaselineAdminNetworkPolicy
+  metadata: {name: default}
+  spec: {subject: {namespaces: {}}}
+- apiVersion: k8s.cni.cncf.io/v1alpha1
+  kind: IPAMClaim
+  metadata: {name: vm, namespace: blue}
+  spec: {network: blue_l2, interface: eth0}
+  status: {ips: [10.20.0.5/16], ownerPod: {name: vm-1}}
 ";
     let inventory = read(objects).unwrap();
     assert_eq!(inventory.route_advertisements.len(), 1);
     assert_eq!(inventory.egress_ips.len(), 1);
     assert_eq!(inventory.egress_firewalls.len(), 1);
+    assert_eq!(inventory.admin_network_policies.len(), 1);
+    assert_eq!(inventory.baseline_admin_network_policies.len(), 1);
+    assert_eq!(inventory.ipam_claims.len(), 1);
     let misnamed = objects.replace("name: default", "name: other");
     let errors = read(&misnamed).unwrap_err();
     assert!(

@@ -4,6 +4,7 @@
 //! generates all of the API, because that crate takes longer to compile than all of Patchbay, and because a
 //! watch of 100,000 pods keeps three fields of each. A field that nothing here looks into is JSON.
 
+mod admin_policy;
 mod core;
 mod custom;
 mod discovery;
@@ -19,6 +20,10 @@ use std::collections::BTreeMap;
 pub use self::core::{
     ClientIpConfig, ConfigMap, Namespace, NamespaceSpec, Node, NodeSpec, Service, ServicePort,
     ServiceSpec, SessionAffinityConfig,
+};
+pub use admin_policy::{
+    AdminNetworkPolicy, AdminPolicyPeer, AdminPolicyPort, AdminPolicyRule, AdminPolicySpec,
+    AdminPolicyStatus, AdminPortNumber, AdminPortRange, BaselineAdminNetworkPolicy, NamespacedPods,
 };
 pub use custom::{ApiVersion, KindName, MetadataOnly};
 pub use discovery::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};

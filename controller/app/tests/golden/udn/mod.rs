@@ -4,6 +4,7 @@ mod northbound;
 mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -12,10 +13,11 @@ use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{
     ClusterSettings, DEFAULT_NETWORK_KEY, Feature, GatewayMode, IpFamily, NetworkObjects,
-    POD_NETWORKS, PRIMARY_NETWORK_LABEL, PodKey, PolicyKey, PolicyKind,
+    POD_NETWORKS, PRIMARY_NETWORK_LABEL, Pod, PodKey, PolicyKey, PolicyKind,
 };
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
+use patchbay_policies::admin::{AdminPolicyController, AdminPolicyObjects, ZoneAdminPolicies};
 use patchbay_policies::{PolicyController, ZonePolicies};
 use patchbay_resources::conversion;
 use patchbay_resources::object::{Namespace, Object};
@@ -90,6 +92,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
                 let (have, want) = (expected.name, step.name);
                 return Err(format!("state {have:?} is not of step {want:?}"));
             }
+            world.know_default_network(expected.pods.as_ref());
             state.update(expected.nb, expected.pods);
             let mut differences = world.play(step)?;
             differences.extend(state.compare(&world)?);
@@ -175,6 +178,8 @@ pub(crate) struct World {
     policies: ZonePolicies,
     /// The objects that the policies have seen.
     seen: BTreeSet<ObjectId>,
+    /// Addresses of pods in the default network, which its own controller has recorded.
+    default_addresses: BTreeMap<String, Vec<IpAddr>>,
     started: u64,
 }
 
@@ -183,6 +188,7 @@ struct Controllers {
     pods: PodController,
     addresses: PodAllocator,
     policies: PolicyController,
+    admin_policies: AdminPolicyController,
     services: ServiceController,
     egress: EgressController,
 }
@@ -192,6 +198,7 @@ struct Inputs {
     networks: ZoneNetworks,
     pods: ZonePods,
     policies: ZonePolicies,
+    admin_policies: ZoneAdminPolicies,
     services: ZoneServices,
     egress: ZoneEgress,
 }
@@ -206,6 +213,7 @@ impl Controllers {
             pods: PodController::new(uuids()),
             addresses: PodAllocator::new(AllocationScope::Zone),
             policies: PolicyController::new(uuids()),
+            admin_policies: AdminPolicyController::new(uuids()),
             services: ServiceController::new(uuids()),
             egress: EgressController::new(uuids()),
         }
@@ -226,6 +234,10 @@ impl Controllers {
             return Ok(plan.transaction);
         }
         let plan = self.policies.plan(&inputs.policies, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.admin_policies.plan(&inputs.admin_policies, snapshot)?;
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }
@@ -253,8 +265,23 @@ impl World {
             northbound: Northbound::new(),
             controllers: None,
             seen: BTreeSet::new(),
+            default_addresses: BTreeMap::new(),
             started: 0,
         })
+    }
+
+    /// Takes over recorded addresses of pods in the default network. `None`: no change.
+    pub(crate) fn know_default_network(&mut self, pods: Option<&BTreeMap<String, Value>>) {
+        let Some(pods) = pods else {
+            return;
+        };
+        let pods = pods.iter().map(|(pod, networks)| {
+            let addresses = networks[DEFAULT_NETWORK_KEY]["ip_addresses"].as_array();
+            let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
+            let addresses = addresses.filter_map(|text| text.parse::<IpNet>().ok());
+            (pod.clone(), addresses.map(|net| net.addr()).collect())
+        });
+        self.default_addresses = pods.collect();
     }
 
     pub(crate) fn start(&mut self) {
@@ -413,8 +440,22 @@ impl World {
                 .collect(),
             egress_ips: self.objects.egress_ips()?,
         };
+        let admin_policies = AdminPolicyObjects {
+            policies: self.objects.admin_policies()?,
+            pods: pods
+                .pods()
+                .map(|pod| self.in_default_network(pod))
+                .collect(),
+            namespaces: egress.namespaces.clone(),
+            nodes: nodes
+                .iter()
+                .map(|node| (&node.labels, node.host_addresses()))
+                .collect(),
+        };
+        let admin_policies = ZoneAdminPolicies::read(&self.node, &self.settings, &admin_policies);
         let (networks, nodes) = (&objects.networks, &objects.nodes);
         Ok(Inputs {
+            admin_policies,
             egress: if self.settings.has_feature(Feature::EgressIp) {
                 ZoneEgress::read(&self.node, &self.settings, networks, nodes, &egress)
             } else {
@@ -425,6 +466,17 @@ impl World {
             pods,
             services: zone_services,
         })
+    }
+
+    /// A pod with its recorded addresses in the default network.
+    fn in_default_network(&self, pod: &Arc<Pod>) -> Arc<Pod> {
+        match self.default_addresses.get(&pod.key.to_string()) {
+            Some(addresses) if pod.addresses_in_default_network().is_empty() => Arc::new(Pod {
+                default_addresses: addresses.clone(),
+                ..Pod::clone(pod)
+            }),
+            _ => pod.clone(),
+        }
     }
 
     /// Brings the policies to the current objects, as the watches of running controllers do.

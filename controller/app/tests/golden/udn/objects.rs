@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use patchbay_model::{
-    DEFAULT_NETWORK_KEY, EgressFirewall, EgressIp, NodeObject, POD_NETWORKS, PodKey, Policy,
-    RouteAdvertisement, host_addresses,
+    AdminPolicy, DEFAULT_NETWORK_KEY, EgressFirewall, EgressIp, NodeObject, POD_NETWORKS, PodKey,
+    Policy, RouteAdvertisement, host_addresses,
 };
 use patchbay_resources::conversion;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
-    self, EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Object as _, Pod,
-    RouteAdvertisements, Service,
+    self, AdminNetworkPolicy, BaselineAdminNetworkPolicy, EndpointSlice, MultiNetworkPolicy,
+    Namespace, NetworkPolicy, Object as _, Pod, RouteAdvertisements, Service,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -110,6 +110,16 @@ impl Objects {
         Ok(policies
             .chain(others.iter().map(conversion::multi_network_policy))
             .collect())
+    }
+
+    pub(super) fn admin_policies(&self) -> Result<Vec<AdminPolicy>, String> {
+        let policies = self.typed::<AdminNetworkPolicy>("AdminNetworkPolicy")?;
+        let policies = policies.iter().map(conversion::admin_network_policy);
+        let baselines = self.typed::<BaselineAdminNetworkPolicy>("BaselineAdminNetworkPolicy")?;
+        let baselines = baselines
+            .iter()
+            .map(conversion::baseline_admin_network_policy);
+        Ok(policies.chain(baselines).collect())
     }
 
     /// EgressFirewalls. The recorded API server does not count versions: objects have the same one,

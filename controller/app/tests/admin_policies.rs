@@ -1,0 +1,273 @@
+//! Policies of administrators: manifests to rows.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
+
+use std::collections::BTreeMap;
+
+use patchbay_app::Cluster;
+use patchbay_app::northbound::{Embedded, Northbound as _};
+use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_model::{ClusterSettings, Feature, IpFamily};
+use patchbay_resources::manifests::read_manifests;
+use patchbay_resources::object::Time;
+use patchbay_schemas::nb::{Acl, AddressSet, LogicalSwitch, LogicalSwitchPort, PortGroup};
+use patchbay_schemas::typed::TableRow;
+use patchbay_schemas::uuids::UuidSource;
+
+const CLUSTER: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {tenant: shop}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: dns}}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: n1, labels: {rack: a}, annotations: {k8s.ovn.org/host-cidrs: '["172.18.0.2/16"]'}}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: n2, annotations: {k8s.ovn.org/host-cidrs: '["172.18.0.3/16"]'}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: web, namespace: shop, labels: {app: web}}
+  spec: {nodeName: n1, containers: [{name: c, image: i, ports: [{name: http, containerPort: 8080}]}]}
+  status: {phase: Running, podIPs: [{ip: 10.244.0.3}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: db, namespace: shop, labels: {app: db}}
+  spec: {nodeName: n2, containers: [{name: c, image: i, ports: [{name: sql, containerPort: 5432}]}]}
+  status: {phase: Running, podIPs: [{ip: 10.244.1.3}]}
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: dns
+    namespace: dns
+    annotations: {k8s.ovn.org/pod-networks: '{"default":{"ip_addresses":["10.244.1.4/24"],"mac_address":"0a:58:0a:f4:01:04"}}'}
+  spec: {nodeName: n2, containers: [{name: c, image: i}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: host, namespace: shop}
+  spec: {nodeName: n1, hostNetwork: true, containers: [{name: c, image: i}]}
+  status: {phase: Running, podIPs: [{ip: 172.18.0.2}]}
+"#;
+
+const POLICIES: &str = r#"
+- apiVersion: policy.networking.k8s.io/v1alpha1
+  kind: AdminNetworkPolicy
+  metadata: {name: tenants, annotations: {k8s.ovn.org/acl-logging: '{"deny":"alert","pass":"info"}'}}
+  spec:
+    priority: 34
+    subject: {namespaces: {matchLabels: {tenant: shop}}}
+    ingress:
+    - {action: Pass, from: [{namespaces: {matchLabels: {kubernetes.io/metadata.name: dns}}}], ports: [{namedPort: http}]}
+    egress:
+    - {action: Allow, to: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: db}}}}], ports: [{portNumber: {protocol: TCP, port: 5432}}, {namedPort: sql}]}
+    - {action: Deny, to: [{networks: [10.1.2.3/8]}, {nodes: {matchLabels: {rack: a}}}]}
+- apiVersion: policy.networking.k8s.io/v1alpha1
+  kind: BaselineAdminNetworkPolicy
+  metadata: {name: default}
+  spec:
+    subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: web}}}}
+    ingress:
+    - {action: Deny, from: [{namespaces: {}}], ports: [{portRange: {protocol: UDP, start: 5, end: 9}}]}
+"#;
+
+struct World {
+    zone: ZoneReconciler<Embedded>,
+    settings: ClusterSettings,
+}
+
+impl World {
+    async fn new() -> Self {
+        let mut northbound = Embedded::new(0).unwrap();
+        // The ports on the default network are another controller's.
+        let snapshot = northbound.snapshot();
+        let mut txn = TxnBuilder::new(&snapshot);
+        let ports = ["shop_web", "shop_host"].map(|name| {
+            let port = LogicalSwitchPort {
+                name: name.to_owned(),
+                ..LogicalSwitchPort::default()
+            };
+            txn.insert(&port).unwrap()
+        });
+        let switch = LogicalSwitch {
+            name: "n1".to_owned(),
+            ports: ports.into_iter().collect(),
+            ..LogicalSwitch::default()
+        };
+        txn.insert(&switch).unwrap();
+        northbound.commit(txn.finish()).await.unwrap();
+        Self {
+            zone: ZoneReconciler::new("n1", northbound, UuidSource::seeded(1)),
+            settings: ClusterSettings {
+                families: vec![IpFamily::V4],
+                features: [Feature::AdminNetworkPolicy].into(),
+                ..ClusterSettings::default()
+            },
+        }
+    }
+
+    async fn apply(&mut self, policies: &str) -> ZoneOutcome {
+        let yaml = format!("{CLUSTER}{policies}");
+        let inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
+        let now = Time(jiff::Timestamp::from_second(0).unwrap());
+        let cluster = Cluster::from_inventory(inventory, self.settings.clone(), now).unwrap();
+        let outcome = self.zone.reconcile(&cluster).await.unwrap();
+        assert!(self.zone.is_reconciled(&cluster));
+        outcome
+    }
+
+    fn rows<T: TableRow>(&self) -> Vec<T> {
+        let snapshot = self.zone.northbound().snapshot();
+        let rows = snapshot.typed::<T>();
+        rows.iter().map(|row| row.unwrap().1).collect()
+    }
+
+    /// Lines with what matters of the ACLs, sorted. Address sets and groups are shown by their ids.
+    fn acls(&self) -> Vec<String> {
+        let sets = self.rows::<AddressSet>().into_iter();
+        let sets = sets.map(|set| (set.name, set.external_ids["k8s.ovn.org/id"].clone()));
+        let groups = self.rows::<PortGroup>().into_iter();
+        let groups = groups.map(|group| (group.name, group.external_ids["k8s.ovn.org/id"].clone()));
+        let names: BTreeMap<String, String> = sets.chain(groups).collect();
+        let mut lines: Vec<String> = self
+            .rows::<Acl>()
+            .into_iter()
+            .filter(|acl| acl.external_ids["k8s.ovn.org/owner-type"].contains("Admin"))
+            .map(|acl| {
+                let mut text = acl.r#match.clone();
+                for (name, id) in &names {
+                    let short = id.trim_start_matches("default-network-controller:");
+                    text = text.replace(name, short);
+                }
+                let severity = acl.severity.map(|severity| format!("{severity:?}"));
+                format!(
+                    "{} {} {} {:?} {} {text}",
+                    acl.tier,
+                    acl.priority,
+                    acl.name.unwrap_or_default(),
+                    acl.action,
+                    severity.unwrap_or_default(),
+                )
+            })
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    /// Addresses by the end of the sets' ids.
+    fn addresses(&self) -> BTreeMap<String, Vec<String>> {
+        let sets = self.rows::<AddressSet>().into_iter();
+        let sets = sets.filter_map(|set| {
+            let id = set.external_ids["k8s.ovn.org/id"].clone();
+            let (_, id) = id.split_once("AdminNetworkPolicy:")?;
+            Some((id.to_owned(), set.addresses.into_iter().collect()))
+        });
+        sets.collect()
+    }
+}
+
+#[tokio::test]
+async fn rules_become_acls_about_the_default_network() {
+    let mut world = World::new().await;
+    let outcome = world.apply(POLICIES).await;
+    assert_eq!(outcome.policy_problems, []);
+    assert_eq!(
+        world.acls(),
+        [
+            "1 26599 ANP:tenants:Egress:1 Drop Alert inport == @AdminNetworkPolicy:tenants && \
+             ((ip4.dst == $AdminNetworkPolicy:tenants:Egress:1:v4))",
+            "1 26600 ANP:tenants:Egress:0 AllowRelated  inport == @AdminNetworkPolicy:tenants && \
+             ((ip4.dst == $AdminNetworkPolicy:tenants:Egress:0:v4)) && tcp && tcp.dst==5432",
+            "1 26600 ANP:tenants:Egress:0 AllowRelated  inport == @AdminNetworkPolicy:tenants && \
+             tcp && ((ip4.dst == 10.244.1.3 && tcp.dst == 5432))",
+            "1 26600 ANP:tenants:Ingress:0 Pass Info \
+             ((ip4.src == $AdminNetworkPolicy:tenants:Ingress:0:v4)) && \
+             tcp && ((ip4.dst == 10.244.0.3 && tcp.dst == 8080))",
+            "3 1750 BANP:default:Ingress:0 Drop  outport == @BaselineAdminNetworkPolicy:default && \
+             ((ip4.src == $BaselineAdminNetworkPolicy:default:Ingress:0:v4)) && \
+             udp && 5<=udp.dst<=9",
+        ]
+    );
+    let addresses = world.addresses();
+    assert_eq!(addresses["tenants:Ingress:0:v4"], ["10.244.1.4"]);
+    assert_eq!(addresses["tenants:Egress:0:v4"], ["10.244.1.3"]);
+    assert_eq!(
+        addresses["tenants:Egress:1:v4"],
+        ["10.0.0.0/8", "172.18.0.2"]
+    );
+    assert_eq!(
+        addresses["default:Ingress:0:v4"],
+        ["10.244.0.3", "10.244.1.3", "10.244.1.4"]
+    );
+    // A pod on the host's network has no port.
+    let groups = world.rows::<PortGroup>().into_iter();
+    let groups = groups.filter(|group| !group.acls.is_empty());
+    let sizes: Vec<usize> = groups.map(|group| group.ports.len()).collect();
+    assert_eq!(sizes, [1, 1]);
+    let egress = world.rows::<Acl>().into_iter();
+    let mut egress = egress.filter(|acl| acl.name.as_deref() == Some("ANP:tenants:Egress:1"));
+    let acl = egress.next().unwrap();
+    assert_eq!(acl.external_ids["port-policy-protocol"], "None");
+    assert_eq!(acl.options["apply-after-lb"], "true");
+
+    world.apply("").await;
+    assert_eq!((world.acls(), world.addresses().len()), (Vec::new(), 0));
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_be_used_keeps_its_rows_and_is_named() {
+    let mut world = World::new().await;
+    world.apply(POLICIES).await;
+    let before = world.acls();
+    let outcome = world
+        .apply(&POLICIES.replace("priority: 34", "priority: 101"))
+        .await;
+    assert_eq!(world.acls(), before);
+    let problems: Vec<String> = outcome
+        .policy_problems
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        problems,
+        [
+            "AdminNetworkPolicy tenants: spec.priority: 101 is not in 0..=99, for which there are \
+          priorities of ACLs; rows of the policy stay as they are"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn equal_priorities_and_a_feature_that_is_off_are_named() {
+    let mut world = World::new().await;
+    let second = POLICIES.replace("name: tenants", "name: again");
+    let (second, _) = second
+        .split_once("- apiVersion: policy.networking.k8s.io/v1alpha1\n  kind: Baseline")
+        .unwrap();
+    let both = format!("{POLICIES}{}", second.trim_start_matches('\n'));
+    let outcome = world.apply(&both).await;
+    let texts = |outcome: &ZoneOutcome| -> Vec<String> {
+        let problems = outcome.policy_problems.iter();
+        problems.map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        texts(&outcome),
+        [
+            "AdminNetworkPolicy tenants: spec.priority: 34 is that of AdminNetworkPolicy again, \
+          too, so it is undefined whose rule decides where both match"
+        ]
+    );
+    world.settings.features.clear();
+    let outcome = world.apply(POLICIES).await;
+    assert_eq!(world.acls(), [""; 0]);
+    assert_eq!(
+        texts(&outcome),
+        [
+            "AdminNetworkPolicy tenants: feature admin-network-policy is off, so the object has no \
+          effect; see --enable",
+            "BaselineAdminNetworkPolicy default: feature admin-network-policy is off, so the object \
+          has no effect; see --enable",
+        ]
+    );
+}

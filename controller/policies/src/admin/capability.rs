@@ -1,0 +1,257 @@
+//! Policies of administrators on the row engine.
+//!
+//! A policy owns the rows that its external ids show. In a database with OVN-Kubernetes' default
+//! network they are OVN-Kubernetes', and stay as they are. New address sets come before the ACLs that
+//! name them, and go after them. All ACLs of a policy change at once, because the first one that
+//! matches decides.
+
+use std::convert::Infallible;
+
+use patchbay_engine::db::Snapshot;
+use patchbay_model::external_ids::key;
+use patchbay_model::{AdminPolicyKey, AdminPolicyKind};
+use patchbay_rows::{
+    Capability, Change, Engine, Holding, Identity, Layout, Owner, PartRows, Phase, Phases,
+    PlanError, Reader, RowView, Table,
+};
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::Set;
+use patchbay_schemas::nb::{Acl, AddressSet, PortGroup};
+use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::typed::TableRow;
+use patchbay_schemas::uuids::UuidSource;
+
+use super::inputs::{AdminPolicyCell, ZoneAdminPolicies};
+use super::rows::{AdminPolicyRows, kind_of};
+use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
+use crate::tables::{
+    CONTROLLER, DEFAULT_NETWORK, DEFAULT_ROUTER, PeerAddresses, PolicyGroup, PortName, RouterName,
+    column,
+};
+use crate::text::{text, text_map};
+
+/// Address sets come first.
+const SETS: Phase = Phase(0);
+/// Groups and ACLs.
+const RULES: Phase = Phase(1);
+/// Address sets go last.
+const RELEASE: Phase = Phase(2);
+/// Number of the steps of a policy, which are one transaction.
+const POLICY_STEPS: u32 = 1;
+/// Column that databases of OVN 23.06 and later have.
+const TIER: &str = "tier";
+
+/// Keeps the rows of one zone's administrators' policies as they should be. See `patchbay_rows`.
+#[derive(Debug)]
+pub struct AdminPolicyController {
+    engine: Engine<AdminPolicies>,
+    /// `true` if the feature is off, and no rows were there when it was looked for them.
+    is_idle: bool,
+    /// `true` if the schema of the last plan lacks tiers of ACLs.
+    lacks_tiers: bool,
+}
+
+impl Default for AdminPolicyController {
+    fn default() -> Self {
+        Self::new(UuidSource::random())
+    }
+}
+
+impl AdminPolicyController {
+    /// A controller that takes the placeholders of new rows from `uuids`.
+    pub fn new(uuids: UuidSource) -> Self {
+        Self {
+            engine: Engine::new(uuids),
+            is_idle: false,
+            lacks_tiers: false,
+        }
+    }
+
+    /// Plans what makes the rows right in the database. A database with OVN-Kubernetes' default
+    /// network stays as it is.
+    ///
+    /// # Errors
+    /// The database's schema cannot express the rows.
+    pub fn plan(
+        &mut self,
+        inputs: &ZoneAdminPolicies,
+        snapshot: &Snapshot,
+    ) -> Result<Change, PlanError> {
+        self.is_idle = !inputs.is_on() && (self.is_idle || !has_rows(snapshot));
+        if self.is_idle {
+            return Ok(Change::default());
+        }
+        self.lacks_tiers = !has_tiers(snapshot.schema());
+        self.engine.plan(inputs, snapshot).into_change()
+    }
+
+    /// Reasons why policies do not apply as their objects say. Those of the schema are those of the
+    /// last plan's.
+    pub fn problems(&self, inputs: &ZoneAdminPolicies) -> Vec<PolicyProblem> {
+        let mut problems = inputs.problems().to_vec();
+        let applied = inputs.applied().filter(|_| self.lacks_tiers);
+        problems.extend(applied.map(|key| PolicyProblem {
+            subject: PolicySubject::Admin(key.clone()),
+            reason: PolicyProblemReason::NoTiers,
+        }));
+        problems
+    }
+}
+
+/// Returns `true` if ACLs have tiers.
+fn has_tiers(schema: &DatabaseSchema) -> bool {
+    let acl = schema.table_by_name(Acl::TABLE);
+    acl.is_some_and(|(_, table)| table.column_id(TIER).is_some())
+}
+
+/// Returns `true` if there are port groups of policies of administrators.
+fn has_rows(snapshot: &Snapshot) -> bool {
+    let groups = snapshot.typed::<PolicyGroup>();
+    let mut groups = groups.iter().filter_map(Result::ok);
+    groups.any(|(_, group)| {
+        let owner_type = group.external_ids.get_str(key::OWNER_TYPE);
+        owner_type.is_some_and(|text| kind_of(text).is_some())
+    })
+}
+
+/// Policies of administrators in a zone, as a capability of the row engine.
+#[derive(Debug)]
+pub(super) struct AdminPolicies {
+    groups: Table<PolicyGroup>,
+    acls: Table<Acl>,
+    acls_of_group: Holding,
+    address_sets: Table<PeerAddresses>,
+    ports: Table<PortName>,
+    routers: Table<RouterName>,
+}
+
+type Rows = PartRows<()>;
+
+impl Capability for AdminPolicies {
+    type Part = AdminPolicyKey;
+    type Inputs = ZoneAdminPolicies;
+    type Group = ();
+    type Report = ();
+    type SharedKey = Infallible;
+    type Shared = ();
+
+    fn declare(layout: &mut Layout<AdminPolicyKey>) -> Self {
+        let rules = Phases {
+            come: RULES,
+            change: RULES,
+            go: RULES,
+        };
+        let ports = column::<_, PolicyGroup, _>(PortGroup::PORTS);
+        let addresses = column::<_, PeerAddresses, _>(AddressSet::ADDRESSES);
+        let groups = layout
+            .table(Identity::NAME)
+            .owned_by(owner)
+            .phases(rules)
+            .staged(ports)
+            .declare();
+        let acls = layout
+            .table(Identity::ExternalId(key::ID))
+            .owned_by(owner)
+            .phases(rules)
+            .declare();
+        Self {
+            acls_of_group: layout.holding(groups, column(PortGroup::ACLS), acls),
+            groups,
+            acls,
+            address_sets: layout
+                .table(Identity::NAME)
+                .owned_by(owner)
+                .phases(Phases {
+                    come: SETS,
+                    change: RULES,
+                    go: RELEASE,
+                })
+                .staged(addresses)
+                .declare(),
+            ports: layout.table(Identity::NAME).shared().declare(),
+            routers: layout.table(Identity::NAME).shared().declare(),
+        }
+    }
+
+    fn group(&self, _: &AdminPolicyKey) {}
+
+    fn comment(&self, (): &()) -> String {
+        "patchbay: policies of administrators".to_owned()
+    }
+
+    fn parts(
+        &self,
+        AdminPolicyCell(policy): &AdminPolicyCell,
+        _: &ZoneAdminPolicies,
+        part: &mut dyn FnMut(AdminPolicyKey),
+    ) {
+        part(policy.clone());
+    }
+
+    fn exists(&self, part: &AdminPolicyKey, inputs: &ZoneAdminPolicies) -> bool {
+        inputs.has(part)
+    }
+
+    fn shared(&self, key: &Infallible, _: &Reader<'_, Self>) {
+        match *key {}
+    }
+
+    fn rows(&self, part: &AdminPolicyKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let is_shared = reader.row(self.routers, DEFAULT_ROUTER).is_some();
+        if is_shared || !reader.has_column(self.acls, TIER) {
+            return rows.keep_rest();
+        }
+        let inputs = reader.read(&AdminPolicyCell(part.clone()));
+        match inputs.policy(part) {
+            Some(made) => self.policy(made, reader, rows),
+            None if inputs.has(part) => rows.keep_rest(),
+            None => {}
+        }
+    }
+}
+
+impl AdminPolicies {
+    fn policy(&self, made: &AdminPolicyRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let ports = made.ports.iter().filter_map(|port| {
+            let row = reader.row(self.ports, port)?;
+            Some(Atom::Uuid(row.uuid()))
+        });
+        let group = PolicyGroup {
+            name: made.group_name.as_str().into(),
+            ports: Set::from_vec(ports.collect()),
+            external_ids: text_map(made.group_ids.clone()),
+        };
+        rows.put(self.groups, &group);
+        for acl in &made.acls {
+            rows.put(self.acls, acl)
+                .held_by(self.acls_of_group, made.group_name.as_str())
+                .together(POLICY_STEPS);
+        }
+        for set in &made.address_sets {
+            let addresses = set.addresses.iter().cloned().map(text);
+            let set = PeerAddresses {
+                name: set.name.as_str().into(),
+                addresses: Set::from_vec(addresses.collect()),
+                external_ids: text_map(set.external_ids.clone()),
+            };
+            rows.put(self.address_sets, &set);
+        }
+    }
+}
+
+/// The policy that the external ids of a row show.
+fn owner(row: &RowView<'_>) -> Owner<AdminPolicyKey> {
+    let controller = row.external_id(key::OWNER_CONTROLLER);
+    let network = controller.and_then(|controller| controller.strip_suffix(CONTROLLER));
+    let kind: Option<AdminPolicyKind> = row.external_id(key::OWNER_TYPE).and_then(kind_of);
+    let name = row.external_id(key::NAME);
+    match (kind, name) {
+        (Some(kind), Some(name)) if network == Some(DEFAULT_NETWORK) => {
+            Owner::Part(AdminPolicyKey {
+                kind,
+                name: name.into(),
+            })
+        }
+        _ => Owner::Unowned,
+    }
+}

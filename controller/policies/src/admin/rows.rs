@@ -1,0 +1,289 @@
+//! Rows of a policy of an administrator.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use patchbay_model::external_ids::key;
+use patchbay_model::{
+    AdminAction, AdminPolicy, AdminPolicyKey, AdminPolicyKind, AdminRule, IpFamily, Pod, PodScope,
+    PolicyDirection, Protocol, format_address,
+};
+use patchbay_schemas::nb::{Acl, AclAction};
+
+use super::inputs::AdminPolicyObjects;
+use crate::acls::{Identified, acl, group_match, identified};
+use crate::logging::AclLogging;
+use crate::ports::{PortMatch, Receivers, ip_word, port_matches, word};
+use crate::tables::DEFAULT_NETWORK;
+
+/// Priority of the first rule of the AdminNetworkPolicies with priority 0. Each other rule is one
+/// lower.
+const FIRST_PRIORITY: i64 = 30_000;
+/// Distance of the priorities of two AdminNetworkPolicies: the largest number of rules.
+const POLICY_PRIORITIES: i64 = patchbay_model::MAX_ADMIN_RULES as i64;
+/// Priority of the first rule of the BaselineAdminNetworkPolicy.
+const FIRST_BASELINE_PRIORITY: i64 = 1750;
+/// Tier of AdminNetworkPolicies: before that of NetworkPolicies.
+const ADMIN_TIER: i64 = 1;
+/// Tier of the BaselineAdminNetworkPolicy: after that of NetworkPolicies.
+const BASELINE_TIER: i64 = 3;
+const DIRECTION: &str = "direction";
+const RULE_INDEX: &str = "gress-index";
+/// End of the protocol in the identity of an ACL of named ports.
+const NAMED_PORTS: &str = "-namedPort";
+
+/// Everything that the database has of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct AdminPolicyRows {
+    pub(super) group_name: String,
+    pub(super) group_ids: BTreeMap<String, String>,
+    /// Names of the members of the group.
+    pub(super) ports: BTreeSet<String>,
+    pub(super) acls: Vec<Acl>,
+    pub(super) address_sets: Vec<AddressSetRow>,
+}
+
+/// An address set.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct AddressSetRow {
+    pub(super) name: String,
+    pub(super) external_ids: BTreeMap<String, String>,
+    pub(super) addresses: BTreeSet<String>,
+}
+
+/// A policy in a zone.
+pub(super) struct PolicyScene<'a> {
+    pub(super) policy: &'a AdminPolicy,
+    pub(super) zone: &'a str,
+    /// Families of the cluster, IPv4 first.
+    pub(super) families: &'a [IpFamily],
+    pub(super) objects: &'a AdminPolicyObjects<'a>,
+    pub(super) logging: AclLogging,
+}
+
+/// Owner type of the rows of a kind.
+pub(super) const fn owner_type(kind: AdminPolicyKind) -> &'static str {
+    match kind {
+        AdminPolicyKind::Admin => "AdminNetworkPolicy",
+        AdminPolicyKind::Baseline => "BaselineAdminNetworkPolicy",
+    }
+}
+
+/// Kind of the policies with this owner type.
+pub(super) fn kind_of(text: &str) -> Option<AdminPolicyKind> {
+    let kinds = [AdminPolicyKind::Admin, AdminPolicyKind::Baseline];
+    kinds.into_iter().find(|kind| owner_type(*kind) == text)
+}
+
+fn ids(policy: &AdminPolicyKey, values: &[(&str, &str)]) -> Identified {
+    let owner = owner_type(policy.kind);
+    identified(DEFAULT_NETWORK, owner, &policy.name, values)
+}
+
+impl PolicyScene<'_> {
+    pub(super) fn rows(&self) -> AdminPolicyRows {
+        let group = ids(&self.policy.key, &[]);
+        let (mut acls, mut address_sets) = (Vec::new(), Vec::new());
+        for direction in PolicyDirection::BOTH {
+            let rules = match direction {
+                PolicyDirection::Ingress => &self.policy.ingress,
+                PolicyDirection::Egress => &self.policy.egress,
+            };
+            for (index, rule) in rules.iter().enumerate() {
+                let scene = RuleScene {
+                    of: self,
+                    direction,
+                    index,
+                    rule,
+                    group: &group.name,
+                };
+                acls.extend(scene.acls());
+                address_sets.extend(scene.address_sets());
+            }
+        }
+        AdminPolicyRows {
+            ports: self.subject().map(|pod| pod.key.default_port()).collect(),
+            group_name: group.name,
+            group_ids: group.external_ids,
+            acls,
+            address_sets,
+        }
+    }
+
+    /// Pods of the subject on the zone's node.
+    fn subject(&self) -> impl Iterator<Item = &Pod> {
+        let pods = self.objects.select(&self.policy.subject);
+        pods.filter(|pod| pod.node.as_deref() == Some(self.zone))
+    }
+}
+
+/// A rule of a policy.
+struct RuleScene<'a> {
+    of: &'a PolicyScene<'a>,
+    direction: PolicyDirection,
+    index: usize,
+    rule: &'a AdminRule,
+    /// Name of the policy's port group.
+    group: &'a str,
+}
+
+impl RuleScene<'_> {
+    fn ids(&self, last: (&str, &str)) -> Identified {
+        let (direction, index) = (self.direction.to_string(), self.index.to_string());
+        let values = [
+            (DIRECTION, direction.as_str()),
+            (RULE_INDEX, index.as_str()),
+            last,
+        ];
+        ids(&self.of.policy.key, &values)
+    }
+
+    fn address_set_ids(&self, family: IpFamily) -> Identified {
+        self.ids((key::IP_FAMILY, &family.to_string()))
+    }
+
+    fn address_sets(&self) -> Vec<AddressSetRow> {
+        let peers = self.peers().flat_map(Pod::addresses_in_default_network);
+        let nodes = self.rule.nodes.iter();
+        let nodes = nodes.flat_map(|selector| self.of.objects.node_addresses(selector));
+        let addresses: Vec<IpAddr> = peers.chain(nodes).collect();
+        let families = self.of.families.iter();
+        let sets = families.map(|family| {
+            let ids = self.address_set_ids(*family);
+            let addresses = addresses.iter().copied();
+            let addresses = addresses.filter(|address| IpFamily::of(*address) == *family);
+            let networks = self.rule.networks.iter();
+            let networks = networks.filter(|network| IpFamily::of_net(**network) == *family);
+            AddressSetRow {
+                name: ids.name,
+                external_ids: ids.external_ids,
+                addresses: addresses
+                    .map(format_address)
+                    .chain(networks.map(ToString::to_string))
+                    .collect(),
+            }
+        });
+        sets.collect()
+    }
+
+    /// Peers by labels. One that several selectors select comes several times.
+    fn peers(&self) -> impl Iterator<Item = &Pod> {
+        let scopes = self.rule.pods.iter();
+        scopes.flat_map(|scope: &PodScope| self.of.objects.select(scope))
+    }
+
+    fn acls(&self) -> Vec<Acl> {
+        let (group, peers) = (group_match(self.direction, self.group), self.peer_match());
+        let has_ports = !self.rule.ports.is_empty() || !self.rule.named_ports.is_empty();
+        let receivers = Receivers {
+            network: "",
+            direction: self.direction,
+            pods: Vec::new(),
+        };
+        let ports = has_ports.then_some(self.rule.ports.as_slice());
+        let numbered = port_matches(ports, &receivers).into_iter().map(|ports| {
+            let PortMatch { protocol, text } = ports;
+            let parts = [Some(group.clone()), Some(peers.clone()), text];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            self.acl(protocol, parts.join(" && "))
+        });
+        let named = Protocol::ALL.into_iter().filter_map(|protocol| {
+            // Packets to a named port are matched by the receiver's address: on the way in without
+            // the group, on the way out without the peers.
+            let first = match self.direction {
+                PolicyDirection::Ingress => &peers,
+                PolicyDirection::Egress => &group,
+            };
+            let receivers = self.named_ports(protocol)?;
+            let protocol = word(protocol);
+            let text = format!("{first} && {protocol} && ({receivers})");
+            Some(self.acl(&format!("{protocol}{NAMED_PORTS}"), text))
+        });
+        numbered.chain(named).collect()
+    }
+
+    fn acl(&self, protocol: &str, text: String) -> Acl {
+        let policy = self.of.policy;
+        let (prefix, tier, first) = match policy.key.kind {
+            AdminPolicyKind::Admin => (
+                "ANP",
+                ADMIN_TIER,
+                FIRST_PRIORITY - policy.priority * POLICY_PRIORITIES,
+            ),
+            AdminPolicyKind::Baseline => ("BANP", BASELINE_TIER, FIRST_BASELINE_PRIORITY),
+        };
+        let name = format!(
+            "{prefix}:{}:{}:{}",
+            policy.key.name, self.direction, self.index
+        );
+        let logging = self.of.logging;
+        let (action, severity) = match self.rule.action {
+            AdminAction::Allow => (AclAction::AllowRelated, logging.allow),
+            AdminAction::Deny => (AclAction::Drop, logging.deny),
+            AdminAction::Pass => (AclAction::Pass, logging.pass),
+        };
+        // A policy has at most `MAX_ADMIN_RULES` rules.
+        let offset = i64::try_from(self.index).unwrap_or(POLICY_PRIORITIES);
+        Acl {
+            action,
+            priority: first - offset,
+            r#match: text,
+            external_ids: self.ids(("port-policy-protocol", protocol)).external_ids,
+            log: severity.is_some(),
+            severity,
+            tier,
+            ..acl(self.direction, name)
+        }
+    }
+
+    /// Match of the address sets.
+    fn peer_match(&self) -> String {
+        let side = match self.direction {
+            PolicyDirection::Ingress => "src",
+            PolicyDirection::Egress => "dst",
+        };
+        let families = self.of.families.iter();
+        let terms = families.map(|family| {
+            let name = self.address_set_ids(*family).name;
+            format!("{}.{side} == ${name}", ip_word(*family))
+        });
+        let terms: Vec<String> = terms.collect();
+        format!("(({}))", terms.join(" || "))
+    }
+
+    /// Match of the addresses and numbers of the named ports of a protocol. `None`: no pod has one.
+    ///
+    /// As in OVN-Kubernetes, the receivers of ingress are the pods of the subject on the zone's node,
+    /// and the peers.
+    fn named_ports(&self, protocol: Protocol) -> Option<String> {
+        let is_ingress = self.direction == PolicyDirection::Ingress;
+        let subject = self.of.subject().filter(|_| is_ingress);
+        let receivers: Vec<&Pod> = subject.chain(self.peers()).collect();
+        let mut terms = Vec::new();
+        for name in &self.rule.named_ports {
+            let mut of_name: Vec<(String, String)> = receivers
+                .iter()
+                .flat_map(|pod| terms_of_pod(pod, name, protocol))
+                .collect();
+            of_name.sort_by(|(one, _), (other, _)| one.cmp(other));
+            terms.extend(of_name.into_iter().map(|(_, term)| term));
+        }
+        (!terms.is_empty()).then(|| terms.join(" || "))
+    }
+}
+
+/// Addresses of a pod, with the matches of a named port there.
+fn terms_of_pod(pod: &Pod, name: &str, protocol: Protocol) -> Vec<(String, String)> {
+    let ports = pod.container_ports.iter();
+    let ports = ports.filter(|port| port.name == name && port.protocol == protocol);
+    let addresses = pod.addresses_in_default_network();
+    let terms = ports.flat_map(|port| {
+        addresses.iter().map(|address| {
+            let (word, ip) = (word(protocol), ip_word(IpFamily::of(*address)));
+            let text = format_address(*address);
+            let term = format!("({ip}.dst == {text} && {word}.dst == {})", port.number);
+            (text, term)
+        })
+    });
+    terms.collect()
+}
