@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod choices;
-mod differential;
 mod hostile;
 mod recorded;
 mod support;

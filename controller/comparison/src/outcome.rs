@@ -13,19 +13,22 @@ const OTHER_PACKETS: [&str; 8] = [
 ];
 
 /// Where the packet of a trace goes.
-#[derive(Debug, Default)]
-pub(crate) struct TraceOutcome {
+#[derive(Debug, Default, Eq, PartialEq)]
+pub struct TraceOutcome {
     /// Names of the ports by which the packet goes out.
-    pub(crate) outputs: Vec<String>,
+    pub outputs: Vec<String>,
     /// Source that was put in its place. `None`: the source stays.
-    pub(crate) source: Option<String>,
+    pub source: Option<String>,
     /// `true` if a router made an answer of the packet.
-    pub(crate) is_answer: bool,
+    pub is_answer: bool,
 }
 
 impl TraceOutcome {
     /// Reads the output of `ovn-trace --minimal`.
-    pub(crate) fn read(text: &str) -> Self {
+    ///
+    /// # Panics
+    /// The text ends inside a block.
+    pub fn read(text: &str) -> Self {
         let mut outcome = Self::default();
         let mut others = 0;
         let mut depth = 0;

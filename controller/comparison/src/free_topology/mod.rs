@@ -1,10 +1,17 @@
 //! Random switches and routers that belong together, isolated from all others.
 
+mod family;
+mod matches;
+mod questions;
+mod routers;
+mod rows;
+
 use serde_json::json;
 
-use super::family::to_ipv6;
-use super::random::Random;
-use super::rows::{Rows, map, references, set};
+use crate::random::Random;
+use family::to_ipv6;
+pub(crate) use questions::question;
+pub use rows::{Rows, map, references, set};
 
 /// Switches and routers whose names begin with `prefix`, and what to ask about them.
 pub(crate) struct Topology {
@@ -65,7 +72,7 @@ impl Topology {
     }
 
     fn build(&mut self, random: &mut Random, rows: &mut Rows) {
-        let number: usize = self.prefix[1..].parse().unwrap();
+        let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
         let exit = *random.pick(&[Exit::None, Exit::GatewayPort, Exit::GatewayRouter]);
         let mut router_ports = Vec::new();
         let mut switches = Vec::new();

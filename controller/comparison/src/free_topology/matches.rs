@@ -1,7 +1,7 @@
 //! Random matches of ACLs, policies, NAT rules and marks.
 
-use super::random::Random;
-use super::topology::Topology;
+use super::Topology;
+use crate::random::Random;
 
 impl Topology {
     pub(super) fn switch_match(

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::random::Random;
 use super::rows::{Rows, map, references, set};
-use super::topology::{Exit, Topology, some_of};
+use super::{Exit, Topology, some_of};
+use crate::random::Random;
 
 impl Topology {
     pub(super) fn router(
@@ -151,7 +151,7 @@ impl Topology {
     fn external_port(&mut self, rows: &mut Rows, is_gateway: bool) -> String {
         let localnet = self.name("ln");
         let router_port = self.name("rpx");
-        let number: usize = self.prefix[1..].parse().unwrap();
+        let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
         let mac = format!("0a:{number:02x}:00:00:ff:01");
         let near = json!({"name": self.name("near"), "addresses": "0a:bb:00:00:00:01 172.18.0.60"});
         self.destinations.push("172.18.0.60".to_owned());
@@ -230,7 +230,7 @@ impl Topology {
     ) -> String {
         let is_peer = random.chance(50);
         let names = [self.name("rpj"), self.name("gpj")];
-        let number: usize = self.prefix[1..].parse().unwrap();
+        let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
         let mut ports = Vec::new();
         let mut switch_ports = Vec::new();
         for (index, name) in names.iter().enumerate() {

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 /// Operations of a request.
-#[derive(Default)]
-pub(crate) struct Rows {
+#[derive(Debug, Default)]
+pub struct Rows {
     operations: Vec<Value>,
 }
 
 impl Rows {
     /// Inserts a row and returns its name in the request.
-    pub(crate) fn insert(&mut self, table: &str, row: impl Into<Value>) -> String {
+    pub fn insert(&mut self, table: &str, row: impl Into<Value>) -> String {
         let name = format!("row{}", self.operations.len());
         let row: Value = row.into();
         let operation = json!({"op": "insert", "table": table, "uuid-name": name, "row": row});
@@ -33,7 +33,7 @@ impl Rows {
     }
 
     /// The request, in the notation of RFC 7047.
-    pub(crate) fn request(self) -> String {
+    pub fn request(self) -> String {
         let mut request = vec![json!("OVN_Northbound")];
         request.extend(self.operations);
         Value::Array(request).to_string()
@@ -41,7 +41,7 @@ impl Rows {
 }
 
 /// A set of references.
-pub(crate) fn references(names: &[String]) -> Value {
+pub fn references(names: &[String]) -> Value {
     let names: Vec<_> = names
         .iter()
         .map(|name| json!(["named-uuid", name]))
@@ -50,13 +50,13 @@ pub(crate) fn references(names: &[String]) -> Value {
 }
 
 /// A set of strings.
-pub(crate) fn set<T: AsRef<str>>(texts: &[T]) -> Value {
+pub fn set<T: AsRef<str>>(texts: &[T]) -> Value {
     let texts: BTreeSet<_> = texts.iter().map(AsRef::as_ref).collect();
     json!(["set", texts])
 }
 
 /// A map of strings.
-pub(crate) fn map<K: AsRef<str>, V: AsRef<str>>(pairs: &[(K, V)]) -> Value {
+pub fn map<K: AsRef<str>, V: AsRef<str>>(pairs: &[(K, V)]) -> Value {
     let pairs: Vec<_> = pairs
         .iter()
         .map(|(key, value)| [key.as_ref(), value.as_ref()])

@@ -1,13 +1,11 @@
 //! Matches in the notations that OVN accepts and rejects, each as an ACL that drops.
 
 use ovsdb_sim::testing::Release;
+use patchbay_comparison::{
+    Ovn, Rows, TraceOutcome, read_northbound, references, set, start_server,
+};
 use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::json;
-
-use super::ovn::Ovn;
-use super::rows::{Rows, references, set};
-use super::verdict::TraceOutcome;
-use crate::support::database;
 
 /// Packets that are sent from 10.0.0.1, port 40000, to 10.0.0.2 on each switch.
 const PACKETS: [(Protocol, &str); 4] = [
@@ -275,8 +273,9 @@ fn matches_are_read_as_ovn_reads_them() {
         add_switch(&mut rows, &format!("x{number}"), text);
     }
     let request = rows.request();
-    let northbound = Northbound::new(&database(&request).snapshot(), None);
-    let mut ovn = Ovn::start(&release, &request);
+    let server = start_server(&release);
+    let mut ovn = Ovn::fill(&release, &server, &request);
+    let northbound = Northbound::new(&read_northbound(&server), None);
     let (mut wrong, mut dropped, mut asked) = (Vec::new(), 0, 0);
     for (number, text) in MATCHES.iter().enumerate() {
         let switch = format!("x{number}");
@@ -286,7 +285,7 @@ fn matches_are_read_as_ovn_reads_them() {
                  eth.dst == 0a:00:00:00:00:02 && ip4.src == 10.0.0.1 && ip4.dst == 10.0.0.2 && \
                  ip.ttl == 64 && {header}"
             );
-            let trace = ovn.trace(&switch, &packet).unwrap();
+            let trace = ovn.trace.trace(&switch, &packet).unwrap();
             let expected = TraceOutcome::read(&trace).outputs.is_empty();
             asked += 1;
             dropped += usize::from(expected);

@@ -1,0 +1,208 @@
+//! Answers of `patchbay_reach`, compared with those of ovn-trace.
+
+use std::fmt::Write as _;
+
+use patchbay_reach::{Answer, Northbound, Question, Verdict};
+
+use crate::outcome::TraceOutcome;
+use crate::trace_server::TraceServer;
+
+/// Question with its packet in the notation of ovn-trace.
+#[derive(Debug)]
+pub struct Asked {
+    /// The question.
+    pub question: Question,
+    /// `None`: the sender gets no MAC address, so that it sends nothing.
+    pub packet: Option<TracedPacket>,
+}
+
+/// Packet in the notation of ovn-trace.
+#[derive(Clone, Debug)]
+pub struct TracedPacket {
+    /// Switch into which the packet comes.
+    pub datapath: String,
+    /// Its fields.
+    pub expression: String,
+    /// Request that the sender sends before. `None`: neighbour discovery, which ACLs let pass, or a
+    /// machine outside.
+    pub arp: Option<ArpRequest>,
+}
+
+/// ARP request in the notation of ovn-trace.
+#[derive(Clone, Debug)]
+pub struct ArpRequest {
+    /// Port of the sender.
+    pub port: String,
+    /// Fields of the request.
+    pub expression: String,
+}
+
+impl ArpRequest {
+    /// The request of the machine with this port, MAC address and IP address for `target`.
+    pub fn new(port: &str, mac: &str, address: &str, target: &str) -> Self {
+        let expression = format!(
+            "inport == \"{port}\" && eth.src == {mac} && eth.dst == ff:ff:ff:ff:ff:ff && \
+             arp.op == 1 && arp.sha == {mac} && arp.spa == {address} && arp.tpa == {target}"
+        );
+        Self {
+            port: port.to_owned(),
+            expression,
+        }
+    }
+}
+
+/// Numbers of a comparison, and the differences.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Questions that both have answered.
+    pub asked: usize,
+    /// Answers that differ where OVN leaves a choice.
+    pub open: usize,
+    /// Packets that go out somewhere.
+    pub arrived: usize,
+    /// Answers that differ, each with the path and the output of ovn-trace.
+    pub wrong: Vec<String>,
+}
+
+impl Tally {
+    /// The numbers in a line.
+    pub fn summary(&self) -> String {
+        format!(
+            "{} questions, {} arrive, {} open, {} differences",
+            self.asked,
+            self.arrived,
+            self.open,
+            self.wrong.len()
+        )
+    }
+
+    /// Text of the first differences.
+    pub fn differences(&self) -> String {
+        const LISTED_MAX: usize = 5;
+        let listed = self.wrong.iter().take(LISTED_MAX);
+        let mut text = listed.map(String::as_str).collect::<Vec<_>>().join("\n\n");
+        if self.wrong.len() > LISTED_MAX {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\n\nand {} more", self.wrong.len() - LISTED_MAX);
+        }
+        text
+    }
+}
+
+/// Asks both, and counts the answers. `rows`: text of the database's rows.
+///
+/// # Panics
+/// The database has no such sender.
+pub fn compare(
+    (northbound, rows): (&Northbound, &str),
+    trace: &mut TraceServer,
+    asked: &Asked,
+    tally: &mut Tally,
+) {
+    let answer = northbound
+        .answer(&asked.question)
+        .expect("the question names a port");
+    let Some(packet) = &asked.packet else {
+        tally.asked += 1;
+        if answer.verdict != Verdict::Unanswered {
+            let expected = format!("{:?}\nthe sender sends nothing", asked.question);
+            tally.wrong.push(describe(&answer, &expected));
+        }
+        return;
+    };
+    let Some(text) = trace.trace(&packet.datapath, &packet.expression) else {
+        return;
+    };
+    let outcome = TraceOutcome::read(&text);
+    tally.asked += 1;
+    tally.arrived += usize::from(!outcome.outputs.is_empty());
+    let gets_mac = answer.verdict != Verdict::Unanswered
+        || packet.arp.as_ref().is_none_or(|arp| {
+            trace
+                .trace(&packet.datapath, &arp.expression)
+                .is_none_or(|text| TraceOutcome::read(&text).outputs.contains(&arp.port))
+        });
+    if is_right(&answer, &outcome, &asked.question, gets_mac)
+        || is_excused(&answer, &asked.question, rows)
+    {
+        return;
+    }
+    if !answer.open.is_empty() {
+        tally.open += 1;
+        return;
+    }
+    let expected = format!(
+        "{}: {}\nexpected {outcome:?}\n{text}",
+        packet.datapath, packet.expression
+    );
+    tally.wrong.push(describe(&answer, &expected));
+}
+
+fn describe(answer: &Answer, expected: &str) -> String {
+    let hops = answer
+        .hops
+        .iter()
+        .map(|hop| format!("{} {} {}: {}", hop.kind, hop.name, hop.stage, hop.decision));
+    format!(
+        "{:?} {:?} source {:?} at {}\n{}\n{expected}",
+        answer.verdict,
+        answer.out,
+        answer.source,
+        answer.at,
+        hops.collect::<Vec<_>>().join("\n")
+    )
+}
+
+/// `true` if ovn-trace is known to differ from OVN for such a packet.
+fn is_excused(answer: &Answer, question: &Question, rows: &str) -> bool {
+    // It compares the port of a packet with that of any VIP with the address in the database.
+    answer.hops.iter().any(|hop| hop.stage == "ls_in_hairpin")
+        // It takes the state of a router's load balancer for that of the switch behind the router.
+        || (answer.out.is_some() && answer.out == question.sender.port)
+        // It keeps the connection state of a router's NAT in the switch behind the router.
+        || has_state_of_router(answer, rows)
+}
+
+/// `true` if the answer is that of ovn-trace.
+fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, gets_mac: bool) -> bool {
+    let sender = question.sender.port.as_deref().unwrap_or_default();
+    let is_back = outcome.outputs.iter().any(|port| port == sender);
+    let source = answer.source.map(|source| source.to_string());
+    let goes_out = answer
+        .out
+        .as_ref()
+        .is_some_and(|out| outcome.outputs.contains(out));
+    match answer.verdict {
+        Verdict::Reaches | Verdict::Leaves => {
+            goes_out && (source == outcome.source || has_hidden_source(answer))
+        }
+        Verdict::Answered => outcome.is_answer && is_back,
+        Verdict::Dropped => outcome.outputs.is_empty() || outcome.is_answer && !is_back,
+        Verdict::Unanswered => !gets_mac || outcome.outputs.is_empty(),
+    }
+}
+
+/// `true` if a router has translated the packet, and an ACL of the port that it goes to asks for the
+/// state of the connection. `rows`: text of the database.
+fn has_state_of_router(answer: &Answer, rows: &str) -> bool {
+    let stages = ["lr_in_unsnat", "lr_in_dnat", "lr_out_undnat", "lr_out_snat"];
+    let mut hops = answer.hops.iter().rev();
+    let port = hops.find_map(|hop| hop.decision.strip_prefix("to port "));
+    let mut all = answer.hops.iter();
+    all.any(|hop| stages.contains(&hop.stage))
+        && port.is_some_and(|port| {
+            let ports = format!(r#"outport == \"{port}\" && "#);
+            let mut matches = rows.split(&ports).skip(1);
+            matches.any(|rest| rest.starts_with("ct.new") || rest.starts_with("!ct.new"))
+        })
+}
+
+/// `true` if the source was decided by flags of a load balancer or by a hairpin. ovn-trace loses the
+/// flags between ingress and egress, and does not replace the source of a hairpin.
+fn has_hidden_source(answer: &Answer) -> bool {
+    answer.hops.iter().any(|hop| {
+        hop.stage == "ls_in_hairpin"
+            || hop.decision.starts_with("forced source")
+            || hop.decision.starts_with("skip_snat")
+    })
+}

@@ -1,0 +1,115 @@
+//! Random questions about a random topology.
+
+use patchbay_reach::{Destination, Protocol, Question, Sender};
+
+use super::Topology;
+use super::family::to_ipv6;
+use crate::compare::{ArpRequest, Asked, TracedPacket};
+use crate::random::Random;
+
+/// Address of a machine outside.
+const OUTSIDE_ADDRESS: &str = "172.18.0.77";
+/// MAC address of a machine outside.
+const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
+
+/// A random question. `None`: the addresses that were picked do not fit together.
+pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked> {
+    let destination = random.pick(&topology.destinations).clone();
+    let (protocol, header) = match random.below(4) {
+        0 => (
+            Protocol::Icmp,
+            "icmp4.type == 8 && icmp4.code == 0".to_owned(),
+        ),
+        1 => (
+            Protocol::Udp(53),
+            "udp.src == 40000 && udp.dst == 53".to_owned(),
+        ),
+        _ => {
+            let port = *random.pick(&[80, 80, 22, 8080]);
+            let header = format!("tcp.src == 40000 && tcp.dst == {port} && tcp.flags == 2");
+            (Protocol::Tcp(port), header)
+        }
+    };
+    let (sender, datapath, port, macs, source, arp) = match &topology.outside {
+        Some((localnet, router_mac)) if random.chance(20) => {
+            let sender = Sender {
+                ip: OUTSIDE_ADDRESS.parse().ok(),
+                mac: Some(OUTSIDE_MAC.to_owned()),
+                mac_of: Some(localnet.replace("-ln", "-rpx")),
+                ..Sender::port(localnet)
+            };
+            let datapath = localnet.replace("-ln", "-ext");
+            let macs = (OUTSIDE_MAC.to_owned(), router_mac.clone());
+            (
+                sender,
+                datapath,
+                localnet.clone(),
+                macs,
+                OUTSIDE_ADDRESS.to_owned(),
+                None,
+            )
+        }
+        _ => {
+            let machine = random.pick(&topology.machines).clone();
+            let own = |address: &str| address.rsplit_once('.').map(|(net, _)| net.to_owned());
+            let neighbor = topology
+                .machines
+                .iter()
+                .find(|other| other.switch == machine.switch && other.address == destination);
+            let (mac, target) = match neighbor {
+                Some(neighbor) if neighbor.has_unknown => return None,
+                Some(neighbor) => (neighbor.mac.clone(), destination.clone()),
+                None if destination == machine.gateway_address => {
+                    (machine.gateway_mac.clone(), destination.clone())
+                }
+                None if own(&destination) == own(&machine.address) => return None,
+                None => (machine.gateway_mac.clone(), machine.gateway_address.clone()),
+            };
+            if destination == machine.address {
+                return None;
+            }
+            let macs = (machine.mac.clone(), mac);
+            let (port, source) = (machine.port.clone(), machine.address.clone());
+            let datapath = machine.switch.clone();
+            (
+                Sender::port(&port),
+                datapath,
+                port,
+                macs,
+                source,
+                Some((machine, target)),
+            )
+        }
+    };
+    let mut packet = format!(
+        "inport == \"{port}\" && eth.src == {} && eth.dst == {} && ip4.src == {source} && \
+         ip4.dst == {destination} && ip.ttl == 64 && {header}",
+        macs.0, macs.1
+    );
+    let (mut sender, mut destination, mut arp) = (sender, destination, arp);
+    if topology.is_ipv6 {
+        packet = to_ipv6(&packet);
+        destination = to_ipv6(&destination);
+        sender.ip = sender
+            .ip
+            .and_then(|ip| to_ipv6(&ip.to_string()).parse().ok());
+        // ACLs let neighbour discovery pass.
+        arp = None;
+    }
+    let destination = destination.parse().expect("the address is written as one");
+    let arp = arp.map(|(machine, target)| {
+        ArpRequest::new(&machine.port, &machine.mac, &machine.address, &target)
+    });
+    Some(Asked {
+        question: Question {
+            sender,
+            destination: Destination::Address(destination),
+            protocol,
+        },
+        packet: Some(TracedPacket {
+            datapath,
+            expression: packet,
+            arp,
+        }),
+    })
+}

@@ -1,0 +1,8 @@
+//! Rows and answers compared with OVN's own programs.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
+
+mod expressions;
+mod northd;
+mod questions;
+mod scenarios;
