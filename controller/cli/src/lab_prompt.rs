@@ -1,6 +1,7 @@
 //! Commands of a running lab.
 
 use std::io::{self, Write as _};
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ ping POD POD                    ICMP echo, with the nodes on the way
 udp POD POD:PORT                datagram, and the same data back
 tcp POD POD:PORT                connection, data, and the same data back
 tcp POD svc/SERVICE:PORT        the same to the cluster IP of a service; udp, too
+ping POD 203.0.113.1            a host behind the gateway of the pod's node; udp and tcp, too
 trace POD POD                   echo through the rows and the logical flows, table by table
 matrix                          echo between all pods, compared with the manifests
 pods                            pods with their nodes and addresses
@@ -31,6 +33,7 @@ slow NODE NODE MILLISECONDS     each packet between the nodes takes this time
 lossy NODE NODE PERCENT         loses PERCENT of the packets between nodes
 mend NODE NODE                  all packets get through between the nodes
 kill NODE PROGRAM               kills ovn-northd, ovs-vswitchd or ovn-controller
+start NODE PROGRAM              starts a killed program
 capture POD FILE                writes all packets of a pod to a file for tcpdump
 quit                            ends the lab
 ";
@@ -97,6 +100,7 @@ pub(super) async fn execute(
         }
         ["mend", one, other] => set_cable(lab, one, other, Some(CableQuality::default())),
         ["kill", node, program] => kill(lab, node, program).await,
+        ["start", node, program] => start(lab, node, program).await,
         ["capture", pod, file] => lab
             .find_pod(pod)
             .map_err(|error| error.to_string())
@@ -131,6 +135,10 @@ async fn ask(
     protocol: Protocol,
 ) -> Result<String, String> {
     let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
+    if let Ok(address) = to.parse::<IpAddr>() {
+        let answer = lab.ask_outside(&find(from)?, address, protocol).await;
+        return Ok(format_answer(&answer.map_err(|error| error.to_string())?));
+    }
     let (from, to) = (find(from)?, find(to)?);
     let answer = lab.ask(&from, &to, protocol, None).await;
     let answer = answer.map_err(|error| error.to_string())?;
@@ -178,25 +186,23 @@ async fn trace(lab: &Lab, from: &str, to: &str) -> Result<String, String> {
     let diagnosis = lab.diagnose(&from, &to, Protocol::Icmp, None).await;
     let diagnosis = diagnosis.map_err(|error| error.to_string())?;
     let mut text = Vec::new();
-    for (trace, packet) in [
-        (&diagnosis.request, "packet"),
-        (&diagnosis.answer, "answer"),
-    ] {
+    for (trace, packet) in diagnosis.traces() {
         write_trace(&mut text, trace, packet).map_err(|error| error.to_string())?;
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn write_trace(output: &mut Vec<u8>, trace: &NodeTrace, packet: &str) -> io::Result<()> {
-    writeln!(output, "reach on {}, {packet}:", trace.node)?;
-    match &trace.rows {
+    let rows = &trace.rows;
+    writeln!(output, "reach on {}, {packet}:", rows.node)?;
+    match &rows.path {
         Ok(answer) => write_answer(output, answer)?,
         Err(error) => writeln!(output, "{error}")?,
     }
-    if let Some(obstacle) = &trace.obstacle {
+    if let Some(obstacle) = &rows.obstacle {
         writeln!(output, "obstacle: {obstacle}")?;
     }
-    writeln!(output, "\novn-trace on {}, {packet}:", trace.node)?;
+    writeln!(output, "\novn-trace on {}, {packet}:", rows.node)?;
     match &trace.flows {
         Ok(flows) => writeln!(output, "{}\n", flows.text.trim_end()),
         Err(reason) => writeln!(output, "{reason}\n"),
@@ -284,4 +290,15 @@ async fn kill(lab: &mut Lab, node: &str, program: &str) -> Result<String, String
     } else {
         Err(format!("{program} does not run on {node}"))
     }
+}
+
+async fn start(lab: &mut Lab, node: &str, program: &str) -> Result<String, String> {
+    let started = lab.start_program(node, program).await;
+    if !started.map_err(|error| error.to_string())? {
+        return Err(format!("{program} runs on {node}"));
+    }
+    let synced = lab.sync().await;
+    synced
+        .map(|()| String::new())
+        .map_err(|error| error.to_string())
 }

@@ -120,7 +120,7 @@ fn commands_are_executed_until_standard_input_ends() {
     assert!(text.contains("export OVN_NB_DB=unix:"), "{text}");
     // The cable has lost the packet, and not the rows.
     for expected in [
-        "\n  no obstacle in the rows that the packet and its answer meet up to the tunnel\n",
+        "\n  no obstacle in the rows that the packet and its answer meet\n",
         "\n  ovn-trace on ovn-control-plane, packet: lr_out_",
         "\nreach on ovn-control-plane, packet:\nswitch ",
         "\novn-trace on ovn-worker, answer:\n",

@@ -147,12 +147,7 @@ enum RawFamily {
 impl Lab {
     /// An echo question for each ordered pair of pods and each common IP family.
     pub fn all_questions(&self, promises: &Promises) -> Vec<Question> {
-        let pods: Vec<&Pod> = self.pods().collect();
-        let pairs = pods
-            .iter()
-            .flat_map(|from| pods.iter().map(move |to| (*from, *to)))
-            .filter(|(from, to)| from.name != to.name);
-        let questions = pairs.flat_map(|(from, to)| {
+        let questions = self.pairs().flat_map(|(from, to)| {
             common_families(from, to).map(move |family| Question {
                 from: from.name.clone(),
                 to: to.name.clone(),
@@ -162,6 +157,14 @@ impl Lab {
             })
         });
         questions.collect()
+    }
+
+    /// All ordered pairs of different pods.
+    pub fn pairs(&self) -> impl Iterator<Item = (&Pod, &Pod)> {
+        let pairs = self
+            .pods()
+            .flat_map(|from| self.pods().map(move |to| (from, to)));
+        pairs.filter(|(from, to)| from.name != to.name)
     }
 
     /// Reads questions: a JSON list of `{"from": POD, "to": POD}`, each with optional members
@@ -266,7 +269,8 @@ impl Lab {
     }
 }
 
-fn common_families<'a>(from: &'a Pod, to: &'a Pod) -> impl Iterator<Item = IpFamily> + use<'a> {
+/// IP families in which both pods have addresses.
+pub fn common_families<'a>(from: &'a Pod, to: &'a Pod) -> impl Iterator<Item = IpFamily> + use<'a> {
     let has = |pod: &Pod, family| pod.ips().any(|ip| IpFamily::of(ip) == family);
     IpFamily::BOTH
         .into_iter()

@@ -56,6 +56,7 @@ pub(crate) struct Databases {
     pub(crate) northbound: NodeDatabase,
     pub(crate) southbound: NodeDatabase,
     pub(crate) switch: NodeDatabase,
+    sim: Sim,
     _listener: Listener,
 }
 
@@ -77,7 +78,19 @@ impl Databases {
             southbound: database(SOUTHBOUND)?,
             switch: database(SWITCH)?,
             _listener: sim.listen(&target).await?,
+            sim,
         })
+    }
+
+    /// Ends all connections of programs and refuses new ones, as if the server had been killed.
+    /// The rows stay.
+    pub(crate) async fn go_down(&self) {
+        self.sim.go_down().await;
+    }
+
+    /// Accepts connections again.
+    pub(crate) async fn come_back(&self) -> Result<(), DatabaseError> {
+        Ok(self.sim.come_back().await?)
     }
 }
 

@@ -20,11 +20,13 @@ use thiserror::Error;
 use super::databases::DatabaseError;
 use super::folder::{FolderError, LabFolder};
 use super::node::{CABLE_SOCKET, Device, Node, NodeError, NodeId};
+use super::outside;
 use super::pods::{self, Pod, PodName};
 use super::process::{ProgramError, Spawner, environment};
-use super::release::Release;
+use super::release::{PROGRAMS, Release, SWITCH};
+use super::wire::asker::Asker;
 use super::wire::cable::{Cable, CableQuality};
-use super::wire::endpoint::{Asker, Endpoint, EndpointConfig};
+use super::wire::endpoint::{Endpoint, EndpointConfig};
 use super::wire::flight::Flights;
 
 /// Error: a lab cannot be started, or cannot follow its manifests.
@@ -65,6 +67,9 @@ pub enum LabError {
         /// Names of all nodes.
         known: Vec<String>,
     },
+    /// A lab runs no program of this name.
+    #[error("no program {0}; a node runs {list}", list = PROGRAMS.join(", "))]
+    NoSuchProgram(String),
 }
 
 /// Nodes of real OVN with pods and wires. Dropping it ends all of its programs and removes its
@@ -94,6 +99,8 @@ struct Zone {
     reconciler: ZoneReconciler<SimDatabase>,
     /// Outcome of the last apply.
     outcome: ZoneOutcome,
+    /// The host behind the gateway.
+    outside: Endpoint,
 }
 
 /// Pod with its device and its end of the wire.
@@ -210,7 +217,11 @@ impl Lab {
             let uuids = UuidSource::seeded(id.number as u64);
             let reconciler = ZoneReconciler::new(&*id.name, northbound, uuids);
             created.push(id.name.clone());
+            let socket = node.folder.join(outside::DEVICE_SOCKET);
+            let host = EndpointConfig::outside(self.next_device);
+            self.next_device += 1;
             let zone = Zone {
+                outside: Endpoint::start(host, socket, self.flights.clone()),
                 node,
                 reconciler,
                 outcome: ZoneOutcome::default(),
@@ -293,6 +304,7 @@ impl Lab {
                     port: pod.port.clone(),
                 };
                 let config = EndpointConfig {
+                    is_outside: false,
                     number,
                     mac: pod.mac,
                     addresses: pod.addresses.clone(),
@@ -335,7 +347,8 @@ impl Lab {
     /// A program has ended, or does not follow within a minute.
     pub async fn sync(&mut self) -> Result<(), LabError> {
         let zones = self.zones.values_mut();
-        try_join_all(zones.map(|zone| zone.node.sync())).await?;
+        let release = &self.release;
+        try_join_all(zones.map(|zone| zone.node.sync(release))).await?;
         Ok(())
     }
 
@@ -436,17 +449,60 @@ impl Lab {
     /// Kills a program of a node. Returns `false` if it does not run.
     ///
     /// # Errors
-    /// There is no such node.
+    /// There is no such node or program.
     pub async fn kill(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
-        let known = self.zones.keys().cloned().collect();
-        let zone = self
+        let program = known_program(program)?;
+        Ok(self.zone_mut(node)?.node.kill(program).await)
+    }
+
+    /// Starts a program of a node that was killed. Returns `false` if it runs.
+    ///
+    /// # Errors
+    /// There is no such node or program, or the program does not start.
+    pub async fn start_program(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
+        let program = known_program(program)?;
+        let ids: Vec<NodeId> = self
             .zones
-            .get_mut(node)
-            .ok_or_else(|| LabError::NoSuchNode {
-                name: node.to_owned(),
-                known,
-            })?;
-        Ok(zone.node.kill(program).await)
+            .values()
+            .map(|zone| zone.node.id.clone())
+            .collect();
+        let (release, spawner) = (self.release.clone(), self.spawner.clone());
+        let node = &mut self.zone_mut(node)?.node;
+        if node.running().any(|(running, _)| running == program) {
+            return Ok(false);
+        }
+        node.start_named(program, &release, &spawner).await?;
+        if program == SWITCH {
+            node.write_neighbours(&ids).await?;
+        }
+        Ok(true)
+    }
+
+    /// Ends all connections to the databases of a node and refuses new ones, as if their server had
+    /// been killed. The rows stay, and Patchbay reaches them.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub async fn stop_databases(&self, node: &str) -> Result<(), LabError> {
+        self.zone(node)?.node.databases.go_down().await;
+        Ok(())
+    }
+
+    /// Lets programs connect to the databases of a node again.
+    ///
+    /// # Errors
+    /// There is no such node, or the socket cannot be opened.
+    pub async fn start_databases(&self, node: &str) -> Result<(), LabError> {
+        Ok(self.zone(node)?.node.databases.come_back().await?)
+    }
+
+    fn zone_mut(&mut self, node: &str) -> Result<&mut Zone, LabError> {
+        let known: Vec<String> = self.zones.keys().cloned().collect();
+        let zone = self.zones.get_mut(node);
+        zone.ok_or_else(|| LabError::NoSuchNode {
+            name: node.to_owned(),
+            known,
+        })
     }
 
     fn zone(&self, node: &str) -> Result<&Zone, LabError> {
@@ -474,6 +530,12 @@ impl Lab {
         Some(&found.pod)
     }
 
+    /// `true` if the endpoint of this number is a host outside of the cluster.
+    pub(crate) fn is_outside(&self, number: usize) -> bool {
+        let mut zones = self.zones.values();
+        zones.any(|zone| zone.outside.config().number == number)
+    }
+
     /// Name of the node with this number.
     pub(crate) fn node_name(&self, number: usize) -> Option<&str> {
         let mut zones = self.zones.iter();
@@ -496,4 +558,10 @@ impl Lab {
         let found = found.ok_or_else(|| io::Error::other(format!("there is no pod {pod}")))?;
         found.endpoint.capture(path)
     }
+}
+
+fn known_program(name: &str) -> Result<&'static str, LabError> {
+    let mut programs = PROGRAMS.into_iter();
+    let found = programs.find(|program| *program == name);
+    found.ok_or_else(|| LabError::NoSuchProgram(name.to_owned()))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::select_all;
 use patchbay_engine::db::Snapshot;
-use patchbay_engine::txn::TxnBuilder;
+use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_schemas::nb::NbGlobal;
 use patchbay_schemas::typed::Column as _;
 use patchbay_schemas::wire::Mutator;
@@ -17,8 +17,9 @@ use uuid::Uuid;
 
 use super::appctl::{self, AppctlError};
 use super::databases::{DatabaseError, Databases, Lookup, SOCKET, rows, text, texts, value_of};
-use super::process::{Program, ProgramError, Spawner};
-use super::release::{PROGRAMS, Release, ReleaseError};
+use super::outside::{self, Exits};
+use super::process::{Program, ProgramError, Spawner, environment};
+use super::release::{PROGRAMS, Release, ReleaseError, SWITCH};
 use super::underlay;
 
 /// Maximum time until a program has done what it was asked, on a busy machine.
@@ -51,6 +52,14 @@ pub enum NodeError {
     /// The release lacks a program.
     #[error(transparent)]
     Release(#[from] ReleaseError),
+    /// ovs-ofctl does not accept the flows of the bridge to the world outside.
+    #[error("{node}: ovs-ofctl: {reason}")]
+    Flows {
+        /// Name of the node.
+        node: String,
+        /// Message of the program.
+        reason: String,
+    },
     /// A program has not done its work in time.
     #[error("{node}: after {} s still waiting {wait}", PATIENCE.as_secs())]
     Timeout {
@@ -100,6 +109,8 @@ pub(crate) struct Node {
     bridge: Uuid,
     /// Ports of the devices in Open vSwitch's database.
     devices: BTreeMap<String, Uuid>,
+    /// Flows of the bridge to the world outside. Empty: there are none yet.
+    outside_flows: String,
 }
 
 impl Node {
@@ -125,6 +136,7 @@ impl Node {
             programs: Vec::new(),
             bridge,
             devices: BTreeMap::new(),
+            outside_flows: String::new(),
         })
     }
 
@@ -171,33 +183,71 @@ impl Node {
         })
     }
 
-    /// Starts the programs and configures the wire between the nodes.
+    /// Starts all programs.
     pub(crate) async fn start(
         &mut self,
         release: &Release,
         spawner: &Spawner,
     ) -> Result<(), NodeError> {
-        self.start_northd(release, spawner).await?;
+        for name in PROGRAMS {
+            self.start_named(name, release, spawner).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts one of [`PROGRAMS`].
+    pub(crate) async fn start_named(
+        &mut self,
+        name: &'static str,
+        release: &Release,
+        spawner: &Spawner,
+    ) -> Result<(), NodeError> {
+        let database = self.remote();
+        match name {
+            "ovn-northd" => {
+                let [northbound, southbound] =
+                    ["nb", "sb"].map(|name| format!("--ovn{name}-db={database}"));
+                let arguments = [northbound.as_str(), southbound.as_str()];
+                self.start_program(release, spawner, name, arguments).await
+            }
+            SWITCH => self.start_switch(release, spawner).await,
+            _ => {
+                self.start_program(release, spawner, name, [database.as_str()])
+                    .await
+            }
+        }
+    }
+
+    /// Starts the switch and configures the wire between the nodes.
+    async fn start_switch(
+        &mut self,
+        release: &Release,
+        spawner: &Spawner,
+    ) -> Result<(), NodeError> {
         let control = format!("--unixctl={}", self.folder.join(SWITCH_CONTROL).display());
         let database = self.remote();
-        self.start_program(
-            release,
-            spawner,
-            "ovs-vswitchd",
-            [
-                // `override` would replace tunnel devices by dummies as well.
-                "--enable-dummy=system",
-                "--disable-system",
-                "--disable-system-route",
-                &control,
-                &database,
-            ],
-        )
-        .await?;
+        let arguments = [
+            // `override` would replace tunnel devices by dummies as well.
+            "--enable-dummy=system",
+            "--disable-system",
+            "--disable-system-route",
+            &control,
+            &database,
+        ];
+        let mut wanted = 0_i64;
+        self.databases.switch.change(|txn| {
+            let snapshot = txn.snapshot().clone();
+            let next = value_of::<i64>(&snapshot, "Open_vSwitch", "next_cfg", |_| true);
+            wanted = next.unwrap_or_default() + 1;
+            set_next_configuration(txn, wanted)
+        })?;
+        self.start_program(release, spawner, SWITCH, arguments)
+            .await?;
+        self.outside_flows.clear();
         let switch = self.databases.switch.clone();
         let configured = switch.wait_until(|snapshot| {
-            let value = |column| value_of::<i64>(snapshot, "Open_vSwitch", column, |_| true);
-            value("cur_cfg").is_some_and(|now| Some(now) == value("next_cfg"))
+            let now = value_of::<i64>(snapshot, "Open_vSwitch", "cur_cfg", |_| true);
+            now.is_some_and(|now| now >= wanted)
         });
         self.wait("for ovs-vswitchd to configure its bridges", configured)
             .await?;
@@ -207,22 +257,7 @@ impl Node {
             .await?;
         self.appctl("ovs/route/add", &[underlay::NETWORK, "br-phys"])
             .await?;
-        self.start_program(release, spawner, "ovn-controller", [database.as_str()])
-            .await
-    }
-
-    /// Starts ovn-northd.
-    pub(crate) async fn start_northd(
-        &mut self,
-        release: &Release,
-        spawner: &Spawner,
-    ) -> Result<(), NodeError> {
-        let remote = self.remote();
-        let [northbound, southbound] =
-            ["nb", "sb"].map(|database| format!("--ovn{database}-db={remote}"));
-        let arguments = [northbound.as_str(), southbound.as_str()];
-        self.start_program(release, spawner, "ovn-northd", arguments)
-            .await
+        Ok(())
     }
 
     /// Tells the switch the Ethernet addresses of the other nodes.
@@ -285,7 +320,7 @@ impl Node {
 
     /// Waits until the switch forwards packets as the Northbound database requires. A node whose
     /// programs were killed is not waited for.
-    pub(crate) async fn sync(&mut self) -> Result<(), NodeError> {
+    pub(crate) async fn sync(&mut self, release: &Release) -> Result<(), NodeError> {
         if self.programs.len() < PROGRAMS.len() {
             return Ok(());
         }
@@ -310,8 +345,35 @@ impl Node {
         });
         self.wait("for flows of ovn-northd and ovn-controller", done)
             .await?;
+        self.write_outside_flows(release).await?;
         // The switch would use cached flows of before for up to half a second.
         self.appctl("revalidator/purge", &[]).await?;
+        Ok(())
+    }
+
+    /// Leads packets from outside to the networks whose gateway routers have sent theirs.
+    async fn write_outside_flows(&mut self, release: &Release) -> Result<(), NodeError> {
+        let exits = Exits::read(&self.databases.northbound.snapshot());
+        let switch = self.databases.switch.clone();
+        let mut flows = String::new();
+        let ready = switch.wait_until(|snapshot| {
+            let found = exits.flows(snapshot);
+            let is_ready = found.is_some();
+            flows = found.unwrap_or_default();
+            is_ready
+        });
+        self.wait("for the patch ports to the bridge outside", ready)
+            .await?;
+        if flows == self.outside_flows {
+            return Ok(());
+        }
+        let command = release.command("ovs-ofctl")?;
+        let replaced = outside::replace_flows(command, environment(&self.folder), &flows).await;
+        replaced.map_err(|reason| NodeError::Flows {
+            node: self.id.name.clone(),
+            reason,
+        })?;
+        self.outside_flows = flows;
         Ok(())
     }
 
@@ -410,8 +472,21 @@ fn are_installed(snapshot: &Snapshot, names: &[String]) -> bool {
     })
 }
 
+/// Requests that the switch reads its configuration, and reports this number then.
+fn set_next_configuration(txn: &mut TxnBuilder, number: i64) -> Result<(), BuildError> {
+    let snapshot = txn.snapshot().clone();
+    let schema = snapshot.schema();
+    let Some((table, _)) = schema.table_by_name("Open_vSwitch") else {
+        return Ok(());
+    };
+    for row in snapshot.table(table).iter() {
+        txn.set_row("Open_vSwitch", row.uuid, [("next_cfg", number.to_datum())])?;
+    }
+    Ok(())
+}
+
 /// Writes the configuration of a switch: the integration bridge, the bridge of the wire between the
-/// nodes, and the settings of ovn-controller. Returns the UUID of the integration bridge.
+/// nodes, that to the world outside, and the settings of ovn-controller. Returns the UUID of the integration bridge.
 fn write_switch(databases: &Databases, id: &NodeId, folder: &Path) -> Result<Uuid, DatabaseError> {
     let remote = format!("unix:{}", folder.join(SOCKET).display());
     let socket = format!("punix:{}", folder.join(CABLE_SOCKET).display());
@@ -437,25 +512,37 @@ fn write_switch(databases: &Databases, id: &NodeId, folder: &Path) -> Result<Uui
                 ("other_config", texts([("disable-in-band", "true")])),
             ],
         )?;
-        let own = port(txn, "br-phys", internal())?;
+        let own_physical = port(txn, "br-phys", internal())?;
         let cable = vec![
             ("options", texts([("pstream", &socket)])),
             ("mtu_request", CABLE_MTU.to_datum()),
         ];
         let cable = port(txn, "eth0", cable)?;
+        let own_external = port(txn, outside::BRIDGE, internal())?;
+        let outside_socket = format!("punix:{}", folder.join(outside::DEVICE_SOCKET).display());
+        let device = vec![("options", texts([("pstream", &outside_socket)]))];
+        let device = port(txn, outside::DEVICE, device)?;
+        let external = txn.insert_row(
+            "Bridge",
+            [
+                ("name", text(outside::BRIDGE)),
+                ("ports", rows([own_external, device])),
+                ("fail_mode", text("secure")),
+                ("other_config", texts([("disable-in-band", "true")])),
+            ],
+        )?;
         let physical = txn.insert_row(
             "Bridge",
             [
                 ("name", text("br-phys")),
-                ("ports", rows([own, cable])),
+                ("ports", rows([own_physical, cable])),
                 ("other_config", texts([("hwaddr", &mac)])),
             ],
         )?;
         txn.insert_row(
             "Open_vSwitch",
             [
-                ("bridges", rows([integration, physical])),
-                ("next_cfg", 1_i64.to_datum()),
+                ("bridges", rows([integration, physical, external])),
                 (
                     "external_ids",
                     texts([
@@ -467,6 +554,7 @@ fn write_switch(databases: &Databases, id: &NodeId, folder: &Path) -> Result<Uui
                         // Without it ovn-controller makes no tunnels to chassis of other zones.
                         ("ovn-is-interconn", "true"),
                         ("ovn-monitor-all", "true"),
+                        ("ovn-bridge-mappings", outside::BRIDGE_MAPPINGS),
                     ]),
                 ),
             ],

@@ -9,18 +9,47 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::pods::Pod;
 use super::questions::Protocol;
-use super::underlay::format_mac;
-use super::wire::endpoint::TTL;
-use super::wire::packet::Mac;
 
 /// Time for ovn-trace to read the database and to print.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// States of connection tracking that ovn-trace is given, one for each `ct_next` of a path.
-const NEW_STATES: usize = 16;
+const STATES: usize = 16;
+/// Beginning of the comment with the port to which a packet is output.
+const OUTPUT: &str = "/* output to \"";
 /// Source port of traced packets.
 const SOURCE_PORT: u16 = 50_000;
+
+/// State of the connection of a traced packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Connection {
+    /// The packet is the first one.
+    New,
+    /// The packet answers the first one.
+    Established,
+}
+
+impl Connection {
+    fn option(self) -> &'static str {
+        match self {
+            Self::New => "--ct=new",
+            Self::Established => "--ct=est,rpl",
+        }
+    }
+}
+
+/// Packet to trace.
+#[derive(Clone, Debug)]
+pub(crate) struct TracedPacket {
+    /// Switch or router port by which it comes in.
+    pub(crate) port: String,
+    pub(crate) source_mac: String,
+    pub(crate) destination_mac: String,
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+    pub(crate) ttl: u8,
+    pub(crate) protocol: Protocol,
+}
 
 /// Path of a packet through the logical flows of a Southbound database.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,6 +71,8 @@ pub struct TraceEnd {
     pub flow: String,
     /// The flow's last action. Empty: there is none.
     pub action: String,
+    /// Port to which the packet is output. `None`: it is not output.
+    pub output: Option<String>,
 }
 
 impl fmt::Display for TraceEnd {
@@ -51,6 +82,7 @@ impl fmt::Display for TraceEnd {
             table,
             flow,
             action,
+            ..
         } = self;
         write!(f, "{table} of {datapath}: {flow}")?;
         if !action.is_empty() {
@@ -73,6 +105,9 @@ impl TraceEnd {
                 table.clone_into(&mut end.table);
                 flow.clone_into(&mut end.flow);
                 end.action.clear();
+                end.output = None;
+            } else if let Some((_, rest)) = line.split_once(OUTPUT) {
+                end.output = rest.split('"').next().map(str::to_owned);
             } else if line.ends_with(';') {
                 line.trim_end_matches(';').clone_into(&mut end.action);
             }
@@ -89,44 +124,48 @@ fn read_table(line: &str) -> Option<(&str, &str)> {
     Some((table.split(' ').next()?, flow))
 }
 
-/// Expression of a pod's packet. `mac`: Ethernet address of the next hop.
-pub(crate) fn packet(
-    source: &Pod,
-    own: IpAddr,
-    mac: Mac,
-    destination: IpAddr,
-    protocol: Protocol,
-) -> String {
-    let version = if destination.is_ipv4() { 4 } else { 6 };
-    let protocol = match (protocol, version) {
-        (Protocol::Icmp, 4) => "icmp4.type == 8".to_owned(),
-        (Protocol::Icmp, _) => "icmp6.type == 128".to_owned(),
-        (Protocol::Udp(port), _) => format!("udp.src == {SOURCE_PORT} && udp.dst == {port}"),
-        (Protocol::Tcp(port), _) => {
-            format!("tcp.src == {SOURCE_PORT} && tcp.dst == {port} && tcp.flags == 2")
-        }
-    };
-    format!(
-        "inport == \"{}\" && eth.src == {} && eth.dst == {} && ip{version}.src == {own} && \
-         ip{version}.dst == {destination} && ip.ttl == {TTL} && {protocol}",
-        source.port,
-        source.mac_text,
-        format_mac(mac)
-    )
+impl TracedPacket {
+    /// Expression of ovn-trace for the packet.
+    fn to_expression(&self) -> String {
+        let Self {
+            port,
+            source_mac,
+            destination_mac,
+            source,
+            destination,
+            ttl,
+            protocol,
+        } = self;
+        let version = if destination.is_ipv4() { 4 } else { 6 };
+        let protocol = match (protocol, version) {
+            (Protocol::Icmp, 4) => "icmp4.type == 8".to_owned(),
+            (Protocol::Icmp, _) => "icmp6.type == 128".to_owned(),
+            (Protocol::Udp(port), _) => format!("udp.src == {SOURCE_PORT} && udp.dst == {port}"),
+            (Protocol::Tcp(port), _) => {
+                format!("tcp.src == {SOURCE_PORT} && tcp.dst == {port} && tcp.flags == 2")
+            }
+        };
+        format!(
+            "inport == \"{port}\" && eth.src == {source_mac} && eth.dst == {destination_mac} && \
+             ip{version}.src == {source} && ip{version}.dst == {destination} && ip.ttl == {ttl} && \
+             {protocol}"
+        )
+    }
 }
 
 /// Runs ovn-trace with the environment of a node.
 pub(crate) async fn run(
     command: Vec<OsString>,
     environment: Vec<(&'static str, String)>,
-    packet: String,
+    packet: &TracedPacket,
+    connection: Connection,
 ) -> Result<OvnTrace, String> {
     let mut words = command.into_iter();
     let program = words.next().unwrap_or_default();
     let output = Command::new(program)
         .args(words)
-        .args(std::iter::repeat_n("--ct=new", NEW_STATES))
-        .arg(packet)
+        .args(std::iter::repeat_n(connection.option(), STATES))
+        .arg(packet.to_expression())
         .envs(environment)
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -170,6 +209,11 @@ ingress(dp=\"router\", inport=\"rtos\")
             end.to_string(),
             "lr_in_policy of router: 1, priority 5: drop"
         );
+        assert_eq!(end.output, None);
+        let output = dropped
+            + " 9. ls_out: 1, priority 0\n    output;\n    /* output to \"p\", type \"\" */\n";
+        let end = TraceEnd::read(&output).unwrap();
+        assert_eq!((&*end.action, end.output.as_deref()), ("output", Some("p")));
         assert_eq!(TraceEnd::read("error"), None);
     }
 }

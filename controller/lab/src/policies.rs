@@ -145,21 +145,26 @@ impl NetworkPolicies {
             PolicyDirection::Ingress => packet.from,
             PolicyDirection::Egress => packet.to,
         };
+        let has_port = |has_names| {
+            rule.ports.as_ref().is_none_or(|ports| {
+                let mut ports = ports.iter();
+                ports.any(|port| self.is_port(port, packet, has_names))
+            })
+        };
+        // Destinations by address are no pods, and have no named ports.
+        let has_port_by_address = || has_port(direction == PolicyDirection::Ingress);
+        let Some(peers) = &rule.peers else {
+            return has_port_by_address();
+        };
+        let mut ips = peer.ips();
+        let ip = ips.find(|ip| IpFamily::of(*ip) == packet.family);
+        let mut blocks = peers.blocks.iter();
+        let is_in_block = blocks.any(|block| ip.is_some_and(|ip| contains(block, ip)));
         // Labels select pods of the policy's own network only.
         let is_in_network = packet.from.network == packet.to.network;
-        let is_peer = rule.peers.as_ref().is_none_or(|peers| {
-            let mut ips = peer.ips();
-            let ip = ips.find(|ip| IpFamily::of(*ip) == packet.family);
-            let mut blocks = peers.blocks.iter();
-            let mut pods = peers.pods.iter();
-            blocks.any(|block| ip.is_some_and(|ip| contains(block, ip)))
-                || is_in_network && pods.any(|one| self.selects(one, policy, peer))
-        });
-        is_peer
-            && rule.ports.as_ref().is_none_or(|ports| {
-                let mut ports = ports.iter();
-                ports.any(|port| self.is_port(port, packet))
-            })
+        let mut pods = peers.pods.iter();
+        let is_selected = is_in_network && pods.any(|one| self.selects(one, policy, peer));
+        is_in_block && has_port_by_address() || is_selected && has_port(true)
     }
 
     fn selects(&self, peer: &PodPeer, policy: &Policy, pod: &Pod) -> bool {
@@ -177,8 +182,8 @@ impl NetworkPolicies {
             })
     }
 
-    /// `true` if the packet goes to a port of a rule.
-    fn is_port(&self, port: &PolicyPort, packet: Packet<'_>) -> bool {
+    /// `true` if the packet goes to a port of a rule. `has_names`: named ports count.
+    fn is_port(&self, port: &PolicyPort, packet: Packet<'_>, has_names: bool) -> bool {
         let (protocol, number) = match packet.protocol {
             Protocol::Icmp => return false,
             Protocol::Udp(number) => (Transport::Udp, number),
@@ -189,6 +194,7 @@ impl NetworkPolicies {
                 PortNumbers::All => true,
                 PortNumbers::One(one) => *one == number,
                 PortNumbers::Range(first, last) => (*first..=*last).contains(&number),
+                PortNumbers::Name(_) if !has_names => false,
                 PortNumbers::Name(name) => {
                     let receiver = self.pods.get(&packet.to.name);
                     let named = receiver.and_then(|pod| pod.named_port(name, protocol));

@@ -72,6 +72,16 @@ impl From<Protocol> for Knock {
     }
 }
 
+impl From<Protocol> for patchbay_reach::Protocol {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Icmp => Self::Icmp,
+            Protocol::Udp(port) => Self::Udp(port),
+            Protocol::Tcp(port) => Self::Tcp(port),
+        }
+    }
+}
+
 /// Error: a question cannot be asked.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
@@ -99,6 +109,14 @@ pub enum QuestionError {
         from: PodName,
         /// Namespace and name of the service.
         service: String,
+    },
+    /// Nobody answers for the next hop on the wire of the asking pod.
+    #[error("nobody answers {from} for the next hop to {address}")]
+    NoNextHop {
+        /// The asking pod.
+        from: PodName,
+        /// The asked address.
+        address: IpAddr,
     },
     /// Both pods are there, but they have no common IP family.
     #[error("{from} and {to} have no common IP family")]
@@ -247,6 +265,39 @@ impl Lab {
             .ask(address, protocol.into(), ATTEMPTS, PATIENCE)
             .await;
         Ok(self.judge(address, &[to], knocked))
+    }
+
+    /// Asks a host outside of the cluster, behind the gateway of the pod's node. Hosts outside have
+    /// the addresses of documentation: 192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24 and
+    /// `2001:db8::/32`.
+    ///
+    /// # Errors
+    /// There is no such pod.
+    pub async fn ask_outside(
+        &self,
+        from: &PodName,
+        address: IpAddr,
+        protocol: Protocol,
+    ) -> Result<Answer, QuestionError> {
+        let (_, asker) = self.asker(from).ok_or_else(|| QuestionError::NoSuchPod {
+            name: from.to_string(),
+            similar: Vec::new(),
+        })?;
+        let knock = protocol.into();
+        let knocked = asker.ask(address, knock, ATTEMPTS, PATIENCE).await;
+        let mut arrivals = knocked.seen.arrivals.iter();
+        let outside = arrivals.find(|arrival| self.is_outside(arrival.endpoint));
+        let outside = outside.map(|arrival| arrival.ttl);
+        let mut answer = self.judge(address, &[], knocked);
+        match (outside, &answer.verdict) {
+            (Some(ttl), Verdict::AnsweredByOther) => {
+                let routers = TTL.saturating_sub(ttl);
+                answer.verdict = Verdict::Reached { routers };
+            }
+            (Some(_), Verdict::Lost) => answer.verdict = Verdict::AnswerLost,
+            _ => {}
+        }
+        Ok(answer)
     }
 
     /// Compares where packets arrived with the pods that should get them.

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::address::Mac;
 use crate::northbound::{Northbound, PortId};
-use crate::packet::{SOURCE_PORT, Transport};
+use crate::packet::Transport;
 use crate::question::{Destination, Protocol, Question};
 use crate::resolve::NameError;
-use crate::trace::{End, Hop, Path, Source, Trace};
+use crate::trace::{End, Entry, Hop, Path, Source, Trace};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
@@ -134,28 +134,14 @@ impl Northbound {
     }
 
     fn trace(&self, source: &Source, destination: IpAddr, protocol: Protocol) -> Answer {
-        let transport = match protocol {
-            Protocol::Icmp => Transport::Echo { is_reply: false },
-            Protocol::Tcp(destination) => Transport::Tcp {
-                source: SOURCE_PORT,
-                destination,
-            },
-            Protocol::Udp(destination) => Transport::Udp {
-                source: SOURCE_PORT,
-                destination,
-            },
-            Protocol::Sctp(destination) => Transport::Sctp {
-                source: SOURCE_PORT,
-                destination,
-            },
-        };
+        let transport = Transport::from(protocol);
         let mut path = Path::default();
         let frame = match self.frame(source, destination, transport, &mut path) {
             Ok(frame) => frame,
             Err(end) => return self.compose(end, path, None, None),
         };
         let sent = frame.source();
-        let traced = Trace::run(self, source.port, frame.packet.clone(), path);
+        let traced = Trace::run(self, Entry::Switch(source.port), frame.packet.clone(), path);
         if traced.end.verdict != Verdict::Dropped
             && let Some(at) = self.blocked_arp(&frame)
         {
@@ -166,7 +152,7 @@ impl Northbound {
         self.compose(traced.end, traced.path, new_source, new_destination)
     }
 
-    fn compose(
+    pub(crate) fn compose(
         &self,
         end: End,
         path: Path,

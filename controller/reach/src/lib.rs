@@ -12,6 +12,7 @@
 
 mod address;
 mod answer;
+mod arrival;
 mod expression;
 mod matrix;
 mod northbound;
@@ -22,6 +23,7 @@ mod trace;
 
 pub use address::{Mac, Prefix};
 pub use answer::{Answer, QuestionError, Verdict};
+pub use arrival::Arrival;
 pub use matrix::{Cell, Matrix};
 pub use northbound::{Northbound, Note, RowRef};
 pub use question::{Destination, Protocol, ProtocolError, Question, Sender};

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::address::Mac;
 use crate::northbound::PortId;
+use crate::question::Protocol;
 
 /// Time to live of a packet when it is sent.
 pub(crate) const TIME_TO_LIVE: u8 = 64;
@@ -76,6 +77,28 @@ pub(crate) enum Transport {
         source: u16,
         destination: u16,
     },
+}
+
+impl From<Protocol> for Transport {
+    /// Header of the first packet of a connection.
+    fn from(protocol: Protocol) -> Self {
+        let source = SOURCE_PORT;
+        match protocol {
+            Protocol::Icmp => Self::Echo { is_reply: false },
+            Protocol::Tcp(destination) => Self::Tcp {
+                source,
+                destination,
+            },
+            Protocol::Udp(destination) => Self::Udp {
+                source,
+                destination,
+            },
+            Protocol::Sctp(destination) => Self::Sctp {
+                source,
+                destination,
+            },
+        }
+    }
 }
 
 impl Transport {

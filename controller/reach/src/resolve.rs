@@ -86,6 +86,12 @@ impl Northbound {
         }
     }
 
+    /// The switch port or router port of this name.
+    pub(crate) fn find_any_port(&self, name: &str) -> Result<PortId, NameError> {
+        let port = self.names.port(name);
+        port.ok_or_else(|| unknown("port", name))
+    }
+
     /// MAC address of a router port.
     pub(crate) fn mac_of_router_port(&self, name: &str) -> Result<Mac, NameError> {
         match self.names.port(name) {

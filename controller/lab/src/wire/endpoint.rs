@@ -10,18 +10,22 @@ use std::time::Duration;
 use ipnet::IpNet;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
-use super::flight::{Arrival, Event, FIRST_CLIENT_PORT, Flights, Seen, Token, lock};
+use super::asker::Asker;
+use super::flight::{Arrival, Event, FIRST_CLIENT_PORT, FlightKind, Flights, Seen, Token, lock};
 use super::frames;
 use super::packet::{
     Arp, BROADCAST, Body, Echo, Frame, IpPacket, Mac, Payload, Tcp, Udp, neighbour_request,
     tcp_flag,
 };
 use super::pcap::Pcap;
+use crate::outside;
 
 /// TTL and hop limit of packets that pods send, as of Linux.
 pub(crate) const TTL: u8 = 64;
+/// Ethernet address of the host behind a gateway.
+const OUTSIDE_MAC: Mac = [0x02, 0, 0, 0, 0xff, 0xfe];
 /// Time for a neighbour to answer before it is asked again.
 const NEIGHBOUR_TIMEOUT: Duration = Duration::from_millis(200);
 /// Number of times that a neighbour is asked.
@@ -64,10 +68,26 @@ pub(crate) enum KnockResult {
 pub(crate) struct EndpointConfig {
     /// Number in the lab.
     pub(crate) number: usize,
+    /// `true`: the host behind a gateway, which has all addresses outside, and answers for those of
+    /// the gateway as well.
+    pub(crate) is_outside: bool,
     pub(crate) mac: Mac,
     /// Addresses with the length of their subnet.
     pub(crate) addresses: Vec<IpNet>,
     pub(crate) gateways: Vec<IpAddr>,
+}
+
+impl EndpointConfig {
+    /// The host behind the gateway of a node.
+    pub(crate) fn outside(number: usize) -> Self {
+        Self {
+            number,
+            is_outside: true,
+            mac: OUTSIDE_MAC,
+            addresses: Vec::new(),
+            gateways: Vec::new(),
+        }
+    }
 }
 
 /// Pod on a wire. Its task ends when it is dropped.
@@ -79,9 +99,9 @@ pub(crate) struct Endpoint {
 
 /// The part of an endpoint that its task shares.
 #[derive(Debug)]
-struct Station {
-    config: EndpointConfig,
-    flights: Arc<Flights>,
+pub(super) struct Station {
+    pub(super) config: EndpointConfig,
+    pub(super) flights: Arc<Flights>,
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
     neighbours: Mutex<HashMap<IpAddr, Mac>>,
     learned: Notify,
@@ -131,105 +151,19 @@ impl Endpoint {
 
     /// A handle that asks questions.
     pub(crate) fn asker(&self) -> Asker {
-        Asker(self.station.clone())
-    }
-}
-
-/// Handle of an endpoint that asks questions.
-#[derive(Clone, Debug)]
-pub(crate) struct Asker(Arc<Station>);
-
-impl Asker {
-    /// Own address and the Ethernet address of the next hop for packets to an address. `None`:
-    /// there is no own address of the family, or nobody answers for the next hop.
-    pub(crate) async fn resolve(&self, to: IpAddr) -> Option<(IpAddr, Mac)> {
-        let station = &*self.0;
-        let source = station.source(to)?;
-        let hop = station.next_hop(source, to);
-        let mac = station.resolve(source.addr(), hop).await?;
-        Some((source.addr(), mac))
-    }
-
-    /// Sends packets until one is answered. `attempts`: number of packets, `patience`: time for the
-    /// answer to each.
-    pub(crate) async fn ask(
-        &self,
-        to: IpAddr,
-        knock: Knock,
-        attempts: u8,
-        patience: Duration,
-    ) -> Knocked {
-        let station = &*self.0;
-        let nothing = |result| Knocked {
-            result,
-            time: Duration::ZERO,
-            attempts: 0,
-            seen: Seen::default(),
-        };
-        let Some(source) = station.source(to) else {
-            return nothing(KnockResult::NoAddress);
-        };
-        let hop = station.next_hop(source, to);
-        let Some(mac) = station.resolve(source.addr(), hop).await else {
-            return nothing(KnockResult::NoNeighbour(hop));
-        };
-        let (token, mut events) = station.flights.begin(station.config.number);
-        let mut result = KnockResult::Silence;
-        let (mut time, mut sent) = (Duration::ZERO, 0);
-        while sent < attempts && result == KnockResult::Silence {
-            station.flights.turn().await;
-            let start = Instant::now();
-            sent += 1;
-            station.send_ip(mac, source.addr(), to, first_packet(token, knock));
-            let event = timeout_at(start + patience, events.recv()).await;
-            time = start.elapsed();
-            match event {
-                Ok(Some(Event::Reply { ttl })) => result = KnockResult::Reply { ttl },
-                Ok(Some(Event::Refused(reason))) => result = KnockResult::Refused(reason),
-                Ok(None) | Err(_) => {}
-            }
-        }
-        Knocked {
-            result,
-            time,
-            attempts: sent,
-            seen: station.flights.end(token),
-        }
-    }
-}
-
-fn first_packet(token: Token, knock: Knock) -> Body {
-    match knock {
-        Knock::Echo => Body::Echo(Echo {
-            is_request: true,
-            id: (token.0 >> 16) as u16,
-            sequence: token.0 as u16,
-            data: token.data(),
-        }),
-        Knock::Udp(port) => Body::Udp(Udp {
-            source_port: token.client_port(),
-            destination_port: port,
-            data: token.data(),
-        }),
-        Knock::Tcp(port) => Body::Tcp(Tcp {
-            source_port: token.client_port(),
-            destination_port: port,
-            sequence: token.0,
-            flags: tcp_flag::SYN,
-            ..Tcp::default()
-        }),
+        Asker::new(self.station.clone())
     }
 }
 
 impl Station {
     /// The own address in the family of another one.
-    fn source(&self, to: IpAddr) -> Option<IpNet> {
+    pub(super) fn source(&self, to: IpAddr) -> Option<IpNet> {
         let mut addresses = self.config.addresses.iter().copied();
         addresses.find(|own| own.addr().is_ipv4() == to.is_ipv4())
     }
 
     /// The address itself if it is in the own subnet, else the gateway.
-    fn next_hop(&self, source: IpNet, to: IpAddr) -> IpAddr {
+    pub(super) fn next_hop(&self, source: IpNet, to: IpAddr) -> IpAddr {
         if source.contains(&to) {
             return to;
         }
@@ -240,7 +174,7 @@ impl Station {
     }
 
     /// Asks for the Ethernet address of a station on the wire.
-    async fn resolve(&self, source: IpAddr, hop: IpAddr) -> Option<Mac> {
+    pub(super) async fn resolve(&self, source: IpAddr, hop: IpAddr) -> Option<Mac> {
         for _ in 0..NEIGHBOUR_ATTEMPTS {
             if let Some(mac) = lock(&self.neighbours).get(&hop) {
                 return Some(*mac);
@@ -263,7 +197,7 @@ impl Station {
         None
     }
 
-    fn send_ip(&self, mac: Mac, source: IpAddr, destination: IpAddr, body: Body) {
+    pub(super) fn send_ip(&self, mac: Mac, source: IpAddr, destination: IpAddr, body: Body) {
         self.send(&Frame {
             destination: mac,
             source: self.config.mac,
@@ -291,11 +225,18 @@ impl Station {
         }
     }
 
+    /// `true` if the station answers packets to an address.
     fn is_own(&self, address: IpAddr) -> bool {
-        self.config
-            .addresses
-            .iter()
-            .any(|own| own.addr() == address)
+        if self.config.is_outside {
+            return outside::has_address(address);
+        }
+        let mut own = self.config.addresses.iter();
+        own.any(|own| own.addr() == address)
+    }
+
+    /// `true` if the station answers ARP and neighbour discovery for an address.
+    fn is_neighbour(&self, address: IpAddr) -> bool {
+        self.config.is_outside || self.is_own(address)
     }
 
     fn learn(&self, address: IpAddr, mac: Mac) {
@@ -322,7 +263,7 @@ impl Station {
     fn receive_arp(&self, arp: &Arp) {
         if !arp.is_request {
             self.learn(arp.sender.into(), arp.sender_mac);
-        } else if self.is_own(arp.target.into()) {
+        } else if self.is_neighbour(arp.target.into()) {
             self.send(&Frame {
                 destination: arp.sender_mac,
                 source: self.config.mac,
@@ -340,7 +281,7 @@ impl Station {
     fn receive_ip(&self, from: Mac, packet: IpPacket) {
         let number = self.config.number;
         match &packet.body {
-            Body::Solicitation { target, .. } if self.is_own((*target).into()) => {
+            Body::Solicitation { target, .. } if self.is_neighbour((*target).into()) => {
                 let advertisement = Body::Advertisement {
                     target: *target,
                     mac: self.config.mac,
@@ -396,7 +337,7 @@ impl Station {
                 }));
             }
             Body::Tcp(tcp) if tcp.destination_port < FIRST_CLIENT_PORT => {
-                if tcp.flags & tcp_flag::SYN != 0 {
+                if tcp.flags & tcp_flag::SYN != 0 || !tcp.data.is_empty() {
                     self.arrive(token, arrival);
                 }
                 serve(tcp).map(Body::Tcp).into_iter().for_each(answer);
@@ -435,13 +376,19 @@ impl Station {
             ttl: TTL,
             body: Body::Tcp(tcp.clone()),
         };
-        let token = Token::of(&packet);
-        let Some(token) = token.filter(|token| self.flights.is_asked_by(*token, number)) else {
+        let asked =
+            Token::of(&packet).and_then(|token| Some((token, self.flights.kind(token, number)?)));
+        let Some((token, kind)) = asked else {
             return;
         };
         if tcp.flags & tcp_flag::RST != 0 {
             let reason = format!("connection reset by {source}");
             return self.flights.report(token, number, Event::Refused(reason));
+        }
+        if kind == FlightKind::Connection {
+            return self
+                .flights
+                .report(token, number, Event::Segment(tcp.clone()));
         }
         let is_accepted = tcp.flags & tcp_flag::SYN != 0;
         let length = if is_accepted {

@@ -37,6 +37,12 @@ impl Token {
         data
     }
 
+    /// Identifier and sequence number of an echo request. Connection tracking tells connections
+    /// apart by the identifier, so that each question begins one.
+    pub(crate) fn echo_numbers(self) -> (u16, u16) {
+        (self.0 as u16, (self.0 >> 16) as u16)
+    }
+
     fn of_data(data: &[u8]) -> Option<Self> {
         let token = data.strip_prefix(MARK)?.first_chunk::<4>()?;
         Some(Self(u32::from_be_bytes(*token)))
@@ -45,9 +51,11 @@ impl Token {
     /// Reads the token of a packet that asks or answers. `None`: the packet has none.
     pub(crate) fn of(packet: &IpPacket) -> Option<Self> {
         match &packet.body {
-            Body::Echo(Echo { id, sequence, .. }) => {
-                Some(Self(u32::from(*id) << 16 | u32::from(*sequence)))
-            }
+            // NAT may replace the identifier, and an ICMP error may not quote the data.
+            Body::Echo(Echo {
+                id, sequence, data, ..
+            }) => Self::of_data(data)
+                .or_else(|| Some(Self(u32::from(*sequence) << 16 | u32::from(*id)))),
             Body::Udp(Udp { data, .. }) => Self::of_data(data),
             Body::Tcp(Tcp {
                 sequence,
@@ -90,6 +98,8 @@ pub(crate) enum Event {
     Reply { ttl: u8 },
     /// The asking pod got a refusal.
     Refused(String),
+    /// The asking pod got a segment of a connection that stays open.
+    Segment(Tcp),
 }
 
 /// Arrival of a question at a pod.
@@ -118,8 +128,18 @@ pub(crate) struct Passage {
 #[derive(Debug)]
 struct Flight {
     endpoint: usize,
+    kind: FlightKind,
     events: mpsc::UnboundedSender<Event>,
     seen: Seen,
+}
+
+/// What becomes of a connection after its first answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum FlightKind {
+    /// It is closed.
+    Question,
+    /// It stays open, and each segment is reported.
+    Connection,
 }
 
 /// Where the packets of a question were seen.
@@ -160,12 +180,17 @@ impl Flights {
         sleep_until(turn).await;
     }
 
-    /// Begins a question of an endpoint.
-    pub(crate) fn begin(&self, endpoint: usize) -> (Token, mpsc::UnboundedReceiver<Event>) {
+    /// Begins a question or a connection of an endpoint.
+    pub(crate) fn begin(
+        &self,
+        endpoint: usize,
+        kind: FlightKind,
+    ) -> (Token, mpsc::UnboundedReceiver<Event>) {
         let (events, received) = mpsc::unbounded_channel();
         let token = self.next.fetch_add(1, Ordering::Relaxed);
         let flight = Flight {
             endpoint,
+            kind,
             events,
             seen: Seen::default(),
         };
@@ -179,12 +204,20 @@ impl Flights {
         flight.map(|flight| flight.seen).unwrap_or_default()
     }
 
-    /// `true` if the endpoint has asked this question.
-    pub(crate) fn is_asked_by(&self, token: Token, endpoint: usize) -> bool {
+    /// Where the packets of a question under way were seen.
+    pub(crate) fn seen(&self, token: Token) -> Seen {
         let flights = lock(&self.open);
         flights
             .get(&token.0)
-            .is_some_and(|flight| flight.endpoint == endpoint)
+            .map(|flight| flight.seen.clone())
+            .unwrap_or_default()
+    }
+
+    /// Kind of a question. `None`: the endpoint has not asked it.
+    pub(crate) fn kind(&self, token: Token, endpoint: usize) -> Option<FlightKind> {
+        let flights = lock(&self.open);
+        let flight = flights.get(&token.0);
+        Some(flight.filter(|flight| flight.endpoint == endpoint)?.kind)
     }
 
     /// Reports an event to the endpoint that asks. Events of other endpoints are dropped.

@@ -3,9 +3,11 @@
 //! A dummy device of Open vSwitch listens on a unix socket and exchanges frames, each after its
 //! length as two bytes. One task per device holds the other end.
 
+pub(crate) mod asker;
 pub(crate) mod cable;
 pub(crate) mod endpoint;
 pub(crate) mod flight;
 pub(crate) mod frames;
 pub(crate) mod packet;
 pub(crate) mod pcap;
+pub(crate) mod stream;

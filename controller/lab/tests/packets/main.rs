@@ -7,5 +7,8 @@
 
 mod connects;
 mod ends;
+mod faults;
+mod random_graphs;
+mod scenarios;
 mod spoiled_rows;
 mod support;

@@ -15,15 +15,20 @@ pub(crate) fn release() -> Option<Release> {
     Some(release)
 }
 
+/// Time of conditions.
+pub(crate) fn now() -> Time {
+    Time(Timestamp::UNIX_EPOCH)
+}
+
 /// The cluster of manifests, with a pod for each network and node if they have none.
 pub(crate) fn cluster(manifests: &str) -> Cluster {
-    let cluster = Cluster::from_manifests(
-        &["-".into()],
-        &mut manifests.as_bytes(),
-        None,
-        ClusterSettings::default(),
-        Time(Timestamp::UNIX_EPOCH),
-    );
+    cluster_with(manifests, ClusterSettings::default())
+}
+
+/// The cluster of manifests with settings, with a pod for each network and node if they have none.
+pub(crate) fn cluster_with(manifests: &str, settings: ClusterSettings) -> Cluster {
+    let input = &mut manifests.as_bytes();
+    let cluster = Cluster::from_manifests(&["-".into()], input, None, settings, now());
     with_default_pods(cluster.unwrap()).unwrap()
 }
 
@@ -97,4 +102,14 @@ pub(crate) async fn ask(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> 
 pub(crate) async fn diagnose(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> Diagnosis {
     let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
     lab.diagnose(&from, &to, protocol, None).await.unwrap()
+}
+
+/// Asks one pod from another, which has to be reached through three routers. If it is not, the
+/// diagnosis is shown.
+pub(crate) async fn assert_connected(lab: &Lab, from: &str, to: &str, protocol: Protocol) {
+    let verdict = ask(lab, from, to, protocol).await;
+    if verdict != "reached through 3 routers" {
+        let diagnosis = diagnose(lab, from, to, protocol).await;
+        panic!("{from} {to}: {verdict}\n{diagnosis}");
+    }
 }

@@ -32,6 +32,9 @@ pub(crate) enum Entry {
         /// own external addresses.
         is_looped: bool,
     },
+    /// The packet comes out of a tunnel, behind the ingress pipeline. The other chassis has chosen
+    /// the port by which it goes out.
+    Tunnel(PortId),
 }
 
 /// Result of a switch or router.
@@ -43,7 +46,8 @@ pub(crate) enum Step {
 /// Packet on its way, and what happened to it.
 pub(crate) struct Trace<'a> {
     northbound: &'a Northbound,
-    sender: SwitchPortId,
+    /// Port that sent the packet. `None`: the packet came out of a tunnel.
+    sender: Option<SwitchPortId>,
     packet: Packet,
     path: Path,
     /// Router that answered an echo request. `None`: the packet is still a request.
@@ -62,10 +66,10 @@ pub(crate) struct Traced {
 }
 
 impl<'a> Trace<'a> {
-    /// Follows a packet that a switch port sends.
+    /// Follows a packet from where it enters.
     pub(crate) fn run(
         northbound: &'a Northbound,
-        sender: SwitchPortId,
+        entry: Entry,
         packet: Packet,
         path: Path,
     ) -> Traced {
@@ -75,14 +79,17 @@ impl<'a> Trace<'a> {
         };
         let mut trace = Self {
             northbound,
-            sender,
+            sender: match entry {
+                Entry::Switch(port) => Some(port),
+                Entry::Router { .. } | Entry::Tunnel(_) => None,
+            },
             packet,
             path,
             answered_by: None,
             sources: Vec::new(),
             routers: 0,
         };
-        let end = trace.follow();
+        let end = trace.follow(entry);
         let (source, destination) = match &trace.packet.payload {
             Payload::Ip(ip) => (ip.source, ip.destination),
             Payload::Arp(_) => sent,
@@ -95,8 +102,8 @@ impl<'a> Trace<'a> {
         }
     }
 
-    fn follow(&mut self) -> End {
-        let mut entry = Entry::Switch(self.sender);
+    fn follow(&mut self, entry: Entry) -> End {
+        let mut entry = entry;
         for _ in 0..HOPS_MAX {
             let step = match entry {
                 Entry::Switch(port) => self.cross_switch(port),
@@ -107,6 +114,11 @@ impl<'a> Trace<'a> {
                     }
                     self.cross_router(port, is_looped)
                 }
+                Entry::Tunnel(PortId::Switch(port)) => {
+                    let switch = self.northbound.switch_port(port).switch;
+                    self.leave_switch(self.northbound.switch(switch), port)
+                }
+                Entry::Tunnel(PortId::Router(port)) => Ok(self.deliver_from_router(port)),
             };
             match step {
                 Ok(Step::Next(next)) => entry = next,
@@ -124,7 +136,7 @@ impl<'a> Trace<'a> {
             return end;
         };
         let name = &self.northbound.router(router).name;
-        if end.verdict != Verdict::Dropped && end.out == Some(self.sender) {
+        if end.verdict != Verdict::Dropped && end.out.is_some() && end.out == self.sender {
             return End {
                 verdict: Verdict::Answered,
                 out: None,
