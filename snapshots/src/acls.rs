@@ -3,19 +3,20 @@
 use std::cmp::Reverse;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_schemas::nb::{Acl, AclDirection, LogicalSwitch, PortGroup};
+use patchbay_schemas::nb::{Acl, AclDirection, LogicalSwitch, NetworkFunctionGroup, PortGroup};
 
 use crate::lookup::{RenderError, find};
 use crate::output::Output;
+use crate::release::Release;
 
 /// Renders the ACLs of a switch or port group, sorted by direction, stage (those after load
-/// balancers last), descending priority and match. All releases print the same.
+/// balancers last), descending priority, descending tier (since 25.09) and match.
 ///
 /// `id` is a name or UUID.
 ///
 /// # Errors
 /// Neither or both have the name, or a row holds a value that OVN does not define.
-pub fn acl_list(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> {
+pub fn acl_list(snapshot: &Snapshot, id: &str, release: Release) -> Result<String, RenderError> {
     let group = find::<PortGroup>(snapshot, id)?;
     let switch = find::<LogicalSwitch>(snapshot, id)?;
     let acls = match (group, switch) {
@@ -25,27 +26,45 @@ pub fn acl_list(snapshot: &Snapshot, id: &str) -> Result<String, RenderError> {
         (None, None) => return Err(RenderError::NoSuchAclHolder { id: id.to_owned() }),
     };
     let table = snapshot.typed::<Acl>();
+    let groups = snapshot.typed::<NetworkFunctionGroup>();
     let mut found = Vec::new();
     for row in &acls {
-        found.extend(table.get(row.uuid)?);
+        let Some(acl) = table.get(row.uuid)? else {
+            continue;
+        };
+        let group = match &acl.network_function_group {
+            Some(group) if release == Release::V26_03 => groups.get(group.uuid)?,
+            _ => None,
+        };
+        found.push((acl, group.map(|group| group.name)));
     }
     let key = |acl: &Acl| {
         let is_ingress = acl.direction == AclDirection::ToLport;
-        (is_ingress, is_after_lb(acl), Reverse(acl.priority))
+        let tier = if release == Release::V26_03 {
+            acl.tier
+        } else {
+            0
+        };
+        let numbers = Reverse((acl.priority, tier));
+        (is_ingress, is_after_lb(acl), numbers)
     };
-    found.sort_by(|a, b| (key(a), &a.r#match).cmp(&(key(b), &b.r#match)));
+    found.sort_by(|(a, _), (b, _)| (key(a), &a.r#match).cmp(&(key(b), &b.r#match)));
     let mut output = Output::default();
-    for acl in &found {
-        print_acl(acl, &mut output);
+    for (acl, group) in &found {
+        print_acl(acl, group.as_deref(), &mut output);
     }
     Ok(output.finish())
 }
 
-fn print_acl(acl: &Acl, output: &mut Output) {
+/// Prints an ACL. `group`: name of its network function group.
+fn print_acl(acl: &Acl, group: Option<&str>, output: &mut Output) {
     output.put_right(10, acl.direction.as_str());
     output.put(format_args!(" "));
     output.put_right(5, &acl.priority.to_string());
     output.put(format_args!(" ({}) {}", acl.r#match, acl.action.as_str()));
+    if let Some(group) = group {
+        output.put(format_args!(" network-function-group={group}"));
+    }
     if acl.log {
         let name = acl.name.as_ref().map(|name| format!("name={name}"));
         let severity = acl.severity.map(|of| format!("severity={}", of.as_str()));
