@@ -76,6 +76,13 @@ impl Tally {
         )
     }
 
+    /// Adds the origin of the database to the first difference from number `first` on.
+    pub(crate) fn explain(&mut self, first: usize, origin: &str) {
+        if let Some(wrong) = self.wrong.get_mut(first) {
+            *wrong = format!("{wrong}\n{origin}");
+        }
+    }
+
     /// Text of the first differences.
     pub fn differences(&self) -> String {
         const LISTED_MAX: usize = 5;
@@ -124,6 +131,7 @@ pub fn compare(
         });
     if is_right(&answer, &outcome, &asked.question, gets_mac)
         || is_excused(&answer, &asked.question, rows)
+        || outcome.is_learning && outcome.outputs.is_empty()
     {
         return;
     }

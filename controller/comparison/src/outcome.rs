@@ -21,6 +21,9 @@ pub struct TraceOutcome {
     pub source: Option<String>,
     /// `true` if a router made an answer of the packet.
     pub is_answer: bool,
+    /// `true` if the packet ends because a router has to learn the MAC address of a neighbour that
+    /// answers. OVN delivers the next packet.
+    pub is_learning: bool,
 }
 
 impl TraceOutcome {
@@ -43,6 +46,8 @@ impl TraceOutcome {
             }
             if others == 0 {
                 outcome.read_line(line);
+            } else if line.starts_with("arp.op = 2") || line.starts_with("nd_na") {
+                outcome.is_learning = true;
             }
             if line.starts_with('}') {
                 depth -= 1;

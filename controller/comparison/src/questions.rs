@@ -51,11 +51,13 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
     let mut ovn = Ovn::fill(release, &server, &request);
     let northbound = Northbound::new(&read_northbound(&server), None);
     for topology in &topologies {
+        let first = tally.wrong.len();
         for _ in 0..QUESTIONS_PER_TOPOLOGY {
             if let Some(asked) = question(topology, random) {
                 compare((&northbound, &request), &mut ovn.trace, &asked, tally);
             }
         }
+        tally.explain(first, &rows.text(topology.rows.clone()));
     }
 }
 
@@ -93,12 +95,8 @@ pub fn ask_clusters(release: &Release, wanted: usize, random: &mut Random) -> Ta
         addresses.extend(wiring.addresses());
         let first = tally.wrong.len();
         ask_rows(release, &server, &snapshot, &addresses, random, &mut tally);
-        if let Some(wrong) = tally.wrong.get_mut(first) {
-            *wrong = format!(
-                "{wrong}\nzone {zone}, {:?}\n{}",
-                text.settings, text.manifests
-            );
-        }
+        let origin = format!("zone {zone}, {:?}\n{}", text.settings, text.manifests);
+        tally.explain(first, &origin);
     }
     tally
 }
@@ -124,9 +122,7 @@ pub fn ask_recorded(
         addresses.extend(FOREIGN_ADDRESSES.map(parse_address));
         let first = tally.wrong.len();
         ask_rows(release, &server, &snapshot, &addresses, random, &mut tally);
-        if let Some(wrong) = tally.wrong.get_mut(first) {
-            *wrong = format!("{wrong}\n{}", state.name);
-        }
+        tally.explain(first, &state.name);
     }
     tally
 }

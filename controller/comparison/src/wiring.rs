@@ -92,9 +92,13 @@ impl Wiring {
                 name: row.name,
                 ..Switch::default()
             };
-            let subnet = row.other_config.get("subnet");
-            let subnet: Option<IpNet> = subnet.and_then(|text| text.parse().ok());
-            switch.subnets.extend(subnet);
+            let ipv4 = row.other_config.get("subnet").cloned();
+            let ipv6 = row.other_config.get("ipv6_prefix");
+            let subnets = [ipv4, ipv6.map(|prefix| format!("{prefix}/64"))];
+            let subnets = subnets.iter().flatten();
+            switch
+                .subnets
+                .extend(subnets.filter_map(|text| text.parse::<IpNet>().ok()));
             for reference in &row.ports {
                 let port = ports.get(reference.uuid).expect("rows fit the schema");
                 let Some(port) = port else { continue };

@@ -6,6 +6,8 @@ mod questions;
 mod routers;
 mod rows;
 
+use std::ops::Range;
+
 use serde_json::json;
 
 use crate::random::Random;
@@ -22,6 +24,8 @@ pub(crate) struct Topology {
     pub(crate) destinations: Vec<String>,
     /// Localnet port and MAC address of the router behind it. `None`: no external network.
     pub(crate) outside: Option<(String, String)>,
+    /// Numbers of its rows.
+    pub(crate) rows: Range<usize>,
     priority: i64,
 }
 
@@ -57,10 +61,12 @@ impl Topology {
                 .map(str::to_owned)
                 .into(),
             outside: None,
+            rows: 0..0,
             priority: 0,
         };
         let start = rows.len();
         topology.build(random, rows);
+        topology.rows = start..rows.len();
         if topology.is_ipv6 {
             rows.rewrite(start, to_ipv6);
         }

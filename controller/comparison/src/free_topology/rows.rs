@@ -1,6 +1,7 @@
 //! Rows of a `transact` request.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 
@@ -25,6 +26,17 @@ impl Rows {
         self.operations.len()
     }
 
+    /// Rows as text, one in a line with its name in the request.
+    pub(crate) fn text(&self, numbers: Range<usize>) -> String {
+        let operations = self.operations[numbers].iter();
+        let lines = operations.map(|operation| {
+            let name = operation["uuid-name"].as_str().unwrap_or_default();
+            let table = operation["table"].as_str().unwrap_or_default();
+            format!("{name} {table} {}\n", operation["row"])
+        });
+        lines.collect()
+    }
+
     /// Rewrites all strings of the rows from `start` on.
     pub(crate) fn rewrite(&mut self, start: usize, convert: impl Fn(&str) -> String) {
         for operation in &mut self.operations[start..] {
@@ -33,9 +45,9 @@ impl Rows {
     }
 
     /// The request, in the notation of RFC 7047.
-    pub fn request(self) -> String {
+    pub fn request(&self) -> String {
         let mut request = vec![json!("OVN_Northbound")];
-        request.extend(self.operations);
+        request.extend(self.operations.iter().cloned());
         Value::Array(request).to_string()
     }
 }
