@@ -38,6 +38,9 @@ use patchbay_resources::manifests::{Inventory, LoadError};
 /// conditions with the result. `now` is the time of conditions that change. A node without a chassis
 /// id gets a UUID made from its name.
 ///
+/// With IPAMClaims, pods in layer2 and localnet networks get addresses, too, because claims decide
+/// which. Otherwise pods stay as they are.
+///
 /// Oddities that are not errors become warnings of the inventory.
 ///
 /// # Errors
@@ -49,8 +52,10 @@ pub fn resolve(
     now: &Time,
 ) -> Result<(), LoadError> {
     let mut problems = nodes::invent_chassis_ids(&mut inventory.nodes);
+    let has_claims = !inventory.ipam_claims.is_empty();
     let mut manager = NetworkManager::new(ManagerSettings {
         cluster: settings.clone(),
+        workloads: has_claims.then_some(Layer2Layouts::TransitRouters),
         ..ManagerSettings::default()
     });
     problems.extend(manager.reconcile(inventory, now));

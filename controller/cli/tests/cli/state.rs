@@ -281,3 +281,66 @@ fn pipes_are_neither_state_nor_manifests() {
     symlink(state.join(".lock"), manifests.join("link.yaml")).unwrap();
     run("apply", &[&manifests]).succeeded();
 }
+
+/// A virtual machine's network and claim. Its pod has this name and node.
+fn machine(pod: &str) -> String {
+    let claim = r#"v1.multus-cni.io/default-network: '[{"namespace":"ovn-kubernetes","name":"default","ipam-claim-reference":"db.ovn"}]'"#;
+    let pod = match pod.split_once('@') {
+        Some((name, node)) => format!(
+            "- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: {name}\n    namespace: vms\n    \
+             labels: {{kubevirt.io: virt-launcher}}\n    annotations:\n      kubevirt.io/domain: db\n\
+             \x20     {claim}\n  spec: {{nodeName: {node}, containers: [{{name: c}}]}}\n"
+        ),
+        None => String::new(),
+    };
+    format!(
+        "apiVersion: v1
+kind: List
+items:
+- {{apiVersion: v1, kind: Node, metadata: {{name: n1}}}}
+- {{apiVersion: v1, kind: Node, metadata: {{name: n2}}}}
+- apiVersion: v1
+  kind: Namespace
+  metadata: {{name: vms, labels: {{k8s.ovn.org/primary-user-defined-network: ''}}}}
+- apiVersion: k8s.ovn.org/v1
+  kind: UserDefinedNetwork
+  metadata: {{name: l2, namespace: vms}}
+  spec: {{topology: Layer2, layer2: {{role: Primary, subnets: [10.20.0.0/16], ipam: {{lifecycle: Persistent}}}}}}
+- apiVersion: k8s.cni.cncf.io/v1alpha1
+  kind: IPAMClaim
+  metadata: {{name: db.ovn, namespace: vms}}
+  spec: {{network: vms_l2, interface: ovn-udn1}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {{name: other, namespace: vms}}
+  spec: {{nodeName: n1, containers: [{{name: c}}]}}
+{pod}"
+    )
+}
+
+#[test]
+fn a_claim_keeps_the_address_of_a_machine_that_is_down() {
+    let folder = ScratchDir::new();
+    let state = folder.path().join("state");
+    let arguments = format!(
+        "apply --service-cidr 10.96.0.0/16 --state {}",
+        state.display()
+    );
+    let apply = |pod: &str| run_on(&arguments, &machine(pod)).succeeded();
+    let address_of = |pod: &str| {
+        let file = state.join("pods").join(format!("vms_{pod}.yaml"));
+        let text = fs::read_to_string(file).unwrap();
+        let (_, rest) = text.split_once("ip_addresses").unwrap();
+        rest.split('"')
+            .find(|word| word.contains("10.20."))
+            .map(str::to_owned)
+    };
+    apply("db-first@n1");
+    let address = address_of("db-first");
+    assert!(address.is_some());
+    // The machine is down; its address is not given to others.
+    apply("");
+    apply("db-second@n2");
+    assert_eq!(address_of("db-second"), address);
+    assert_ne!(address_of("other"), address);
+}

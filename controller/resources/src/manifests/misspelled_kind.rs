@@ -12,6 +12,7 @@ const READ_KINDS: [(&str, &str); 18] = [
     ("k8s.ovn.org/v1", "EgressIP"),
     ("k8s.ovn.org/v1", "RouteAdvertisements"),
     ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
+    ("k8s.cni.cncf.io/v1alpha1", "IPAMClaim"),
     ("v1", "Namespace"),
     ("v1", "Node"),
     ("v1", "Pod"),
@@ -125,6 +126,7 @@ mod tests {
             ("apps", "Deployment"),
             ("serving.knative.dev", "Service"),
             ("longhorn.io", "Node"),
+            ("k8s.cni.cncf.io", "IPAMLease"),
             ("policy.networking.k8s.io", "ClusterNetworkPolicy"),
         ] {
             assert_eq!(find_misspelling(group, kind), None, "{group} {kind}");

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use super::lock::StateLock;
 use crate::cnc::ClusterNetworkConnect;
+use crate::ipam_claim::IPAMClaim;
 use crate::manifests::{Inventory, InventoryKind, LoadError, ObjectKey, Problem, read_state_files};
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{Node, Object as _, Pod, PodSpec};
@@ -140,7 +141,7 @@ impl StateKind {
 }
 
 /// Kinds with state files.
-const STATE_KINDS: [StateKind; 6] = [
+const STATE_KINDS: [StateKind; 7] = [
     StateKind {
         objects: node_files,
         ..StateKind::of::<Node>()
@@ -149,6 +150,7 @@ const STATE_KINDS: [StateKind; 6] = [
         objects: pod_files,
         ..StateKind::of::<Pod>()
     },
+    StateKind::of::<IPAMClaim>(),
     StateKind::of::<NetworkAttachmentDefinition>(),
     StateKind::of::<UserDefinedNetwork>(),
     StateKind::of::<ClusterUserDefinedNetwork>(),

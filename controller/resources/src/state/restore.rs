@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
+use crate::ipam_claim::IPAMClaim;
 use crate::manifests::{Inventory, InventoryKind, LoadError, Origin, Problem, Sourced, describe};
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{Node, Object, Pod};
@@ -62,6 +63,9 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
             restore_annotations(new, old, &[NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS]);
         },
     );
+    restore_kind(manifests, state, |new: &mut IPAMClaim, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
     restore_kind(manifests, state, |new: &mut UserDefinedNetwork, old| {
         restore_status(&mut new.status, old.status.as_ref());
     });
