@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use patchbay_reach::{Answer, Northbound, Protocol, Question, Verdict};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
 use super::reach_args::{MatrixKind, Reach, parse_destination};
-use super::reach_source::{Source, read_database};
+use super::reach_source::{Source, read_databases};
 use super::reach_text::{write_answer, write_answers, write_matrix};
 
 /// Number of ignored rows that are named; the others are counted.
@@ -20,14 +20,23 @@ const MAX_LISTED_NOTES: usize = 10;
 /// Answers what the flags ask. Returns `true` if the packet arrives, or if there are several.
 pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Result<bool, Failure> {
     let protocol = arguments.protocol().map_err(Failure::Arguments)?;
-    let source = read_database(arguments, console).await?;
-    let northbound = Northbound::new(&source.snapshot, arguments.chassis.as_deref());
-    warn_of_ignored_rows(&northbound, console)?;
     if let Some(file) = &arguments.questions {
-        answer_file(&source, &northbound, file, arguments.output, console)?;
+        let questions = read_questions(file, console)?;
+        let asked = questions
+            .iter()
+            .filter_map(|one| one.question.as_ref().ok());
+        let senders = asked.filter_map(|question| question.sender.pod.as_deref());
+        let senders: Vec<_> = senders.collect();
+        let source = read_databases(arguments, &senders, console).await?;
+        warn_of_ignored_rows(&source, console)?;
+        answer_file(&source, questions, arguments.output, console)?;
         return Ok(true);
     }
+    let senders: Vec<_> = arguments.from.as_deref().into_iter().collect();
+    let source = read_databases(arguments, &senders, console).await?;
+    warn_of_ignored_rows(&source, console)?;
     if let Some(kind) = arguments.matrix {
+        let northbound = source.default_database();
         let matrix = match kind {
             MatrixKind::Networks => northbound.network_matrix(protocol),
             MatrixKind::Pods => northbound.machine_matrix(protocol),
@@ -38,13 +47,12 @@ pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Resul
         }
         return Ok(true);
     }
-    answer_one(&source, &northbound, arguments, protocol, console)
+    answer_one(&source, arguments, protocol, console)
 }
 
 /// Answers the question of `--from` and `--to`.
 fn answer_one(
     source: &Source,
-    northbound: &Northbound,
     arguments: &Reach,
     protocol: Protocol,
     console: &mut Console<'_>,
@@ -60,7 +68,7 @@ fn answer_one(
         protocol,
     };
     let answer = source
-        .answer(northbound, &question)
+        .answer(&question)
         .map_err(|error| Failure::Arguments(error.to_string()))?;
     match arguments.output {
         Format::Text => {
@@ -78,25 +86,35 @@ fn is_arrival(verdict: Verdict) -> bool {
 }
 
 /// Warns of rows that OVN ignores.
-fn warn_of_ignored_rows(northbound: &Northbound, console: &mut Console<'_>) -> Result<(), Failure> {
-    let notes = northbound.notes();
-    for note in notes.iter().take(MAX_LISTED_NOTES) {
+fn warn_of_ignored_rows(source: &Source, console: &mut Console<'_>) -> Result<(), Failure> {
+    let notes = || source.databases().flat_map(Northbound::notes);
+    for note in notes().take(MAX_LISTED_NOTES) {
         console.warn("rows", &format!("OVN ignores {note}"))?;
     }
-    if notes.len() > MAX_LISTED_NOTES {
-        let others = notes.len() - MAX_LISTED_NOTES;
+    let count = notes().count();
+    if count > MAX_LISTED_NOTES {
+        let others = count - MAX_LISTED_NOTES;
         console.warn("rows", &format!("OVN ignores {others} more rows"))?;
     }
     Ok(())
 }
 
 /// Question of a file.
-#[derive(Deserialize)]
 struct NumberedQuestion {
-    #[serde(default)]
     id: Value,
-    #[serde(flatten)]
-    question: Question,
+    /// The error is the reason why it cannot be read.
+    question: Result<Question, String>,
+}
+
+impl NumberedQuestion {
+    fn read(value: Value) -> Self {
+        let id = value.get("id").cloned().unwrap_or_default();
+        let question = serde_json::from_value(value);
+        Self {
+            id,
+            question: question.map_err(|error| error.to_string()),
+        }
+    }
 }
 
 /// Answer to a question of a file.
@@ -111,14 +129,11 @@ pub(super) struct NumberedAnswer {
     pub(super) error: Option<String>,
 }
 
-/// Answers the questions of a file, in its order.
-fn answer_file(
-    source: &Source,
-    northbound: &Northbound,
+/// Reads the questions of a file.
+fn read_questions(
     file: &Path,
-    format: Format,
     console: &mut Console<'_>,
-) -> Result<(), Failure> {
+) -> Result<Vec<NumberedQuestion>, Failure> {
     let text = if file == Path::new("-") {
         let mut text = Vec::new();
         console.input.read_to_end(&mut text)?;
@@ -127,14 +142,27 @@ fn answer_file(
         let read = fs::read(file);
         read.map_err(|error| Failure::Arguments(format!("{}: {error}", file.display())))?
     };
-    let questions: Vec<NumberedQuestion> = serde_json::from_slice(&text)
+    let questions: Vec<Value> = serde_json::from_slice(&text)
         .map_err(|error| Failure::Arguments(format!("{}: {error}", file.display())))?;
+    Ok(questions.into_iter().map(NumberedQuestion::read).collect())
+}
+
+/// Answers questions in their order.
+fn answer_file(
+    source: &Source,
+    questions: Vec<NumberedQuestion>,
+    format: Format,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let answers: Vec<_> = questions
         .into_iter()
         .map(|numbered| {
-            let (answer, error) = match source.answer(northbound, &numbered.question) {
+            let answer = numbered
+                .question
+                .and_then(|question| source.answer(&question).map_err(|error| error.to_string()));
+            let (answer, error) = match answer {
                 Ok(answer) => (Some(answer), None),
-                Err(error) => (None, Some(error.to_string())),
+                Err(error) => (None, Some(error)),
             };
             NumberedAnswer {
                 id: numbered.id,

@@ -1,6 +1,6 @@
 //! The database that `patchbay reach` asks: of a server, of a file, or of manifests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ovsdb_sim::Sim;
@@ -19,38 +19,62 @@ use super::zones::{complete_cluster, open_zone, reconcile_zone};
 /// Name of the database that is read.
 const DATABASE: &str = "OVN_Northbound";
 
-/// A database, and what the manifests say beside it.
+/// Databases, and what manifests say beside them.
 pub(super) struct Source {
-    pub(super) snapshot: Snapshot,
-    /// Addresses of the manifests' pods in their primary networks, by namespace and name.
-    pods: BTreeMap<String, IpAddr>,
+    /// By zone. There is one without a name if the rows are not those of manifests.
+    zones: BTreeMap<String, Northbound>,
+    /// Zone of senders that are no pods of the manifests.
+    default_zone: String,
+    /// Pods of the manifests, by namespace and name.
+    pods: BTreeMap<String, PodPlacement>,
 }
 
-impl From<Snapshot> for Source {
-    fn from(snapshot: Snapshot) -> Self {
-        Self {
-            snapshot,
-            pods: BTreeMap::new(),
-        }
-    }
+/// Where the manifests have a pod.
+struct PodPlacement {
+    node: Option<String>,
+    /// First address in the primary network. `None`: it has none.
+    address: Option<IpAddr>,
 }
 
 impl Source {
-    /// Answers a question. A pod that is on another node, and so not in the database, is asked by
-    /// its address.
-    pub(super) fn answer(
-        &self,
-        northbound: &Northbound,
-        question: &Question,
-    ) -> Result<Answer, QuestionError> {
+    fn new(snapshot: &Snapshot, chassis: Option<&str>) -> Self {
+        let northbound = Northbound::new(snapshot, chassis);
+        Self {
+            zones: [(String::new(), northbound)].into(),
+            default_zone: String::new(),
+            pods: BTreeMap::new(),
+        }
+    }
+
+    /// The rows of the flags' zone, or of the server or file.
+    pub(super) fn default_database(&self) -> &Northbound {
+        &self.zones[&self.default_zone]
+    }
+
+    /// The databases.
+    pub(super) fn databases(&self) -> impl Iterator<Item = &Northbound> {
+        self.zones.values()
+    }
+
+    /// Answers a question in the zone of its sender. A pod that is on another node, and so not in the
+    /// database, is asked by its address.
+    pub(super) fn answer(&self, question: &Question) -> Result<Answer, QuestionError> {
+        let sender = question
+            .sender
+            .pod
+            .as_ref()
+            .filter(|_| question.sender.port.is_none());
+        let node = sender.and_then(|pod| self.pods.get(pod)?.node.as_ref());
+        let zone = node.and_then(|node| self.zones.get(node));
+        let northbound = zone.unwrap_or_else(|| self.default_database());
         let answer = northbound.answer(question);
         let (Err(QuestionError::Name(_)), Destination::Pod(pod)) = (&answer, &question.destination)
         else {
             return answer;
         };
-        match self.pods.get(pod) {
+        match self.pods.get(pod).and_then(|pod| pod.address) {
             Some(address) => northbound.answer(&Question {
-                destination: Destination::Address(*address),
+                destination: Destination::Address(address),
                 ..question.clone()
             }),
             None => answer,
@@ -58,15 +82,17 @@ impl Source {
     }
 }
 
-/// Reads the database that the flags name.
-pub(super) async fn read_database(
+/// Reads the databases that the flags name. `senders`: pods that send.
+pub(super) async fn read_databases(
     arguments: &Reach,
+    senders: &[&str],
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
+    let chassis = arguments.chassis.as_deref();
     if let Some(remote) = &arguments.nb {
         let limit = arguments.limit.duration();
         let remote = Remote::open(remote, arguments.keys.tls(), limit).await?;
-        return Ok(remote.snapshot().into());
+        return Ok(Source::new(&remote.snapshot(), chassis));
     }
     if let Some(file) = &arguments.file {
         let sim = Sim::builder()
@@ -76,13 +102,18 @@ pub(super) async fn read_database(
         let database = sim.database(DATABASE).ok_or_else(|| {
             Failure::Arguments(format!("{}: no database {DATABASE}", file.display()))
         })?;
-        return Ok(database.snapshot().into());
+        return Ok(Source::new(&database.snapshot(), chassis));
     }
-    read_manifests(arguments, console).await
+    read_manifests(arguments, senders, console).await
 }
 
-/// Writes the rows of manifests into an embedded database.
-async fn read_manifests(arguments: &Reach, console: &mut Console<'_>) -> Result<Source, Failure> {
+/// Writes the rows of manifests into embedded databases: those of the zone of the flags, or else of
+/// the zones of the senders.
+async fn read_manifests(
+    arguments: &Reach,
+    senders: &[&str],
+    console: &mut Console<'_>,
+) -> Result<Source, Failure> {
     let manifests = Manifests {
         paths: arguments.paths.clone(),
         nb: Database::Embedded,
@@ -100,40 +131,47 @@ async fn read_manifests(arguments: &Reach, console: &mut Console<'_>) -> Result<
         None,
         manifests.manifest_limit.bytes(),
     )?;
-    let (cluster, zones) = complete_cluster(&manifests, inventory, console)?;
-    let sender = arguments.from.as_deref();
-    let node = sender.and_then(|pod| node_of(&cluster, pod));
-    let own = zones.iter().find(|zone| Some(*zone) == node.as_ref());
-    let name = own.or(zones.first()).ok_or(Failure::NoNode)?;
-    let (keys, limit) = (&manifests.keys, manifests.limit);
-    let mut zone = open_zone(name, 0, &manifests.nb, keys, limit).await?;
-    reconcile_zone(&mut zone, &cluster, console).await?;
+    let (cluster, names) = complete_cluster(&manifests, inventory, console)?;
+    let pods = placements(&cluster);
+    let nodes = senders
+        .iter()
+        .filter_map(|pod| pods.get(*pod)?.node.as_ref());
+    let mut wanted: BTreeSet<&String> = nodes.filter(|node| names.contains(node)).collect();
+    let default_zone = match wanted.first() {
+        Some(first) => (*first).clone(),
+        None => names.first().ok_or(Failure::NoNode)?.clone(),
+    };
+    wanted.insert(&default_zone);
+    let mut zones = BTreeMap::new();
+    for name in wanted {
+        let (keys, limit) = (&manifests.keys, manifests.limit);
+        let mut zone = open_zone(name, 0, &manifests.nb, keys, limit).await?;
+        reconcile_zone(&mut zone, &cluster, console).await?;
+        let snapshot = zone.northbound().snapshot();
+        let northbound = Northbound::new(&snapshot, arguments.chassis.as_deref());
+        zones.insert(name.clone(), northbound);
+    }
     Ok(Source {
-        snapshot: zone.northbound().snapshot(),
-        pods: pod_addresses(&cluster),
+        zones,
+        default_zone,
+        pods,
     })
 }
 
-/// The node of a pod of the manifests.
-fn node_of(cluster: &Cluster, pod: &str) -> Option<String> {
-    let pods = cluster.zone_pods("")?;
-    let found = pods.pods().find(|one| one.key.to_string() == pod)?;
-    found.node.as_deref().map(str::to_owned)
-}
-
-/// First addresses of pods in their primary networks.
-fn pod_addresses(cluster: &Cluster) -> BTreeMap<String, IpAddr> {
-    let mut addresses = BTreeMap::new();
+/// Nodes of the pods of manifests, and their first addresses in their primary networks.
+fn placements(cluster: &Cluster) -> BTreeMap<String, PodPlacement> {
     let Some(pods) = cluster.zone_pods("") else {
-        return addresses;
+        return BTreeMap::new();
     };
-    for pod in pods.pods() {
+    let placements = pods.pods().map(|pod| {
         let mut places = pods.places(pod);
         let primary = places.find(|place| place.network.role == Role::Primary);
         let address = primary.and_then(|place| place.addresses.addresses.first().copied());
-        if let Some(address) = address {
-            addresses.insert(pod.key.to_string(), address.addr());
-        }
-    }
-    addresses
+        let placement = PodPlacement {
+            node: pod.node.as_deref().map(str::to_owned),
+            address: address.map(|address| address.addr()),
+        };
+        (pod.key.to_string(), placement)
+    });
+    placements.collect()
 }

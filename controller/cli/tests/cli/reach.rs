@@ -184,7 +184,9 @@ fn questions_of_a_file_are_answered_in_order() {
     let text = r#"[
         {"id": "b", "from": {"pod": "blue/pod10"}, "to": {"pod": "blue/pod11"}, "protocol": "tcp 80"},
         {"id": 1, "from": {"port": "blue_pod10"}, "to": {"ip": "10.0.1.1"}, "protocol": "icmp"},
-        {"id": "x", "from": {"pod": "blue/none"}, "to": {"ip": "10.0.1.1"}, "protocol": "udp 53"}]"#;
+        {"id": "x", "from": {"pod": "blue/none"}, "to": {"ip": "10.0.1.1"}, "protocol": "udp 53"},
+        {"id": "y", "from": {"port": "blue_pod10"}, "to": {"ip": "10.0.1.1"}, "protocol": "tcp"},
+        {"from": "blue_pod10"}]"#;
     std::fs::write(&questions, text).unwrap();
     let arguments = format!("--questions {} -o json", questions.display());
     let answers = reach(&file, &arguments);
@@ -195,6 +197,32 @@ fn questions_of_a_file_are_answered_in_order() {
     assert_eq!(answers[1]["verdict"], "answered");
     assert_eq!(answers[2]["error"], "the database has no pod blue/none");
     assert_eq!(answers[2]["verdict"], Value::Null);
+    // Questions that cannot be read have errors of their own.
+    let expected = "\"tcp\" is no protocol: expected icmp, tcp PORT, udp PORT or sctp PORT";
+    assert_eq!(answers[3]["error"], expected);
+    assert_eq!(answers[4]["id"], Value::Null);
+    let error = answers[4]["error"].as_str().unwrap();
+    assert!(error.contains("blue_pod10"), "{error}");
+}
+
+#[test]
+fn questions_about_manifests_are_answered_on_the_nodes_of_their_senders() {
+    let shop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
+    let folder = tempfile::tempdir().unwrap();
+    let questions = folder.path().join("questions.json");
+    let text = r#"[
+        {"id": 1, "from": {"pod": "shop/web"}, "to": {"pod": "shop/db"}, "protocol": "tcp 5432"},
+        {"id": 2, "from": {"pod": "partner/client"}, "to": {"pod": "shop/db"}},
+        {"id": 3, "from": {"pod": "shop/none"}, "to": {"pod": "shop/db"}}]"#;
+    std::fs::write(&questions, text).unwrap();
+    let service_cidr = "--service-cidr 10.96.0.0/16";
+    let arguments = format!("reach {service_cidr} --questions {}", questions.display());
+    let answers = run(&arguments, &[&shop]);
+    assert_eq!(answers.code, Some(0), "{}", answers.stderr);
+    let lines: Vec<_> = answers.stdout.lines().collect();
+    assert_eq!(lines[0], "1: reaches: cluster_udn_shop_tstor-node-2");
+    assert!(lines[1].starts_with("2: dropped: ACL "), "{}", lines[1]);
+    assert_eq!(lines[2], "3: error: the database has no pod shop/none");
 }
 
 #[test]
