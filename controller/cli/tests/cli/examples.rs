@@ -27,12 +27,24 @@ fn shown(readme: &str) -> Vec<(&str, Vec<&str>)> {
     commands
 }
 
+/// READMEs of the examples with manifests, by folder.
+fn readmes(root: &Path) -> Vec<(String, String)> {
+    let folders = fs::read_dir(root.join("examples")).unwrap();
+    let mut folders: Vec<_> = folders.map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let readmes = folders.iter().filter_map(|folder| {
+        let text = fs::read_to_string(folder.join("README.md")).ok()?;
+        Some((folder.file_name()?.to_str()?.to_owned(), text))
+    });
+    readmes.collect()
+}
+
 #[test]
 fn commands_of_readmes_print_what_the_readmes_show() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for example in ["overlapping", "localnet", "egress-firewall"] {
-        let readme = root.join("examples").join(example).join("README.md");
-        let readme = fs::read_to_string(readme).unwrap();
+    let readmes = readmes(&root);
+    assert!(readmes.len() >= 12, "{} READMEs", readmes.len());
+    for (example, readme) in readmes {
         let commands = shown(&readme);
         assert!(commands.len() >= 2, "{example}");
         for (command, lines) in commands {
