@@ -4,7 +4,7 @@
 //! So an object of an unknown kind is ignored only if its kind is probably spelled as intended.
 
 /// `apiVersion` and kind of the objects that Patchbay reads.
-const READ_KINDS: [(&str, &str); 18] = [
+const READ_KINDS: [(&str, &str); 17] = [
     ("k8s.ovn.org/v1", "ClusterNetworkConnect"),
     ("k8s.ovn.org/v1", "ClusterUserDefinedNetwork"),
     ("k8s.ovn.org/v1", "UserDefinedNetwork"),
@@ -20,7 +20,6 @@ const READ_KINDS: [(&str, &str); 18] = [
     ("discovery.k8s.io/v1", "EndpointSlice"),
     ("networking.k8s.io/v1", "NetworkPolicy"),
     ("k8s.cni.cncf.io/v1beta1", "MultiNetworkPolicy"),
-    ("k8s.cni.cncf.io/v1alpha1", "IPAMClaim"),
     ("policy.networking.k8s.io/v1alpha1", "AdminNetworkPolicy"),
     (
         "policy.networking.k8s.io/v1alpha1",
