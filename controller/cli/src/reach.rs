@@ -27,19 +27,23 @@ pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Resul
             .filter_map(|one| one.question.as_ref().ok());
         let senders = asked.filter_map(|question| question.sender.pod.as_deref());
         let senders: Vec<_> = senders.collect();
-        let source = read_databases(arguments, &senders, console).await?;
+        let source = read_databases(arguments, Some(&senders), console).await?;
         warn_of_ignored_rows(&source, console)?;
         answer_file(&source, questions, arguments.output, console)?;
         return Ok(true);
     }
     let senders: Vec<_> = arguments.from.as_deref().into_iter().collect();
-    let source = read_databases(arguments, &senders, console).await?;
+    let is_of_all = arguments.matrix == Some(MatrixKind::Pods);
+    let senders = (!is_of_all).then_some(&senders[..]);
+    let source = read_databases(arguments, senders, console).await?;
     warn_of_ignored_rows(&source, console)?;
     if let Some(kind) = arguments.matrix {
         let northbound = source.default_database();
         let matrix = match kind {
             MatrixKind::Networks => northbound.network_matrix(protocol),
-            MatrixKind::Pods => northbound.machine_matrix(protocol),
+            MatrixKind::Pods => source
+                .pod_matrix(protocol)
+                .unwrap_or_else(|| northbound.machine_matrix(protocol)),
         };
         match arguments.output {
             Format::Text => write_matrix(console.output, &matrix)?,
@@ -142,8 +146,12 @@ fn read_questions(
         let read = fs::read(file);
         read.map_err(|error| Failure::Arguments(format!("{}: {error}", file.display())))?
     };
-    let questions: Vec<Value> = serde_json::from_slice(&text)
-        .map_err(|error| Failure::Arguments(format!("{}: {error}", file.display())))?;
+    let questions: Vec<Value> = serde_json::from_slice(&text).map_err(|error| {
+        let file = file.display();
+        Failure::Arguments(format!(
+            "{file}: expected a JSON list of questions: {error}"
+        ))
+    })?;
     Ok(questions.into_iter().map(NumberedQuestion::read).collect())
 }
 

@@ -8,7 +8,9 @@ use patchbay_app::northbound::{Northbound as _, Remote};
 use patchbay_app::{Cluster, load};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::Role;
-use patchbay_reach::{Answer, Destination, Northbound, Question, QuestionError};
+use patchbay_reach::{
+    Answer, Destination, Matrix, Northbound, Protocol, Question, QuestionError, Sender,
+};
 
 use super::args::{Database, Manifests};
 use super::console::Console;
@@ -32,8 +34,8 @@ pub(super) struct Source {
 /// Where the manifests have a pod.
 struct PodPlacement {
     node: Option<String>,
-    /// First address in the primary network. `None`: it has none.
-    address: Option<IpAddr>,
+    /// Port and first address in the primary network. `None`: it has none.
+    place: Option<(String, IpAddr)>,
 }
 
 impl Source {
@@ -56,6 +58,37 @@ impl Source {
         self.zones.values()
     }
 
+    /// Asks all pairs of the manifests' pods, each in the zone of its sender. `None`: the rows are not
+    /// those of manifests, or these have no pods.
+    pub(super) fn pod_matrix(&self, protocol: Protocol) -> Option<Matrix> {
+        let placed = self.pods.iter().filter_map(|(name, pod)| {
+            let northbound = self.zones.get(pod.node.as_ref()?)?;
+            let (port, address) = pod.place.as_ref()?;
+            Some((name, northbound, port, *address))
+        });
+        let placed: Vec<_> = placed.collect();
+        if placed.is_empty() {
+            return None;
+        }
+        let rows = placed.iter().map(|(from, northbound, own, _)| {
+            let cells = placed.iter().map(|(to, _, port, address)| {
+                let question = Question {
+                    sender: Sender::port(*own),
+                    destination: Destination::Address(*address),
+                    protocol,
+                };
+                let answer = northbound.answer(&question).ok().filter(|_| from != to)?;
+                Some(northbound.pair(from, (to, port), &answer))
+            });
+            cells.collect()
+        });
+        Some(Matrix {
+            protocol,
+            rows: rows.collect(),
+            names: placed.iter().map(|(name, ..)| (*name).clone()).collect(),
+        })
+    }
+
     /// Answers a question in the zone of its sender. A pod that is on another node, and so not in the
     /// database, is asked by its address.
     pub(super) fn answer(&self, question: &Question) -> Result<Answer, QuestionError> {
@@ -72,9 +105,9 @@ impl Source {
         else {
             return answer;
         };
-        match self.pods.get(pod).and_then(|pod| pod.address) {
-            Some(address) => northbound.answer(&Question {
-                destination: Destination::Address(address),
+        match self.pods.get(pod).and_then(|pod| pod.place.as_ref()) {
+            Some((_, address)) => northbound.answer(&Question {
+                destination: Destination::Address(*address),
                 ..question.clone()
             }),
             None => answer,
@@ -82,10 +115,10 @@ impl Source {
     }
 }
 
-/// Reads the databases that the flags name. `senders`: pods that send.
+/// Reads the databases that the flags name. `senders`: pods that send, `None`: all pods.
 pub(super) async fn read_databases(
     arguments: &Reach,
-    senders: &[&str],
+    senders: Option<&[&str]>,
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
     let chassis = arguments.chassis.as_deref();
@@ -111,7 +144,7 @@ pub(super) async fn read_databases(
 /// the zones of the senders.
 async fn read_manifests(
     arguments: &Reach,
-    senders: &[&str],
+    senders: Option<&[&str]>,
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
     let manifests = Manifests {
@@ -133,9 +166,9 @@ async fn read_manifests(
     )?;
     let (cluster, names) = complete_cluster(&manifests, inventory, console)?;
     let pods = placements(&cluster);
-    let nodes = senders
-        .iter()
-        .filter_map(|pod| pods.get(*pod)?.node.as_ref());
+    let is_sender = |pod: &str| senders.is_none_or(|senders| senders.contains(&pod));
+    let senders = pods.iter().filter(|(name, _)| is_sender(name));
+    let nodes = senders.filter_map(|(_, pod)| pod.node.as_ref());
     let mut wanted: BTreeSet<&String> = nodes.filter(|node| names.contains(node)).collect();
     let default_zone = match wanted.first() {
         Some(first) => (*first).clone(),
@@ -166,10 +199,13 @@ fn placements(cluster: &Cluster) -> BTreeMap<String, PodPlacement> {
     let placements = pods.pods().map(|pod| {
         let mut places = pods.places(pod);
         let primary = places.find(|place| place.network.role == Role::Primary);
-        let address = primary.and_then(|place| place.addresses.addresses.first().copied());
+        let place = primary.and_then(|place| {
+            let address = place.addresses.addresses.first()?.addr();
+            Some((place.port, address))
+        });
         let placement = PodPlacement {
             node: pod.node.as_deref().map(str::to_owned),
-            address: address.map(|address| address.addr()),
+            place,
         };
         (pod.key.to_string(), placement)
     });

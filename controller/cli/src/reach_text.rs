@@ -81,6 +81,7 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
     let cell_text = |row: usize, column: usize| match &matrix.rows[row][column] {
         None => "-",
         Some(cell) if cell.connected => "connected",
+        Some(cell) if cell.other_chassis => "other node",
         Some(cell) if cell.verdict == Verdict::Reaches => "elsewhere",
         Some(cell) => cell.verdict.as_str(),
     };
@@ -112,7 +113,7 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
         .iter()
         .flatten()
         .flatten()
-        .filter(|cell| !cell.connected);
+        .filter(|cell| !cell.connected && !cell.other_chassis);
     for (number, cell) in stopped.enumerate() {
         if number == 0 {
             writeln!(output)?;

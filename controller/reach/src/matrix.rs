@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::answer::Verdict;
-use crate::northbound::{Northbound, SwitchPort, SwitchPortId, SwitchPortKind};
+use crate::answer::{Answer, Verdict};
+use crate::northbound::{Northbound, PortId, SwitchPort, SwitchPortId, SwitchPortKind};
 use crate::question::{Destination, Protocol, Question, Sender};
 
 /// Verdicts of all pairs of networks or machines.
@@ -29,6 +29,8 @@ pub struct Cell {
     pub to: String,
     /// `true` if the packet arrives at the destination's port, not anywhere else.
     pub connected: bool,
+    /// `true` if the packet leaves for another chassis, whose rows decide about the rest.
+    pub other_chassis: bool,
     /// What becomes of the packet.
     pub verdict: Verdict,
     /// Place of the end, in words.
@@ -122,12 +124,27 @@ impl Northbound {
             protocol,
         };
         let answer = self.answer(&question).ok()?;
-        Some(Cell {
-            from: from.clone(),
-            to: to.clone(),
-            connected: answer.verdict == Verdict::Reaches && answer.out.as_ref() == Some(to),
+        Some(self.pair(from, (to, to), &answer))
+    }
+
+    /// Outcome of a question about a pair: names of sender and destination, and the name of the
+    /// destination's port.
+    pub fn pair(&self, from: &str, (to, port): (&str, &str), answer: &Answer) -> Cell {
+        let is_arrival = answer.verdict == Verdict::Reaches;
+        let out = answer.out.as_deref();
+        let is_remote = || match out.and_then(|out| self.names.port(out)) {
+            Some(PortId::Switch(out)) => self.switch_port(out).kind == SwitchPortKind::Remote,
+            Some(PortId::Router(_)) => true,
+            None => false,
+        };
+        let other_chassis = is_arrival && is_remote();
+        Cell {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            connected: is_arrival && !other_chassis && out == Some(port),
+            other_chassis,
             verdict: answer.verdict,
-            at: answer.at,
-        })
+            at: answer.at.clone(),
+        }
     }
 }

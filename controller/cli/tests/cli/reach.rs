@@ -245,6 +245,24 @@ fn manifests_make_the_database() {
 }
 
 #[test]
+fn a_table_of_manifests_has_the_pods_of_all_nodes() {
+    let shop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
+    let table = run("reach --service-cidr 10.96.0.0/16 --matrix pods", &[&shop]);
+    assert_eq!(table.code, Some(0), "{}", table.stderr);
+    let expected = "\
+from \\ to, icmp
+
+                partner/client  shop/db     shop/web
+partner/client  -               dropped     other node
+shop/db         connected       -           other node
+shop/web        other node      other node  -
+
+partner/client -> shop/db: dropped: ACL to-lport 1000 of tier 2 (NP:shop:Ingress) on switch cluster_udn_shop_node-2
+";
+    assert_eq!(table.stdout, expected);
+}
+
+#[test]
 fn flags_that_do_not_fit_together_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = database(&folder);
