@@ -266,6 +266,20 @@ impl Builder<'_> {
             let spec = self.policy();
             self.add("networking.k8s.io/v1", "NetworkPolicy", &metadata, &spec);
         }
+        let secondary = self.namespaces[number].secondary.clone();
+        if !secondary.is_empty() && self.random.chance(60) {
+            let networks = secondary.iter().map(|name| format!("{namespace}/{name}"));
+            let networks = networks.collect::<Vec<_>>().join(",");
+            let metadata = json!({"name": "secondary", "namespace": namespace,
+                "annotations": {"k8s.v1.cni.cncf.io/policy-for": networks}});
+            let spec = self.policy();
+            self.add(
+                "k8s.cni.cncf.io/v1beta1",
+                "MultiNetworkPolicy",
+                &metadata,
+                &spec,
+            );
+        }
         if self.random.chance(20) {
             let rules: Vec<_> = (0..=self.random.below(3))
                 .map(|_| self.firewall_rule())

@@ -63,6 +63,8 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
 
 /// Questions about one zone of a random cluster.
 const QUESTIONS_PER_ZONE: usize = 100;
+/// Port of nodes that some manifests give to a service.
+const NODE_PORT: u16 = 30_021;
 /// Addresses that no manifest names.
 const FOREIGN_ADDRESSES: [&str; 5] = [
     "8.8.8.8",
@@ -166,6 +168,7 @@ fn ask_rows(
             Protocol::Tcp(80),
             Protocol::Tcp(8080),
             Protocol::Tcp(443),
+            Protocol::Tcp(NODE_PORT),
             Protocol::Udp(53),
         ];
         let protocol = *random.pick(&protocols);
