@@ -17,6 +17,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::file_watcher::FileWatcher;
 use super::lab_args::{CheckFormat, Lab as Arguments, LabCommand};
+use super::lab_changes::ChangeWatch;
 use super::lab_fetch;
 use super::lab_prompt::{self, Next};
 use super::stop::Stop;
@@ -57,6 +58,13 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         () = stop.asked() => return Err(Failure::Lab("stopped".to_owned())),
     };
     report_warnings(&started, &cluster, console)?;
+    if !arguments.commands.is_empty() {
+        let mut lab = started;
+        return tokio::select! {
+            done = execute_commands(&arguments.commands, &mut lab, &cluster, console) => done,
+            () = stop.asked() => Err(Failure::Lab("stopped".to_owned())),
+        };
+    }
     if arguments.check {
         tokio::select! {
             agrees = check(arguments, &started, &cluster, console) => agrees,
@@ -152,6 +160,28 @@ async fn write_lost(
     Ok(())
 }
 
+/// Executes commands one after the other. Returns `false` if one of them has failed or a packet was
+/// lost.
+async fn execute_commands(
+    commands: &[String],
+    lab: &mut Lab,
+    cluster: &Cluster,
+    console: &mut Console<'_>,
+) -> Result<bool, Failure> {
+    let mut is_done = true;
+    for command in commands {
+        if commands.len() > 1 {
+            writeln!(console.output, "> {command}")?;
+        }
+        match lab_prompt::execute(command, lab, cluster, console).await? {
+            Next::Command => {}
+            Next::Failed => is_done = false,
+            Next::Quit => break,
+        }
+    }
+    Ok(is_done)
+}
+
 /// Applies saved files and executes commands until Ctrl-C, SIGTERM, `quit` or the end of standard
 /// input.
 async fn run(
@@ -209,8 +239,12 @@ async fn apply(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let read = read_cluster(arguments, Some(cluster), console)?;
+    let watch = ChangeWatch::start(lab, cluster, &read).await;
     lab.apply(&read).await?;
     *cluster = read;
+    for line in watch.finish().await {
+        writeln!(console.errors, "{line}")?;
+    }
     report_warnings(lab, cluster, console)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use patchbay_app::Cluster;
 use patchbay_lab::{
-    Answer, CableQuality, CheckReport, Lab, NodeTrace, PodName, Promises, Protocol, Verdict,
+    Answer, CableQuality, CheckReport, Lab, NodeTrace, PodName, Promises, Protocol,
 };
 use patchbay_snapshots::{Release, show};
 
@@ -45,7 +45,34 @@ const SERVICE: &str = "svc/";
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Next {
     Command,
+    /// The command has a mistake, or its packet was lost.
+    Failed,
     Quit,
+}
+
+/// Output of a command.
+struct Reply {
+    text: String,
+    /// `false`: the asked pod, service or host was not reached, or an answer is not as promised.
+    is_good: bool,
+}
+
+impl From<String> for Reply {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            is_good: true,
+        }
+    }
+}
+
+impl Reply {
+    fn of(answer: &Answer) -> Self {
+        Self {
+            text: format_answer(answer),
+            is_good: answer.verdict.is_reached(),
+        }
+    }
 }
 
 /// Executes a command. A mistake in the command is reported, and is no failure.
@@ -59,7 +86,7 @@ pub(super) async fn execute(
     let answer = match words[..] {
         [] => return Ok(Next::Command),
         ["quit" | "exit"] => return Ok(Next::Quit),
-        ["help"] => Ok(HELP.to_owned()),
+        ["help"] => Ok(HELP.to_owned().into()),
         ["ping", from, to] => ask(lab, cluster, from, to, Protocol::Icmp).await,
         ["udp" | "tcp", from, to] => match read_target(words[0], to) {
             Some((to, protocol)) => match to.strip_prefix(SERVICE) {
@@ -70,17 +97,17 @@ pub(super) async fn execute(
                 "{to:?} is not POD:PORT or svc/SERVICE:PORT with a port from 1 to 49151"
             )),
         },
-        ["trace", from, to] => trace(lab, from, to).await,
+        ["trace", from, to] => trace(lab, from, to).await.map(Reply::from),
         ["matrix"] => matrix(lab, cluster).await,
-        ["pods"] => Ok(pods(lab)),
-        ["show", node] => nodes_rows(lab, node),
-        ["env", node] => environment(lab, node),
+        ["pods"] => Ok(pods(lab).into()),
+        ["show", node] => nodes_rows(lab, node).map(Reply::from),
+        ["env", node] => environment(lab, node).map(Reply::from),
         ["cut", one, other] => {
             let quality = CableQuality {
                 is_cut: true,
                 ..CableQuality::default()
             };
-            set_cable(lab, one, other, Some(quality))
+            set_cable(lab, one, other, Some(quality)).map(Reply::from)
         }
         ["slow", one, other, milliseconds] => {
             let milliseconds = milliseconds.parse().ok();
@@ -88,7 +115,7 @@ pub(super) async fn execute(
                 delay: Duration::from_millis(milliseconds),
                 ..CableQuality::default()
             });
-            set_cable(lab, one, other, quality)
+            set_cable(lab, one, other, quality).map(Reply::from)
         }
         ["lossy", one, other, percent] => {
             let percent = percent.parse().ok().filter(|percent| *percent <= 100);
@@ -96,11 +123,13 @@ pub(super) async fn execute(
                 lost_percent,
                 ..CableQuality::default()
             });
-            set_cable(lab, one, other, quality)
+            set_cable(lab, one, other, quality).map(Reply::from)
         }
-        ["mend", one, other] => set_cable(lab, one, other, Some(CableQuality::default())),
-        ["kill", node, program] => kill(lab, node, program).await,
-        ["start", node, program] => start(lab, node, program).await,
+        ["mend", one, other] => {
+            set_cable(lab, one, other, Some(CableQuality::default())).map(Reply::from)
+        }
+        ["kill", node, program] => kill(lab, node, program).await.map(Reply::from),
+        ["start", node, program] => start(lab, node, program).await.map(Reply::from),
         ["capture", pod, file] => lab
             .find_pod(pod)
             .map_err(|error| error.to_string())
@@ -108,16 +137,25 @@ pub(super) async fn execute(
                 let captured = lab.capture(&pod, Path::new(file));
                 captured.map_err(|error| format!("{file}: {error}"))
             })
-            .map(|()| String::new()),
+            .map(|()| String::new().into()),
         [command, ..] => Err(format!(
             "no command {command:?} with these arguments; see `help`"
         )),
     };
     match answer {
-        Ok(text) => write!(console.output, "{text}")?,
-        Err(error) => writeln!(console.errors, "error: {error}")?,
+        Ok(reply) => {
+            write!(console.output, "{}", reply.text)?;
+            Ok(if reply.is_good {
+                Next::Command
+            } else {
+                Next::Failed
+            })
+        }
+        Err(error) => {
+            writeln!(console.errors, "error: {error}")?;
+            Ok(Next::Failed)
+        }
     }
-    Ok(Next::Command)
 }
 
 /// Reads `POD:PORT` or `svc/SERVICE:PORT`.
@@ -133,20 +171,20 @@ async fn ask(
     from: &str,
     to: &str,
     protocol: Protocol,
-) -> Result<String, String> {
+) -> Result<Reply, String> {
     let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
     if let Ok(address) = to.parse::<IpAddr>() {
         let answer = lab.ask_outside(&find(from)?, address, protocol).await;
-        return Ok(format_answer(&answer.map_err(|error| error.to_string())?));
+        return Ok(Reply::of(&answer.map_err(|error| error.to_string())?));
     }
     let (from, to) = (find(from)?, find(to)?);
     let answer = lab.ask(&from, &to, protocol, None).await;
     let answer = answer.map_err(|error| error.to_string())?;
-    let mut text = format_answer(&answer);
-    if !matches!(answer.verdict, Verdict::Reached { .. }) {
-        text += &diagnose(lab, cluster, &from, &to, protocol).await?;
+    let mut reply = Reply::of(&answer);
+    if !reply.is_good {
+        reply.text += &diagnose(lab, cluster, &from, &to, protocol).await?;
     }
-    Ok(text)
+    Ok(reply)
 }
 
 async fn ask_service(
@@ -155,13 +193,12 @@ async fn ask_service(
     from: &str,
     service: &str,
     protocol: Protocol,
-) -> Result<String, String> {
+) -> Result<Reply, String> {
     let from = lab.find_pod(from).map_err(|error| error.to_string())?;
     let service = lab.find_service(cluster, service);
     let service = service.map_err(|error| error.to_string())?;
     let answer = lab.ask_service(&from, &service, protocol, None).await;
-    let answer = answer.map_err(|error| error.to_string())?;
-    Ok(format_answer(&answer))
+    Ok(Reply::of(&answer.map_err(|error| error.to_string())?))
 }
 
 /// Reasons why a packet is lost: of the manifests, of the rows, and of the logical flows.
@@ -239,14 +276,17 @@ fn format_answer(answer: &Answer) -> String {
         .concat()
 }
 
-async fn matrix(lab: &Lab, cluster: &Cluster) -> Result<String, String> {
+async fn matrix(lab: &Lab, cluster: &Cluster) -> Result<Reply, String> {
     let questions = lab.all_questions(&Promises::of(cluster));
     let checked = lab
         .check(questions)
         .await
         .map_err(|error| error.to_string())?;
     let report = CheckReport::new(&checked);
-    Ok(report.to_matrix() + &report.to_text())
+    Ok(Reply {
+        text: report.to_matrix() + &report.to_text(),
+        is_good: report.differences() == 0,
+    })
 }
 
 fn pods(lab: &Lab) -> String {

@@ -26,6 +26,8 @@ mod lab;
 #[cfg(feature = "lab")]
 mod lab_args;
 #[cfg(feature = "lab")]
+mod lab_changes;
+#[cfg(feature = "lab")]
 mod lab_fetch;
 #[cfg(feature = "lab")]
 mod lab_prompt;

@@ -21,6 +21,9 @@ use super::release::Limit;
 pub struct Promises {
     /// Names of connected networks, each pair in both orders.
     connected: BTreeSet<(String, String)>,
+    /// Names of networks that a connect joins for services only. It drops the other packets between
+    /// them, whatever another connect allows.
+    services_only: BTreeSet<(String, String)>,
     policies: NetworkPolicies,
 }
 
@@ -28,11 +31,18 @@ impl Promises {
     /// Reads the ClusterNetworkConnects with connectivity for pods, and the NetworkPolicies.
     pub fn of(cluster: &Cluster) -> Self {
         let networks = cluster.networks();
-        let mut connected = BTreeSet::new();
+        let (mut connected, mut services_only) = (BTreeSet::new(), BTreeSet::new());
         let connects = cluster
             .connects()
             .filter_map(|object| conversion::connect(object).ok());
-        for connect in connects.filter(|connect| connect.connectivity.pod_network) {
+        for connect in connects {
+            let joined = if connect.connectivity.is_service_only() {
+                &mut services_only
+            } else if connect.connectivity.pod_network {
+                &mut connected
+            } else {
+                continue;
+            };
             let names: Vec<&str> = connect
                 .subnets
                 .owners()
@@ -43,21 +53,22 @@ impl Promises {
                 let pairs = names
                     .iter()
                     .map(|other| ((*one).to_owned(), (*other).to_owned()));
-                connected.extend(pairs);
+                joined.extend(pairs);
             }
         }
         Self {
             connected,
+            services_only,
             policies: NetworkPolicies::of(cluster),
         }
     }
 
     /// `true` if packets of a protocol and IP family from one pod have to reach the other one.
     pub fn reaches(&self, from: &Pod, to: &Pod, protocol: Protocol, family: IpFamily) -> bool {
-        let has_path = from.network == to.network
-            || self
-                .connected
-                .contains(&(from.network.clone(), to.network.clone()));
+        let networks = (from.network.clone(), to.network.clone());
+        let is_connected =
+            self.connected.contains(&networks) && !self.services_only.contains(&networks);
+        let has_path = from.network == to.network || is_connected;
         has_path
             && self.policies.allow(Packet {
                 from,

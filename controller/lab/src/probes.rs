@@ -15,13 +15,11 @@ use super::wire::stream::Stream;
 
 /// Interval between the probes of a stream.
 const PROBE_INTERVAL: Duration = Duration::from_millis(20);
-/// Time for the answers of the last probes. A busy machine answers late, and loses nothing.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Echo requests from one pod to another, 50 in a second, until it is stopped.
 #[derive(Debug)]
 pub struct ProbeStream {
-    stop: oneshot::Sender<()>,
+    stop: oneshot::Sender<Duration>,
     task: JoinHandle<ProbeReport>,
 }
 
@@ -30,6 +28,8 @@ pub struct ProbeStream {
 pub struct ProbeReport {
     /// Number of probes.
     pub sent: usize,
+    /// Times of the answered probes, since the first probe.
+    pub answered: Vec<Duration>,
     /// Times of the probes without answer, since the first probe.
     pub unanswered: Vec<Duration>,
     /// Times of the probes that arrived at a pod, the asked one or another, since the first probe.
@@ -43,10 +43,11 @@ pub struct Connection {
 }
 
 impl ProbeStream {
-    /// Stops, waits for the last answers, and reports. `None`: the stream has panicked.
-    pub async fn stop(self) -> Option<ProbeReport> {
+    /// Stops, waits at most `patience` for the last answers, and reports. A busy machine answers
+    /// late, and loses nothing. `None`: the stream has panicked.
+    pub async fn stop(self, patience: Duration) -> Option<ProbeReport> {
         // The task waits for this message.
-        let _ = self.stop.send(());
+        let _ = self.stop.send(patience);
         self.task.await.ok()
     }
 }
@@ -116,24 +117,30 @@ impl Lab {
     }
 }
 
-async fn send_probes(asker: Asker, way: Way, mut stopped: oneshot::Receiver<()>) -> ProbeReport {
+async fn send_probes(
+    asker: Asker,
+    way: Way,
+    mut stopped: oneshot::Receiver<Duration>,
+) -> ProbeReport {
     let start = Instant::now();
     let mut ticks = interval(PROBE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut probes: Vec<(Duration, Probe)> = Vec::new();
-    loop {
+    let patience = loop {
         tokio::select! {
-            _ = &mut stopped => break,
+            patience = &mut stopped => break patience.unwrap_or_default(),
             _ = ticks.tick() => probes.push((start.elapsed(), asker.probe(way))),
         }
-    }
+    };
     let mut report = ProbeReport {
         sent: probes.len(),
         ..ProbeReport::default()
     };
-    let until = Instant::now() + LAST_ANSWERS;
+    let until = Instant::now() + patience;
     for (time, mut probe) in probes {
-        if !asker.is_answered(&mut probe, until).await {
+        if asker.is_answered(&mut probe, until).await {
+            report.answered.push(time);
+        } else {
             report.unanswered.push(time);
         }
         if !asker.end(&probe).arrivals.is_empty() {

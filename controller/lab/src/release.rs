@@ -109,6 +109,14 @@ pub enum ReleaseError {
         /// The searched folder or path variable.
         place: String,
     },
+    /// The path of the folder cannot be made absolute.
+    #[error("{}: {source}", .path.display())]
+    Folder {
+        /// The path.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
     /// A schema is missing.
     #[error("{schema}.ovsschema not found in {place}")]
     NoSchema {
@@ -196,10 +204,15 @@ impl Release {
     /// A program or schema is missing or unusable, the programs are of two releases, or the
     /// release is too old.
     pub fn find(folder: Option<&Path>) -> Result<Self, ReleaseError> {
-        let programs = if let Some(folder) = folder {
+        let programs = if let Some(path) = folder {
+            // Programs run in the folder of their node.
+            let folder = std::path::absolute(path).map_err(|source| ReleaseError::Folder {
+                path: path.to_owned(),
+                source,
+            })?;
             Programs::Folder {
-                loader: find_loader(folder),
-                folder: folder.to_owned(),
+                loader: find_loader(&folder),
+                folder,
             }
         } else {
             let path = env::var_os("PATH").unwrap_or_default();

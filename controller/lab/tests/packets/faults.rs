@@ -12,6 +12,9 @@ use crate::support::{ask, assert_connected, cluster, connect, manifests, release
 /// Time in which a fault lasts, for some dozens of probes.
 const FAULT_TIME: Duration = Duration::from_millis(500);
 
+/// Time for the answers of the last probes.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
 /// Streams of probes between pods.
 struct Streams(Vec<(&'static str, &'static str, ProbeStream)>);
 
@@ -29,7 +32,7 @@ impl Streams {
     /// Stops the streams, each of which has to have been answered always.
     async fn assert_connected(self) {
         for (from, to, stream) in self.0 {
-            let report = stream.stop().await.unwrap();
+            let report = stream.stop(LAST_ANSWERS).await.unwrap();
             let lost = &report.unanswered;
             assert!(
                 report.sent > 0 && lost.is_empty(),
@@ -41,7 +44,7 @@ impl Streams {
     /// Stops the streams, of which nothing may have arrived.
     async fn assert_apart(self) {
         for (from, to, stream) in self.0 {
-            let report = stream.stop().await.unwrap();
+            let report = stream.stop(LAST_ANSWERS).await.unwrap();
             assert!(
                 report.sent > 0 && report.arrived.is_empty(),
                 "{from} {to}: {report:?}"
@@ -159,7 +162,7 @@ async fn a_partition_between_nodes_is_bridged_by_nobody_and_heals() {
     lab.apply(&cluster(&connected)).await.unwrap();
     assert_connected(&lab, "red-3", "blue-3", Protocol::Icmp).await;
     for (_, _, stream) in across.0 {
-        let report = stream.stop().await.unwrap();
+        let report = stream.stop(LAST_ANSWERS).await.unwrap();
         let lost = report.unanswered.len();
         assert!(lost > 0 && lost < report.sent, "{report:?}");
     }

@@ -62,13 +62,14 @@ impl Graph {
         let names: Vec<String> = (1..=networks)
             .map(|number| format!("net{number}"))
             .collect();
+        let mut candidates = Vec::new();
         for (number, name) in (1..).zip(&names) {
-            // Some networks have the addresses of the one before.
-            let range = if number > 1 && random.random_bool(0.15) {
-                number - 1
-            } else {
-                number
-            };
+            // Some networks have the addresses of the one before, and are not connected.
+            let is_stranger = number > 1 && random.random_bool(0.15);
+            let range = if is_stranger { number - 1 } else { number };
+            if !is_stranger {
+                candidates.push(name.clone());
+            }
             manifests.push(namespace(name));
             manifests.push(network(name, range, families, random.random_bool(0.5)));
             let mut apps = BTreeSet::new();
@@ -90,9 +91,9 @@ impl Graph {
             }
         }
         for number in 1..=random.random_range(0..=3) {
-            let mut chosen = names.clone();
+            let mut chosen = candidates.clone();
             chosen.shuffle(random);
-            chosen.truncate(random.random_range(1..=networks));
+            chosen.truncate(random.random_range(1..=candidates.len()));
             let connectivity = pick(
                 random,
                 &["PodNetwork", "PodNetwork, ServiceNetwork", "ServiceNetwork"],

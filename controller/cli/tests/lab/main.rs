@@ -3,6 +3,10 @@
 #![cfg(feature = "lab")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
+mod ci;
+mod interrupted;
+mod session;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -283,4 +287,55 @@ fn a_service_answers_across_a_connect_and_a_policy_is_promised() {
         text.contains("reach on node-2, packet: dropped: ACL "),
         "{text}"
     );
+}
+
+#[test]
+fn commands_of_arguments_are_executed_and_a_lost_packet_has_status_2() {
+    let Some(ovn) = ovn() else { return };
+    let (code, output, errors) = run(&ovn, &["-c", "ping blue-1 green-3", "-c", "pods"]);
+    assert_eq!(code, Some(0), "{output}{errors}");
+    assert!(
+        output.starts_with("> ping blue-1 green-3\n104.104.1.3: reached through 3 routers"),
+        "{output}"
+    );
+    let cut = "cut ovn-control-plane ovn-worker";
+    let (code, output, _) = run(&ovn, &["-c", cut, "-c", "ping blue-1 green-3"]);
+    assert_eq!(code, Some(2), "{output}");
+}
+
+#[test]
+fn a_saved_file_is_applied_and_what_it_opens_and_closes_is_printed() {
+    let Some(ovn) = ovn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |name: &str| {
+        fs::copy(Path::new(EXAMPLE).join(name), folder.path().join(name)).unwrap();
+    };
+    copy("1-cluster.yaml");
+    copy("2-networks.yaml");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_patchbay"))
+        .args(["lab", "--ovn"])
+        .arg(&ovn)
+        .arg("-f")
+        .arg(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    assert!(errors.any(|line| line.contains("6 pods on 3 nodes")));
+    let networks = ["cluster_udn_blue-network", "cluster_udn_green-network"];
+    let [one, other] = networks;
+    copy("3-connect.yaml");
+    let opened = format!("opened: {one} -> {other}: 9 pairs, such as blue/blue-1 -> green/green-1");
+    let line = errors.find(|line| line.starts_with(&opened)).unwrap();
+    assert!(line.contains(", after ") && line.ends_with(" ms"), "{line}");
+    assert!(errors.any(|line| line == "applied"));
+    fs::remove_file(folder.path().join("3-connect.yaml")).unwrap();
+    let line = errors.find(|line| line.starts_with("closed: ")).unwrap();
+    assert!(line.contains(", after ") && line.ends_with(" ms"), "{line}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
 }
