@@ -53,8 +53,6 @@ pub(super) enum Failure {
         zone: String,
         source: ReconnectError,
     },
-    #[error("zone {zone}: cannot copy the database for a dry run: {message}")]
-    DryRun { zone: String, message: String },
     #[error("zone {zone}: cannot print the rows: {message}")]
     Print { zone: String, message: String },
     #[error("cannot start an embedded database: {0}")]

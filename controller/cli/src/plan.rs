@@ -31,11 +31,7 @@ pub(super) async fn plan(
     for (index, name) in names.iter().enumerate() {
         let (keys, limit) = (&arguments.keys, arguments.limit);
         let zone = open_zone(name, index, &arguments.nb, keys, limit).await?;
-        let original = zone.northbound().snapshot();
-        let dry_run = DryRun::new(original).map_err(|error| Failure::DryRun {
-            zone: name.clone(),
-            message: error.to_string(),
-        })?;
+        let dry_run = DryRun::new(zone.northbound().snapshot());
         let mut zone = ZoneReconciler::new(name, dry_run, row_uuids(&arguments.nb, index));
         reconcile_zone(&mut zone, &cluster, console).await?;
         zones.push(ZoneChanges::new(name, zone.northbound()));

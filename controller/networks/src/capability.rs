@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
-use patchbay_model::{Feature, IpFamily};
+use patchbay_model::{Feature, IpFamily, Topology};
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRow, PartRows, PlanError, Reader};
-use patchbay_schemas::nb::{Acl, AclAction, AddressSet, LogicalRouterStaticRoute};
+use patchbay_schemas::nb::{Acl, AclAction, AddressSet};
 use patchbay_schemas::uuids::UuidSource;
 
 use super::advertised::Advertised;
 use super::inputs::{NetworkCell, ZoneNetworks};
-use super::tables::{DEFAULT_ROUTER, LocalnetPort, OwnNat, PortsOfRouters, Tables};
+use super::remotes::Remotes;
+use super::tables::{
+    DEFAULT_ROUTER, LocalnetPort, OwnNat, PortsOfRouters, RouteRow, Tables, as_row,
+};
 use super::{COPP, NatRows, PortGroupRows, RouterRows, SwitchRows, advertised, copp, meters};
 
 /// Keeps the networks' own rows of one zone as they should be. See `patchbay_rows`.
@@ -71,9 +74,40 @@ pub(super) enum Part {
     Departed(Arc<str>),
 }
 
-/// Key of the names of the routers and switches that the networks have in the zone.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct MadeNames;
+/// Key of a value that many parts read.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) enum SharedKey {
+    /// Names of the routers and switches that the networks have in the zone.
+    MadeNames,
+    /// Rows of a network that lead to other nodes.
+    Links(Arc<str>),
+}
+
+/// Value that many parts read.
+#[derive(Debug, PartialEq)]
+pub(super) enum Shared {
+    MadeNames(HashSet<String>),
+    Links(Links),
+}
+
+/// Rows of a network that lead to other nodes.
+#[derive(Debug, PartialEq)]
+pub(super) struct Links {
+    /// `true` if rows stay that are not wanted.
+    keeps_rest: bool,
+    rows: LinkRows,
+}
+
+/// How the rows that lead to a node follow from the network.
+#[derive(Debug, PartialEq)]
+enum LinkRows {
+    /// There are none.
+    None,
+    /// They are computed for each node.
+    OfEachNode,
+    /// They have this in common.
+    Common(Remotes),
+}
 
 /// The networks of a zone, as a capability of the row engine.
 #[derive(Debug)]
@@ -88,8 +122,8 @@ impl Capability for Topologies {
     type Inputs = ZoneNetworks;
     type Group = ();
     type Report = ();
-    type SharedKey = MadeNames;
-    type Shared = HashSet<String>;
+    type SharedKey = SharedKey;
+    type Shared = Shared;
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
@@ -144,8 +178,11 @@ impl Capability for Topologies {
         }
     }
 
-    fn shared(&self, _: &MadeNames, reader: &Reader<'_, Self>) -> HashSet<String> {
-        made_names(reader)
+    fn shared(&self, key: &SharedKey, reader: &Reader<'_, Self>) -> Shared {
+        match key {
+            SharedKey::MadeNames => Shared::MadeNames(made_names(reader)),
+            SharedKey::Links(prefix) => Shared::Links(self.links(prefix, reader)),
+        }
     }
 
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
@@ -394,7 +431,7 @@ impl Topologies {
             }
         }
         for route in &made.static_routes {
-            rows.put(tables.routes, route)
+            rows.put(tables.routes, &as_row(route))
                 .held_by(tables.routes_of_router, name);
         }
         for policy in &made.policies {
@@ -450,7 +487,7 @@ impl Topologies {
                 rows.put(tables.localnet_ports, &port.into())
                     .held_by(tables.localnet_ports_of_switch, name);
             } else {
-                rows.put(tables.switch_ports, port)
+                rows.put(tables.switch_ports, &as_row(port))
                     .held_by(tables.ports_of_switch, name);
             }
         }
@@ -463,6 +500,28 @@ impl Topologies {
         }
     }
 
+    /// What the rows of a network that lead to other nodes follow from.
+    fn links(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>) -> Links {
+        let inputs = read_network(reader, prefix);
+        let is_unread =
+            !inputs.has_prefix(prefix) && reader.read(&NetworkCell::Unread).is_unread(prefix);
+        if is_unread || inputs.lacks_place(prefix) {
+            return Links {
+                keeps_rest: true,
+                rows: LinkRows::None,
+            };
+        }
+        let rows = match (inputs.topology(prefix), inputs.remotes(prefix)) {
+            (Some(Topology::Layer2), _) => LinkRows::OfEachNode,
+            (_, Some(remotes)) => LinkRows::Common(remotes),
+            (_, None) => LinkRows::None,
+        };
+        Links {
+            keeps_rest: self.is_shared_database(reader),
+            rows,
+        }
+    }
+
     fn remote(
         &self,
         prefix: &Arc<str>,
@@ -471,30 +530,33 @@ impl Topologies {
         rows: &mut Rows,
     ) {
         let tables = &self.tables;
-        if self.is_shared_database(reader) {
+        let shared = reader.shared(&SharedKey::Links(prefix.clone()));
+        let Shared::Links(links) = &*shared else {
+            return;
+        };
+        if links.keeps_rest {
             rows.keep_rest();
         }
-        read_network(reader, prefix);
         let inputs = reader.read(&NetworkCell::Node(node.clone()));
-        if !inputs.has_prefix(prefix) && reader.read(&NetworkCell::Unread).is_unread(prefix)
-            || inputs.lacks_place(prefix)
-        {
-            return rows.keep_rest();
-        }
-        let Some(made) = inputs.remote_rows_of_prefix(prefix, node) else {
+        let made = match &links.rows {
+            LinkRows::None => None,
+            LinkRows::OfEachNode => read_network(reader, prefix).remote_layer2_rows(prefix, node),
+            LinkRows::Common(remotes) => inputs.node(node).and_then(|node| remotes.rows(node)),
+        };
+        let Some(made) = made else {
             return;
         };
         for port in &made.switch_ports {
             rows.put(tables.switch_ports, port)
-                .held_by(tables.ports_of_switch, made.switch.as_str());
+                .held_by(tables.ports_of_switch, made.switch.clone());
         }
         for port in &made.router_ports {
             rows.put(tables.router_ports, port)
-                .held_by(tables.ports_of_router, made.router.as_str());
+                .held_by(tables.ports_of_router, made.router.clone());
         }
         for route in &made.static_routes {
             rows.put(tables.routes, route)
-                .held_by(tables.routes_of_router, made.router.as_str());
+                .held_by(tables.routes_of_router, made.router.clone());
         }
     }
 
@@ -520,7 +582,10 @@ impl Topologies {
         if reader.read(&NetworkCell::Node(node.clone())).has_node(node) {
             return true;
         }
-        let names = reader.shared(&MadeNames);
+        let shared = reader.shared(&SharedKey::MadeNames);
+        let Shared::MadeNames(names) = &*shared else {
+            return true;
+        };
         let holdings = [
             tables.ports_of_router,
             tables.routes_of_router,
@@ -551,7 +616,7 @@ fn subnets<'a>(
 
 /// Prefix of a route. `None`: it is no subnet.
 fn route_prefix(reader: &Reader<'_, Topologies>, row: PartRow<'_>) -> Option<IpNet> {
-    let route: LogicalRouterStaticRoute = reader.typed(row.view()).ok()?;
+    let route: RouteRow = reader.typed(row.view()).ok()?;
     route.ip_prefix.parse().ok()
 }
 

@@ -20,6 +20,7 @@ use super::definition::Details;
 use super::isolation::isolated_ports;
 use super::localnet::{self, Localnet};
 use super::node::ZoneNode;
+use super::remotes::Remotes;
 use super::site::Site;
 use super::{NetworkRows, PortGroupRows, RemoteRows, SkipReason, SkippedNetwork, layer2, layer3};
 
@@ -285,17 +286,40 @@ impl ZoneNetworks {
 
     /// The rows of a network that lead to another node; `None` if there are none.
     pub fn remote_rows(&self, network: &str, node: &str) -> Option<RemoteRows> {
-        self.remote_rows_of_prefix(&network_prefix(network), node)
+        let prefix = network_prefix(network);
+        match self.remotes(&prefix) {
+            Some(remotes) => remotes.rows(self.node(node)?),
+            None => self.remote_layer2_rows(&prefix, node),
+        }
     }
 
-    pub(super) fn remote_rows_of_prefix(&self, prefix: &str, node: &str) -> Option<RemoteRows> {
+    /// What the rows of a layer3 network that lead to other nodes have in common. `None`: it has no
+    /// such rows, or another topology.
+    pub(super) fn remotes(&self, prefix: &str) -> Option<Remotes> {
         let site = self.site(prefix)?.ok()?;
-        let node = self.nodes.get(node).filter(|_| node != &*site.node.name)?;
-        match (site.network.transport, site.network.topology) {
-            (Transport::Evpn, _) => None,
-            (_, Topology::Layer3) => layer3::remote_rows(&site, node),
-            (_, Topology::Layer2) => layer2::remote_rows(&site, node),
+        let is_layer3 = site.network.topology == Topology::Layer3;
+        Remotes::new(&site).filter(|_| is_layer3)
+    }
+
+    /// The rows of a layer2 network that lead to another node; `None` if there are none.
+    pub(super) fn remote_layer2_rows(&self, prefix: &str, node: &str) -> Option<RemoteRows> {
+        let site = self.site(prefix)?.ok()?;
+        let is_made =
+            site.network.topology == Topology::Layer2 && site.network.transport != Transport::Evpn;
+        let node = self.node(node).filter(|node| node.name != site.node.name);
+        layer2::remote_rows(&site, node.filter(|_| is_made)?)
+    }
+
+    /// Topology of an overlay network.
+    pub(super) fn topology(&self, prefix: &str) -> Option<Topology> {
+        match &self.networks.get(prefix)?.kind {
+            NetworkKind::Overlay { network, .. } => Some(network.topology),
+            NetworkKind::Localnet(_) => None,
         }
+    }
+
+    pub(super) fn node(&self, name: &str) -> Option<&ZoneNode> {
+        Some(self.nodes.get(name)?)
     }
 
     /// `true` if the network is known, but its place in the zone is not.

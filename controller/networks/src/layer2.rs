@@ -15,6 +15,7 @@ use super::rows::{
     TextMap, address_config, interconnect_config, port_mac, port_networks, router_side, texts,
 };
 use super::site::Site;
+use super::tables::as_row;
 use super::{NetworkRows, RemoteRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
 
 /// Tunnel key of the transit router's port to the gateway router of node id 0. Lower keys are those
@@ -191,10 +192,13 @@ pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows
     port.options.extend(texts([("requested-chassis", chassis)]));
     port.external_ids.extend(texts([(NODE_MARK, &node.name)]));
     Some(RemoteRows {
-        router: site.network.router(),
-        switch: site.network.switch(&site.node.name),
+        router: site.network.router().into(),
+        switch: site.network.switch(&site.node.name).into(),
         router_ports: vec![port],
-        static_routes: routes_to_gateway(site, id, &pairs, &node.name),
+        static_routes: routes_to_gateway(site, id, &pairs, &node.name)
+            .iter()
+            .map(as_row)
+            .collect(),
         ..RemoteRows::default()
     })
 }
@@ -228,11 +232,11 @@ fn older_rows(site: &Site<'_>, node: &ZoneNode, id: NodeId, key: &str) -> Remote
         ..site.route(address.addr().to_string(), address.addr())
     });
     RemoteRows {
-        router: site.network.router(),
-        static_routes: routes.collect(),
-        switch_ports: vec![port],
+        router: site.network.router().into(),
+        static_routes: routes.map(|route| as_row(&route)).collect(),
+        switch_ports: vec![as_row(&port)],
         router_ports: Vec::new(),
-        switch,
+        switch: switch.into(),
     }
 }
 

@@ -4,21 +4,19 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::arithmetic::nth_address;
-use patchbay_model::external_ids::key;
-use patchbay_model::{DatapathKey, Feature, IpFamily, Transport, format_net, mac_address};
+use patchbay_model::{DatapathKey, Feature, IpFamily, Transport};
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy,
-    LogicalSwitch, LogicalSwitchPort,
+    LogicalSwitch,
 };
 
 use super::gateway::{Inside, gateway, host_rows, source_routes};
 use super::multicast::multicast_config;
-use super::node::ZoneNode;
 use super::rows::{
     TextMap, address_config, interconnect_config, port_mac, port_networks, router_side, texts,
 };
 use super::site::Site;
-use super::{NetworkRows, RemoteRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
+use super::{NetworkRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
 
 /// Addresses of a network on the zone's node.
 struct LocalAddresses {
@@ -193,18 +191,9 @@ fn join_switch(site: &Site<'_>, router: &mut RouterRows) -> SwitchRows {
     }
 }
 
-/// The rows that lead to another node; `None` if the network has none.
-pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows> {
-    if !has_transit_switch(site) || LocalAddresses::of(site).is_err() {
-        return None;
-    }
-    Some(RemoteRows {
-        router: site.network.router(),
-        switch: transit_switch_name(site),
-        switch_ports: remote_port(site, node).into_iter().collect(),
-        static_routes: routes_to(site, node),
-        ..RemoteRows::default()
-    })
+/// `true` if rows of the network lead to other nodes.
+pub(super) fn has_remotes(site: &Site<'_>) -> bool {
+    has_transit_switch(site) && LocalAddresses::of(site).is_ok()
 }
 
 /// `true` if the node has subnets of the network that cannot be used.
@@ -212,6 +201,7 @@ pub(super) fn lacks_place(site: &Site<'_>) -> bool {
     LocalAddresses::of(site).is_err_and(|reason| reason != SkipReason::NoNodeSubnets)
 }
 
+/// `true` if the network has a switch to the other nodes.
 fn has_transit_switch(site: &Site<'_>) -> bool {
     site.network.transport == Transport::Overlay && !site.node.transit.is_empty()
 }
@@ -296,7 +286,7 @@ fn transit_port(site: &Site<'_>) -> RouterPortRows {
     }
 }
 
-fn transit_switch_name(site: &Site<'_>) -> String {
+pub(super) fn transit_switch_name(site: &Site<'_>) -> String {
     site.prefix() + "transit_switch"
 }
 
@@ -323,44 +313,7 @@ fn transit_switch(site: &Site<'_>) -> SwitchRows {
     }
 }
 
-fn transit_switch_port_name(site: &Site<'_>, node: &str) -> String {
+/// Name of a node's port of the transit switch. Without the node it is the start of the names.
+pub(super) fn transit_switch_port_name(site: &Site<'_>, node: &str) -> String {
     format!("{}tstor-{node}", site.prefix())
-}
-
-/// The transit switch's port of another node.
-fn remote_port(site: &Site<'_>, node: &ZoneNode) -> Option<LogicalSwitchPort> {
-    let (id, chassis) = node.identity().ok()?;
-    let addresses = [mac_address(node.transit.first()?.addr())]
-        .into_iter()
-        .chain(node.transit.iter().map(ToString::to_string));
-    Some(LogicalSwitchPort {
-        name: transit_switch_port_name(site, &node.name),
-        r#type: "remote".to_owned(),
-        addresses: [addresses.collect::<Vec<_>>().join(" ")].into(),
-        options: texts([
-            ("requested-tnl-key", &id.to_string()),
-            ("requested-chassis", chassis),
-        ]),
-        external_ids: texts([("node", &node.name)]),
-        ..LogicalSwitchPort::default()
-    })
-}
-
-/// Routes to the pods and to the gateway router of another node.
-fn routes_to(site: &Site<'_>, node: &ZoneNode) -> Vec<LogicalRouterStaticRoute> {
-    let pods = node.subnets_of(&site.network.name).iter().copied();
-    let gateways = site.cluster_families().filter_map(|family| {
-        let (id, _) = node.identity().ok()?;
-        let address = site.is_primary().then(|| site.join_address(id, family));
-        Some(address.flatten()?.addr().into())
-    });
-    let route = |prefix: IpNet| {
-        Some(LogicalRouterStaticRoute {
-            ip_prefix: format_net(prefix),
-            nexthop: node.transit_address(IpFamily::of_net(prefix))?.to_string(),
-            external_ids: texts([("ic-node", &node.name), (key::NETWORK, &site.network.name)]),
-            ..LogicalRouterStaticRoute::default()
-        })
-    };
-    pods.chain(gateways).filter_map(route).collect()
 }

@@ -35,6 +35,7 @@ mod layer3;
 mod localnet;
 mod multicast;
 mod node;
+mod remotes;
 mod rows;
 mod site;
 mod tables;
@@ -46,6 +47,7 @@ use patchbay_schemas::nb::{
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, Nat, PortGroup,
     StaticMacBinding,
 };
+use smol_str::SmolStr;
 use thiserror::Error;
 
 use gateway::GatewayRows;
@@ -54,6 +56,7 @@ pub use capability::NetworkController;
 pub use copp::{COPP, copp, meters};
 pub use inputs::{NetworkCell, ZoneNetworks};
 pub use isolation::ISOLATED_PORTS;
+pub use tables::{PortRow, RouteRow};
 
 /// A meter and its only band.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -162,15 +165,15 @@ pub struct SwitchRows {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RemoteRows {
     /// Name of the router that has the ports and routes.
-    pub router: String,
+    pub router: SmolStr,
     /// Name of the switch that has the ports.
-    pub switch: String,
+    pub switch: SmolStr,
     /// Ports of the switch. Empty if the node has no id, chassis or transit address.
-    pub switch_ports: Vec<LogicalSwitchPort>,
+    pub switch_ports: Vec<PortRow>,
     /// Ports of the router.
     pub router_ports: Vec<LogicalRouterPort>,
     /// The routes to the node's pods and to its gateway router.
-    pub static_routes: Vec<LogicalRouterStaticRoute>,
+    pub static_routes: Vec<RouteRow>,
 }
 
 /// A port group; `ports` and `acls` are beside.

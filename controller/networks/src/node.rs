@@ -5,11 +5,12 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    ClusterSettings, IpFamily, Node, NodeId, NodeObject, NodeSubnetOwners, SubnetRefusal,
-    UnreadableSubnets, Uplink, host_addresses, transit_addresses,
+    ClusterSettings, Node, NodeId, NodeObject, NodeSubnetOwners, SubnetRefusal, UnreadableSubnets,
+    Uplink, host_addresses, transit_addresses,
 };
 
 use super::SkipReason;
+use super::remotes::WayToNode;
 
 /// Node annotation: `"false"` if ports of the node do not check the length of packets.
 const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
@@ -33,6 +34,8 @@ pub(super) struct ZoneNode {
     refused: BTreeMap<String, Vec<SubnetRefusal>>,
     /// IPv4 first, with the length of the range.
     pub(super) transit: Vec<IpNet>,
+    /// What the rows that lead to the node from other zones have in common.
+    pub(super) way: WayToNode,
     pub(super) has_gateway_mtu: bool,
     uplink: Option<Uplink>,
     /// `true` if layer2 networks have a transit router on the node.
@@ -65,14 +68,16 @@ impl ZoneNode {
             ..
         } = node;
         let annotation = |key| object.annotations?.get(key);
+        let transit = transit_addresses(object.annotations).unwrap_or_default();
         Self {
+            way: WayToNode::new(&name, id.zip(chassis_id.as_deref()), &transit),
             name,
             id,
             chassis: chassis_id,
             subnets,
             unreadable: unreadable.subnets,
             refused,
-            transit: transit_addresses(object.annotations).unwrap_or_default(),
+            transit,
             has_gateway_mtu: annotation(GATEWAY_MTU_SUPPORT).is_none_or(|value| value != "false"),
             uplink: Uplink::read(object.annotations),
             has_transit_routers: annotation(LAYER2_TOPOLOGY_VERSION)
@@ -154,11 +159,5 @@ impl ZoneNode {
             (None, None) => return None,
         };
         uplink.is_enabled.then(|| uplink.of_families(settings))
-    }
-
-    /// The address on transit switches in one family.
-    pub(super) fn transit_address(&self, family: IpFamily) -> Option<IpAddr> {
-        let mut addresses = self.transit.iter().map(IpNet::addr);
-        addresses.find(|address| IpFamily::of(*address) == family)
     }
 }

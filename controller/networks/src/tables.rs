@@ -16,14 +16,14 @@ use patchbay_model::external_ids::key;
 use patchbay_model::names::{network_prefix, prefix_of_name};
 use patchbay_rows::{Holding, Identity, Layout, Owner, RowView, Table, table_row};
 use patchbay_schemas::atom::Atom;
-use patchbay_schemas::datum::{Datum, Map};
+use patchbay_schemas::datum::{Datum, Map, Set};
 use patchbay_schemas::nb::{
     Acl, AddressSet, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy,
     LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter,
     MeterBand, Nat, NatType, PortGroup, StaticMacBinding,
 };
-
-use patchbay_schemas::typed::Field;
+use patchbay_schemas::typed::{Field, TableRow};
+use smol_str::SmolStr;
 use uuid::Uuid;
 
 use super::capability::Part;
@@ -56,6 +56,71 @@ const OPEN_PORT: &str = "OpenPort";
 /// External ids by which switch ports, router ports and routes name the other node that they lead
 /// to. The first of them counts.
 const NODE_MARKS: [&str; 3] = ["node", "ic-node", "k8s.ovn.org/node"];
+
+table_row! {
+    /// Port of a switch, with the columns that networks use. Ports that lead to other nodes share
+    /// values.
+    pub struct PortRow of LogicalSwitchPort {
+        /// Name.
+        name: SmolStr,
+        /// Type, such as `router` and `remote`.
+        r#type: SmolStr,
+        /// MAC and IP addresses.
+        addresses: Set,
+        /// Options.
+        options: Map,
+        /// External ids.
+        external_ids: Map,
+        /// VLAN.
+        tag_request: Option<i64>,
+    }
+}
+
+table_row! {
+    /// Static route, with the columns that networks use.
+    pub struct RouteRow of LogicalRouterStaticRoute {
+        /// Prefix of addresses.
+        ip_prefix: SmolStr,
+        /// Next hop.
+        nexthop: SmolStr,
+        /// Whether the prefix is of sources or destinations.
+        policy: Option<SmolStr>,
+        /// Port of the next hop.
+        output_port: Option<SmolStr>,
+        /// Options.
+        options: Map,
+        /// External ids.
+        external_ids: Map,
+    }
+}
+
+/// A row as one of another type of its table. The other type has all columns in which the row has
+/// values.
+pub(super) fn as_row<A: TableRow, B: TableRow>(row: &A) -> B {
+    let data = row.to_data();
+    let converted = B::from_data(|place| {
+        let name = B::COLUMNS.get(place)?;
+        data.get(A::COLUMNS.iter().position(|column| column == name)?)
+    });
+    let converted = converted.unwrap_or_default();
+    debug_assert!(
+        B::COLUMNS.len() > A::COLUMNS.len() || as_row::<B, A>(&converted) == *row,
+        "{row:?} has a column that {converted:?} lacks"
+    );
+    converted
+}
+
+impl From<PortRow> for LogicalSwitchPort {
+    fn from(port: PortRow) -> Self {
+        as_row(&port)
+    }
+}
+
+impl From<RouteRow> for LogicalRouterStaticRoute {
+    fn from(route: RouteRow) -> Self {
+        as_row(&route)
+    }
+}
 
 table_row! {
     /// Port that leads to a physical network. All its columns are managed, so that a VLAN goes.
@@ -122,9 +187,9 @@ pub(super) struct Tables {
     pub(super) routers: Table<LogicalRouter>,
     pub(super) router_ports: Table<LogicalRouterPort>,
     pub(super) chassis: Table<GatewayChassis>,
-    pub(super) routes: Table<LogicalRouterStaticRoute>,
+    pub(super) routes: Table<RouteRow>,
     pub(super) switches: Table<LogicalSwitch>,
-    pub(super) switch_ports: Table<LogicalSwitchPort>,
+    pub(super) switch_ports: Table<PortRow>,
     pub(super) localnet_ports: Table<LocalnetPort>,
     pub(super) acls: Table<Acl>,
     pub(super) port_groups: Table<PortGroup>,

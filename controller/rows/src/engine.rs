@@ -113,6 +113,7 @@ impl<C: Capability> Engine<C> {
         if memory.pending.is_empty() {
             return plan;
         }
+        memory.index.complete();
         let (steps, evaluated) = memory.evaluate(&self.capability);
         self.evaluated = evaluated;
         for (group, mut steps) in memory.by_group(&self.capability, steps) {

@@ -123,6 +123,11 @@ impl Resolved {
         }
     }
 
+    /// Places of all tables.
+    pub(crate) fn places(&self) -> impl Iterator<Item = TablePlace> + use<> {
+        (0..self.tables.len()).map(|place| TablePlace(place as u16))
+    }
+
     pub(crate) fn table(&self, place: TablePlace) -> &ResolvedTable {
         &self.tables[place.index()]
     }
@@ -232,6 +237,13 @@ impl ResolvedIdentity {
 }
 
 impl ResolvedTable {
+    /// `true` if rows are found by keys or holders that the database does not index.
+    pub(crate) fn is_indexed(&self) -> bool {
+        let identity = &self.identity;
+        let has_keys = !identity.is_in_part && identity.unique_index.is_none();
+        has_keys || !self.holds.is_empty()
+    }
+
     /// Value of the identity's external id in a row of the database.
     pub(crate) fn external_id<'r>(&self, row: &'r Row) -> Option<&'r str> {
         self.external_ids(row)?.get_str(self.identity.external_id?)

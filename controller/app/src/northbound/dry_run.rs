@@ -1,9 +1,9 @@
-//! A copy of a database that shows what transactions would change.
+//! A dry run on a database, which shows what transactions would change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use patchbay_engine::db::{ChangeSet, Database, DatabaseError, RowChange, Snapshot};
+use patchbay_engine::db::{ChangeSet, Database, RowChange, Snapshot};
 use patchbay_engine::txn::Transaction;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableId;
@@ -12,34 +12,36 @@ use uuid::Uuid;
 
 use super::{CommitError, Northbound, ReconnectError};
 
-/// A copy of a database. Transactions change the copy; [`changes`](Self::changes) compares it with
-/// the original.
+/// A database that transactions do not change. They change a copy, which the first of them makes;
+/// [`changes`](Self::changes) compares it with the original.
 #[derive(Debug)]
 pub struct DryRun {
     original: Snapshot,
-    copy: Database,
+    /// `None`: there was no transaction.
+    copy: Option<Database>,
 }
 
 impl DryRun {
-    /// Copies the rows of a snapshot. O(rows).
-    ///
-    /// # Errors
-    /// The rows violate a constraint of the schema. The replica of a client may do so if it lacks
-    /// tables.
-    pub fn new(original: Snapshot) -> Result<Self, DatabaseError> {
-        let copy = Database::from_snapshot(&original, UuidSource::random())?;
-        Ok(Self { original, copy })
+    /// A dry run on the rows of a snapshot.
+    pub fn new(original: Snapshot) -> Self {
+        Self {
+            original,
+            copy: None,
+        }
     }
 
-    /// The snapshot that was copied.
+    /// The snapshot without the transactions.
     pub fn original(&self) -> &Snapshot {
         &self.original
     }
 
-    /// Returns every row whose values differ from the original. O(rows).
+    /// Returns every row whose values differ from the original. O(rows) after a transaction.
     pub fn changes(&self) -> ChangeSet {
-        let now = self.copy.snapshot();
         let mut changes = ChangeSet::default();
+        let Some(copy) = &self.copy else {
+            return changes;
+        };
+        let now = copy.snapshot();
         for table in now.schema().table_ids() {
             let before: HashMap<Uuid, &Arc<Row>> = self
                 .original
@@ -61,6 +63,16 @@ impl DryRun {
         }
         changes
     }
+
+    /// The copy. O(rows) when it is made.
+    fn copy(&mut self) -> Result<&mut Database, CommitError> {
+        let copy = match self.copy.take() {
+            Some(copy) => copy,
+            None => Database::from_snapshot(&self.original, UuidSource::random())
+                .map_err(|error| CommitError::NotCopied(error.to_string()))?,
+        };
+        Ok(self.copy.insert(copy))
+    }
 }
 
 fn change(table: TableId, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) -> RowChange {
@@ -73,11 +85,12 @@ fn change(table: TableId, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) -> Row
 
 impl Northbound for DryRun {
     fn snapshot(&self) -> Snapshot {
-        self.copy.snapshot()
+        let copy = self.copy.as_ref();
+        copy.map_or_else(|| self.original.clone(), Database::snapshot)
     }
 
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-        self.copy
+        self.copy()?
             .transact(transaction.operations())
             .map(|_| ())
             .map_err(|error| CommitError::Rejected(error.to_string()))
@@ -107,8 +120,12 @@ mod tests {
         let router_ref = txn.insert(&router).unwrap();
         database.transact(txn.finish().operations()).unwrap();
 
-        let mut dry_run = DryRun::new(database.snapshot()).unwrap();
+        let mut dry_run = DryRun::new(database.snapshot());
         assert!(dry_run.changes().rows.is_empty());
+        assert!(
+            dry_run.copy.is_none(),
+            "nothing has changed, and nothing is copied"
+        );
         let mut txn = TxnBuilder::new(&dry_run.snapshot());
         txn.delete(router_ref).unwrap();
         txn.insert(&LogicalRouter::default()).unwrap();

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`Embedded`] | a simulator in this process | clients of the simulator, if it listens |
 //! | [`Remote`] | an OVSDB server | all clients of the server |
-//! | [`DryRun`] | a copy of a snapshot | nothing else; it collects the changed rows |
+//! | [`DryRun`] | a snapshot, and a copy of it after the first commit | nothing else; it collects the changed rows |
 
 mod dry_run;
 mod embedded;
@@ -130,6 +130,10 @@ pub enum CommitError {
         .0.as_secs()
     )]
     NoReply(Duration),
+    /// The rows of a dry run violate a constraint of the schema, so that a transaction cannot be
+    /// tried on a copy of them. The replica of a client may have such rows if it lacks tables.
+    #[error("cannot copy the database for a dry run: {0}")]
+    NotCopied(String),
 }
 
 /// The connection to a database was lost and is not restored.

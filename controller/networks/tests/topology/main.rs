@@ -62,12 +62,14 @@ fn zone_rows(objects: &NetworkObjects<'_>, zone: &str, settings: &ClusterSetting
             };
             let router = &mut rows.routers[0];
             assert_eq!(remote.router, router.router.name);
-            router.static_routes.extend(remote.static_routes);
+            let routes = remote.static_routes.into_iter();
+            router.static_routes.extend(routes.map(Into::into));
             let ports = remote.router_ports.into_iter();
             router.ports.extend(ports.map(RouterPortRows::from));
             let mut switches = rows.switches.iter_mut();
             let switch = switches.find(|rows| rows.switch.name == remote.switch);
-            switch.unwrap().ports.extend(remote.switch_ports);
+            let ports = remote.switch_ports.into_iter();
+            switch.unwrap().ports.extend(ports.map(Into::into));
         }
         Some(rows)
     });

@@ -6,6 +6,9 @@
 //! keys       identity -> rows
 //! holders    row -> the rows that hold it, for each holding
 //! ```
+//!
+//! A capability without parts needs `owned` only: the rest is indexed before the first part is
+//! evaluated.
 
 mod holders;
 mod keys;
@@ -17,7 +20,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use patchbay_engine::db::{RowChange, Snapshot};
+use patchbay_engine::db::{RowChange, Snapshot, Table};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
@@ -62,6 +65,8 @@ pub(crate) struct Index<P> {
     /// Keys of rows that are identified within their holders.
     keys_in_holder: HashMap<(TablePlace, Uuid), u64, RandomState>,
     holders: Vec<Holders>,
+    /// `true` if keys and holders are indexed.
+    is_complete: bool,
 }
 
 impl<P: fmt::Debug> fmt::Debug for Index<P> {
@@ -73,7 +78,7 @@ impl<P: fmt::Debug> fmt::Debug for Index<P> {
 }
 
 impl<P: Clone + Eq + Hash> Index<P> {
-    /// Reads all rows of the layout's tables.
+    /// Finds the owners of all rows of the layout's tables.
     pub(crate) fn new(layout: &Layout<P>, snapshot: &Snapshot, parts: &mut Parts<P>) -> Self {
         let resolved = Resolved::new(layout, snapshot.schema());
         let mut places = HashMap::<TableId, Vec<TablePlace>, RandomState>::default();
@@ -94,14 +99,11 @@ impl<P: Clone + Eq + Hash> Index<P> {
             keys: Keys::default(),
             keys_in_holder: HashMap::default(),
             places,
+            is_complete: false,
         };
-        // After this, all parts are evaluated.
-        let mut discarded = Touched::default();
-        for place in (0..index.layout.tables.len()).map(|place| TablePlace(place as u16)) {
-            let Some(id) = index.layout.table(place).id else {
-                continue;
-            };
-            for row in snapshot.table(id).iter() {
+        for place in index.layout.places() {
+            let rows = index.layout.table(place).id.map(|id| snapshot.table(id));
+            for row in rows.into_iter().flat_map(Table::iter) {
                 if let Owner::Part(part) = index.owner(place, row) {
                     index.owned.add(OwnedRow {
                         part: parts.id(part),
@@ -109,12 +111,30 @@ impl<P: Clone + Eq + Hash> Index<P> {
                         uuid: row.uuid,
                     });
                 }
-                index.follow_keys(place, None, Some(row), &mut discarded);
-                index.follow_members(place, None, Some(row), &mut discarded);
-                discarded.keys.clear();
             }
         }
         index
+    }
+
+    /// Indexes rows by identity and by holder, unless that is done. The evaluation of parts needs it.
+    pub(crate) fn complete(&mut self) {
+        if std::mem::replace(&mut self.is_complete, true) {
+            return;
+        }
+        let snapshot = self.snapshot.clone();
+        let layout = self.layout.clone();
+        // After this, all parts are evaluated.
+        let mut discarded = Touched::default();
+        for place in layout.places() {
+            let table = layout.table(place);
+            let rows = table.id.filter(|_| table.is_indexed());
+            let rows = rows.map(|id| snapshot.table(id));
+            for row in rows.into_iter().flat_map(Table::iter) {
+                self.follow_keys(place, None, Some(row), &mut discarded);
+                self.follow_members(place, None, Some(row), &mut discarded);
+                discarded.keys.clear();
+            }
+        }
     }
 
     /// Follows the database to a later snapshot.
@@ -132,6 +152,9 @@ impl<P: Clone + Eq + Hash> Index<P> {
             for place in places {
                 let (old, new) = (change.old.as_deref(), change.new.as_deref());
                 self.follow_owner(place, old, new, parts, &mut touched);
+                if !self.is_complete {
+                    continue;
+                }
                 self.follow_keys(place, old, new, &mut touched);
                 moved.extend(self.follow_members(place, old, new, &mut touched));
             }

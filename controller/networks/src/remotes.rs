@@ -1,0 +1,161 @@
+//! Rows of layer3 networks that lead to other nodes: a port of the transit switch, and routes.
+//!
+//! A zone has them for each network and node. What they have in common is made once for each network
+//! ([`Remotes`]) and once for each node ([`WayToNode`]).
+
+use ipnet::IpNet;
+use patchbay_model::external_ids::key;
+use patchbay_model::{IpFamily, NodeId, format_address, format_net, mac_address, nth_of_family};
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::{Map, Set};
+use smol_str::SmolStr;
+
+use super::RemoteRows;
+use super::layer3::{has_remotes, transit_switch_name, transit_switch_port_name};
+use super::node::ZoneNode;
+use super::site::Site;
+use super::tables::{PortRow, RouteRow};
+
+/// External id of routes with the node that they lead to.
+const NODE_OF_ROUTE: &str = "ic-node";
+
+/// What the rows of one network that lead to other nodes have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Remotes {
+    network: String,
+    /// The zone's node, to which no rows lead.
+    node: String,
+    router: SmolStr,
+    switch: SmolStr,
+    /// Start of the names of the transit switch's ports.
+    port_name: String,
+    /// External ids of routes, without the node.
+    route_ids: Map,
+    /// Join subnets of the families of the cluster. Empty: nodes have no gateway routers.
+    join_subnets: Vec<(IpFamily, IpNet)>,
+}
+
+impl Remotes {
+    /// `None`: no rows of the network lead to other nodes.
+    pub(super) fn new(site: &Site<'_>) -> Option<Self> {
+        let network = site.network;
+        let families = site.cluster_families().filter(|_| site.is_primary());
+        let join_subnet = |family| {
+            let mut subnets = network.join_subnets.iter().copied();
+            Some((
+                family,
+                subnets.find(|net| IpFamily::of_net(*net) == family)?,
+            ))
+        };
+        has_remotes(site).then(|| Self {
+            network: network.name.clone(),
+            node: site.node.name.clone(),
+            router: network.router().into(),
+            switch: transit_switch_name(site).into(),
+            port_name: transit_switch_port_name(site, ""),
+            route_ids: text_map([(NODE_OF_ROUTE, ""), (key::NETWORK, &network.name)]),
+            join_subnets: families.filter_map(join_subnet).collect(),
+        })
+    }
+
+    /// The rows that lead to a node. `None`: it is the zone's.
+    pub(super) fn rows(&self, node: &ZoneNode) -> Option<RemoteRows> {
+        let way = &node.way;
+        let port = way.port.as_ref().map(|port| PortRow {
+            name: [&self.port_name, node.name.as_str()].concat().into(),
+            ..port.clone()
+        });
+        (node.name != self.node).then(|| RemoteRows {
+            router: self.router.clone(),
+            switch: self.switch.clone(),
+            switch_ports: port.into_iter().collect(),
+            router_ports: Vec::new(),
+            static_routes: self.routes(node),
+        })
+    }
+
+    /// Routes to the pods and to the gateway router of a node.
+    fn routes(&self, node: &ZoneNode) -> Vec<RouteRow> {
+        let way = &node.way;
+        let pods = node.subnets_of(&self.network).iter().copied();
+        let gateways = self.join_subnets.iter().filter_map(|(family, subnet)| {
+            let place = way.id?.get().into();
+            let address = nth_of_family(&[*subnet], place, *family)?;
+            Some(address.addr().into())
+        });
+        let external_ids = self.route_ids.map_values(|key, value| {
+            if key.as_str() == Some(NODE_OF_ROUTE) {
+                way.name.clone()
+            } else {
+                value.clone()
+            }
+        });
+        let route = |prefix: IpNet| {
+            Some(RouteRow {
+                ip_prefix: format_net(prefix).into(),
+                nexthop: way.next_hop(IpFamily::of_net(prefix))?,
+                external_ids: external_ids.clone(),
+                ..RouteRow::default()
+            })
+        };
+        pods.chain(gateways).filter_map(route).collect()
+    }
+}
+
+/// What the rows of all networks that lead to one node have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct WayToNode {
+    /// Name of the node.
+    name: Atom,
+    /// Id of a node that has a chassis.
+    id: Option<NodeId>,
+    /// Port of transit switches, without a name. `None`: the node has no id, chassis or transit
+    /// address.
+    port: Option<PortRow>,
+    /// Addresses on transit switches.
+    next_hops: Vec<(IpFamily, SmolStr)>,
+}
+
+impl WayToNode {
+    /// The way to a node with these addresses on transit switches, IPv4 first.
+    pub(super) fn new(name: &str, identity: Option<(NodeId, &str)>, transit: &[IpNet]) -> Self {
+        let next_hops = transit.iter().map(|net| {
+            let address = format_address(net.addr());
+            (IpFamily::of_net(*net), address.into())
+        });
+        Self {
+            name: name.into(),
+            id: identity.map(|(id, _)| id),
+            port: identity.and_then(|identity| remote_port(name, identity, transit)),
+            next_hops: next_hops.collect(),
+        }
+    }
+
+    fn next_hop(&self, family: IpFamily) -> Option<SmolStr> {
+        let mut next_hops = self.next_hops.iter();
+        let (_, address) = next_hops.find(|(of, _)| *of == family)?;
+        Some(address.clone())
+    }
+}
+
+fn remote_port(name: &str, (id, chassis): (NodeId, &str), transit: &[IpNet]) -> Option<PortRow> {
+    let addresses = [mac_address(transit.first()?.addr())]
+        .into_iter()
+        .chain(transit.iter().map(ToString::to_string));
+    let addresses = addresses.collect::<Vec<_>>().join(" ");
+    Some(PortRow {
+        r#type: "remote".into(),
+        addresses: Set::one(addresses.as_str().into()),
+        options: text_map([
+            ("requested-tnl-key", &id.to_string()),
+            ("requested-chassis", chassis),
+        ]),
+        external_ids: text_map([("node", name)]),
+        ..PortRow::default()
+    })
+}
+
+fn text_map<const N: usize>(pairs: [(&str, &str); N]) -> Map {
+    let pairs = pairs.map(|(key, value)| (Atom::from(key), Atom::from(value)));
+    pairs.into_iter().collect()
+}
