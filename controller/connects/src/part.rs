@@ -28,10 +28,28 @@ impl LinkId {
 }
 
 /// Part of the rows of all connects. Parts are ordered by the name of the connect, then by kind.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct ConnectPart {
     pub(super) connect: Arc<str>,
     pub(super) part: Part,
+}
+
+impl Ord for ConnectPart {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Most parts share the name of their connect.
+        let connects = if Arc::ptr_eq(&self.connect, &other.connect) {
+            Ordering::Equal
+        } else {
+            self.connect.cmp(&other.connect)
+        };
+        connects.then_with(|| self.part.cmp(&other.part))
+    }
+}
+
+impl PartialOrd for ConnectPart {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl ConnectPart {

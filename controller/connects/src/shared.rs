@@ -268,8 +268,9 @@ impl Connects {
         let zone = &inputs.given.zone;
         reader.read(&Cell::Activity(member.name.clone()));
         let activity = &inputs.given.activity;
+        member.active_nodes = activity.limited.get(&*member.name).cloned();
         let has_router = reader.row(self.tables.routers, &member.router).is_some();
-        member.is_active_here = local.is_there && activity.is_active(&member.name, zone);
+        member.is_active_here = local.is_there && member.is_active_on(zone);
         member.has_switch = reader.row(self.tables.switches, &member.switch).is_some();
         let isolated = connect.connectivity.is_service_only();
         member.obstacle = if isolated && !has_pass_action(reader.schema()) {

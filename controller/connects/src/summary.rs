@@ -195,7 +195,7 @@ impl ConnectReports {
                 .extend(std::mem::take(&mut self.reports).into_keys());
         }
         for changed in engine.changed_reports() {
-            let ConnectPart { connect, part } = &changed.part;
+            let ConnectPart { connect, part } = changed.part;
             if self.outdated.last() != Some(connect) {
                 self.outdated.insert(connect.clone());
             }
@@ -206,10 +206,10 @@ impl ConnectReports {
             let Some(links) = self.links.get_mut(connect) else {
                 continue;
             };
-            if let Some(PartReport::Link(former)) = &changed.former {
+            if let Some(PartReport::Link(former)) = changed.former {
                 links.remove(*id, former);
             }
-            if let Some(PartReport::Link(report)) = engine.report(&changed.part) {
+            if let Some(PartReport::Link(report)) = engine.report(changed.part) {
                 links.add(*id, report);
             }
             if links.is_empty() {

@@ -403,13 +403,13 @@ impl Inputs for ZoneNetworks {
         if changed_nodes.any(is_older) {
             changed(NetworkCell::OlderLayout);
         }
-        for node in changed_keys(&earlier.nodes, &self.nodes) {
-            networks_changed |= *node == self.zone.name;
-            changed(NetworkCell::Node(node.clone()));
-        }
         for network in changed_keys(&earlier.networks, &self.networks) {
             networks_changed = true;
             changed(NetworkCell::Network(network.clone()));
+        }
+        for node in changed_keys(&earlier.nodes, &self.nodes) {
+            networks_changed |= *node == self.zone.name;
+            changed(NetworkCell::Node(node.clone()));
         }
         if networks_changed {
             changed(NetworkCell::Networks);

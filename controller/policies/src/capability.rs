@@ -1,6 +1,5 @@
 //! Policies on the row engine: which parts there are, and the rows of each.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
@@ -124,8 +123,9 @@ impl Capability for Policies {
     type Inputs = ZonePolicies;
     type Group = ();
     type Report = Vec<PolicyProblem>;
-    type SharedKey = Infallible;
-    type Shared = ();
+    type SharedKey = SelectionKey;
+    /// Switch ports of the selected pods of the zone's node.
+    type Shared = Set;
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
@@ -170,8 +170,13 @@ impl Capability for Policies {
         }
     }
 
-    fn shared(&self, key: &Infallible, _: &Reader<'_, Self>) {
-        match *key {}
+    fn shared(&self, key: &SelectionKey, reader: &Reader<'_, Self>) -> Set {
+        let inputs = reader.read(&PolicyCell::Selection(key.clone()));
+        let pods = inputs.selection(key).into_iter().flat_map(Selection::pods);
+        let pods = pods.filter(|pod| pod.pod.node.as_ref() == Some(inputs.zone()));
+        let places = pods.flat_map(|pod| pod.places_in(&key.network));
+        let ports = places.filter_map(|place| reader.row(self.tables.ports, &place.port));
+        Set::from_vec(ports.map(|port| Atom::Uuid(port.uuid())).collect())
     }
 
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
@@ -291,11 +296,16 @@ impl<'a> Scene<'_, 'a> {
         let severity = self.logging(place).0;
         for direction in PolicyDirection::BOTH {
             let isolating = policies.iter().filter(|one| one.rules(direction).is_some());
-            let ports =
-                isolating.flat_map(|policy| self.ports(PodSelector::of_policy(policy).as_ref()));
+            let ports = isolating
+                .map(|policy| self.ports(PodSelector::of_policy(policy).as_ref()))
+                .reduce(|mut ports, more| {
+                    ports.extend(&more);
+                    ports
+                });
             let group = isolated_group(place, direction);
             let acls = isolating_acls(place, direction, &group.name, severity);
-            self.gate(&self.tables.isolated, group, ports.collect(), &acls, rows);
+            let ports = ports.unwrap_or_default();
+            self.gate(&self.tables.isolated, group, ports, &acls, rows);
         }
     }
 
@@ -411,17 +421,10 @@ impl<'a> Scene<'_, 'a> {
     }
 
     /// Puts a port group with its ACLs.
-    fn gate(
-        &self,
-        gate: &Gate,
-        group: Identified,
-        ports: Vec<Atom>,
-        acls: &[Acl],
-        rows: &mut Rows,
-    ) {
+    fn gate(&self, gate: &Gate, group: Identified, ports: Set, acls: &[Acl], rows: &mut Rows) {
         let row = PolicyGroup {
             name: group.name.into(),
-            ports: Set::from_vec(ports),
+            ports,
             external_ids: text_map(group.external_ids),
         };
         if self.is_kept(gate.groups, &row.name) {
@@ -472,16 +475,9 @@ impl<'a> Scene<'_, 'a> {
     }
 
     /// Switch ports of the pods of the zone's node that a selector selects, once they are there.
-    fn ports(&self, selector: Option<&PodSelector>) -> Vec<Atom> {
-        let network = &*self.network.name;
-        let places = self
-            .local_pods(selector)
-            .flat_map(move |pod| pod.places_in(network));
-        let ports = places.filter_map(|place| {
-            let row = self.reader.row(self.tables.ports, &place.port)?;
-            Some(Atom::Uuid(row.uuid()))
-        });
-        ports.collect()
+    fn ports(&self, selector: Option<&PodSelector>) -> Set {
+        let key = selector.map(|selector| selector.key(&self.network.name));
+        key.map_or(Set::EMPTY, |key| Set::clone(&self.reader.shared(&key)))
     }
 
     /// Pods that give numbers to the named ports of a rule.

@@ -17,7 +17,10 @@ const SOURCES_OF_PART: usize = 3;
 
 /// Something that can be read and can change: a cell of the inputs, rows of an identity, a report,
 /// a shared value, or a claimed value. The lowest bit is not used.
+///
+/// It is packed, so that a source with its readers takes 12 bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[repr(Rust, packed(4))]
 pub(crate) struct Source(u64);
 
 impl Source {
@@ -56,13 +59,17 @@ impl Read {
 #[derive(Debug)]
 pub(crate) struct Dependencies<P> {
     sources: HashMap<Source, Readers, RandomState>,
+    /// Readers of sources that have several.
+    many: Vec<HashSet<SourceReader, RandomState>>,
+    /// Places in `many` that are not used.
+    free: Vec<u32>,
     parts: Vec<Box<[Read]>>,
     shared: Vec<Box<[Read]>>,
     /// Ranges of parts whose rows a node has read.
     ranges: Vec<(Node, RangeInclusive<P>)>,
 }
 
-/// A reader of a source in 30 bits. The lower bits encode whether it is a shared value and whether
+/// A reader of a source in 31 bits. The lower bits encode whether it is a shared value and whether
 /// it claims the source.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct SourceReader(u32);
@@ -89,46 +96,24 @@ impl SourceReader {
     }
 }
 
-#[derive(Debug)]
-enum Readers {
-    One(SourceReader),
-    #[expect(
-        clippy::box_collection,
-        reason = "few of many: the others are half as long for it"
-    )]
-    Many(Box<HashSet<SourceReader, RandomState>>),
-}
+/// The only reader of a source, or with [`SEVERAL`] the place of its readers.
+#[derive(Clone, Copy, Debug)]
+struct Readers(u32);
+
+/// Bit of [`Readers`] that are several.
+const SEVERAL: u32 = 1 << 31;
 
 impl Readers {
-    fn iter(&self) -> impl Iterator<Item = SourceReader> {
-        let (one, many) = match self {
-            Self::One(reader) => (Some(*reader), None),
-            Self::Many(readers) => (None, Some(readers)),
-        };
-        let many = many.into_iter().flat_map(|readers| readers.iter());
-        one.into_iter().chain(many.copied())
+    fn one(reader: SourceReader) -> Self {
+        Self(reader.0)
     }
 
-    fn add(&mut self, reader: SourceReader) {
-        match self {
-            Self::One(have) if *have == reader => {}
-            Self::One(have) => {
-                *self = Self::Many(Box::new(HashSet::from_iter([*have, reader])));
-            }
-            Self::Many(have) => {
-                have.insert(reader);
-            }
-        }
-    }
-
-    /// Removes a reader. Returns `true` if none is left.
-    fn remove(&mut self, reader: SourceReader) -> bool {
-        match self {
-            Self::One(have) => *have == reader,
-            Self::Many(readers) => {
-                readers.remove(&reader);
-                readers.is_empty()
-            }
+    /// The only reader, or the place of several.
+    fn get(self) -> Result<SourceReader, usize> {
+        if self.0 & SEVERAL == 0 {
+            Ok(SourceReader(self.0))
+        } else {
+            Err((self.0 & !SEVERAL) as usize)
         }
     }
 }
@@ -137,6 +122,8 @@ impl<P> Default for Dependencies<P> {
     fn default() -> Self {
         Self {
             sources: HashMap::default(),
+            many: Vec::new(),
+            free: Vec::new(),
             parts: Vec::new(),
             shared: Vec::new(),
             ranges: Vec::new(),
@@ -147,8 +134,53 @@ impl<P> Default for Dependencies<P> {
 impl<P: Ord> Dependencies<P> {
     /// Readers of a source, also those that claim it.
     pub(crate) fn readers(&self, source: Source) -> impl Iterator<Item = Node> {
-        let readers = self.sources.get(&source).into_iter();
-        readers.flat_map(Readers::iter).map(SourceReader::node)
+        self.source_readers(source).map(SourceReader::node)
+    }
+
+    fn source_readers(&self, source: Source) -> impl Iterator<Item = SourceReader> {
+        let (one, many) = match self.sources.get(&source).map(|readers| readers.get()) {
+            None => (None, None),
+            Some(Ok(reader)) => (Some(reader), None),
+            Some(Err(place)) => (None, self.many.get(place)),
+        };
+        one.into_iter().chain(many.into_iter().flatten().copied())
+    }
+
+    fn add_reader(&mut self, source: Source, reader: SourceReader) {
+        let readers = self.sources.entry(source).or_insert(Readers::one(reader));
+        match readers.get() {
+            Ok(have) if have == reader => {}
+            Ok(have) => {
+                let place = self.free.pop().unwrap_or_else(|| {
+                    self.many.push(HashSet::default());
+                    u32::try_from(self.many.len() - 1).unwrap_or(!SEVERAL) & !SEVERAL
+                });
+                *readers = Readers(place | SEVERAL);
+                self.many[place as usize].extend([have, reader]);
+            }
+            Err(place) => {
+                self.many[place].insert(reader);
+            }
+        }
+    }
+
+    fn remove_reader(&mut self, source: Source, reader: SourceReader) {
+        let is_last = match self.sources.get(&source).map(|readers| readers.get()) {
+            None => false,
+            Some(Ok(have)) => have == reader,
+            Some(Err(place)) => {
+                let readers = &mut self.many[place];
+                readers.remove(&reader);
+                if readers.is_empty() {
+                    *readers = HashSet::default();
+                    self.free.push(place as u32);
+                }
+                self.many[place].is_empty()
+            }
+        };
+        if is_last {
+            self.sources.remove(&source);
+        }
     }
 
     /// Makes room for what some more parts read.
@@ -159,8 +191,8 @@ impl<P: Ord> Dependencies<P> {
 
     /// Parts that claim a source.
     pub(crate) fn claimants(&self, source: Source) -> impl Iterator<Item = PartId> {
-        let readers = self.sources.get(&source).into_iter();
-        let claimants = readers.flat_map(Readers::iter).filter(|one| one.claims());
+        let readers = self.source_readers(source);
+        let claimants = readers.filter(|reader| reader.claims());
         claimants.filter_map(|reader| match reader.node() {
             Node::Part(part) => Some(part),
             Node::Shared(_) => None,
@@ -204,17 +236,40 @@ impl<P: Ord> Dependencies<P> {
         if **place == *reads {
             return Vec::new();
         }
-        let former = std::mem::take(place);
-        for read in &reads {
-            if former.binary_search(read).is_err() {
-                let reader = SourceReader::new(node, read.is_claimed());
-                let readers = self.sources.entry(read.source());
-                readers.or_insert(Readers::One(reader)).add(reader);
+        let former = std::mem::replace(place, reads.into());
+        let mut released = Vec::new();
+        for (read, is_new) in self.changed_reads(node, &former) {
+            let reader = SourceReader::new(node, read.is_claimed());
+            if is_new {
+                self.add_reader(read.source(), reader);
+                continue;
+            }
+            self.remove_reader(read.source(), reader);
+            if read.is_claimed() {
+                released.push(read.source());
             }
         }
-        let released = self.drop_former(node, &former, &reads);
-        *self.reads(node) = reads.into();
         released
+    }
+
+    /// Reads that only the former or only the present ones have, and whether they are new.
+    fn changed_reads(&mut self, node: Node, former: &[Read]) -> Vec<(Read, bool)> {
+        let mut changed = Vec::new();
+        let mut former = former.iter().copied().peekable();
+        let mut reads = self.reads(node).iter().copied().peekable();
+        loop {
+            match (former.peek(), reads.peek()) {
+                (Some(old), Some(new)) if old == new => {
+                    former.next();
+                    reads.next();
+                }
+                (Some(old), new) if new.is_none_or(|new| old < new) => {
+                    changed.extend(former.next().map(|read| (read, false)));
+                }
+                (_, Some(_)) => changed.extend(reads.next().map(|read| (read, true))),
+                (_, None) => return changed,
+            }
+        }
     }
 
     /// What a node has read, sorted.
@@ -227,26 +282,6 @@ impl<P: Ord> Dependencies<P> {
             nodes.resize_with(place + 1, Box::default);
         }
         &mut nodes[place]
-    }
-
-    /// Forgets what a node has read before and not again.
-    fn drop_former(&mut self, node: Node, former: &[Read], reads: &[Read]) -> Vec<Source> {
-        let mut released = Vec::new();
-        for read in former {
-            if reads.binary_search(read).is_ok() {
-                continue;
-            }
-            let source = read.source();
-            if read.is_claimed() {
-                released.push(source);
-            }
-            let reader = SourceReader::new(node, read.is_claimed());
-            let readers = self.sources.get_mut(&source);
-            if readers.is_some_and(|readers| readers.remove(reader)) {
-                self.sources.remove(&source);
-            }
-        }
-        released
     }
 }
 
@@ -287,5 +322,6 @@ mod tests {
             dependencies.record(node, Vec::new(), Vec::new());
         }
         assert!(dependencies.sources.is_empty() && !dependencies.has_ranges());
+        assert_eq!(dependencies.free.len(), dependencies.many.len());
     }
 }

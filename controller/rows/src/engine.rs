@@ -1,11 +1,10 @@
 //! The engine: one pass after the other.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::uuids::UuidSource;
@@ -49,7 +48,7 @@ struct Memory<C: Capability> {
     dependencies: Dependencies<C::Part>,
     shared: RefCell<SharedValues<C>>,
     /// Parts whose rows may not be as they should be.
-    pending: HashSet<PartId, RandomState>,
+    pending: BTreeSet<PartId>,
     reports: Reports<C>,
     refused: BTreeMap<C::Part, Vec<Refused<C::Part>>>,
 }
@@ -165,9 +164,9 @@ impl<C: Capability> Engine<C> {
     }
 
     /// Reports that the last plan changed. After the first plan ([`Plan::is_first`]) all of them.
-    pub fn changed_reports(&self) -> &[ChangedReport<C::Part, C::Report>] {
-        let memory = self.memory.as_ref();
-        memory.map_or(&[], |memory| &memory.reports.changed)
+    pub fn changed_reports(&self) -> impl Iterator<Item = ChangedReport<'_, C::Part, C::Report>> {
+        let memory = self.memory.iter();
+        memory.flat_map(|memory| memory.reports.changed(&memory.parts))
     }
 
     /// Parts of which some rows are not made, in their order, and why.
@@ -185,15 +184,16 @@ impl<C: Capability> Memory<C> {
         inputs: &C::Inputs,
         snapshot: &Snapshot,
     ) -> Self {
+        // Parts of the inputs get the first numbers, in their order, so that what is remembered of
+        // them is side by side. They share their names with the inputs; those of rows do not.
         let mut parts = Parts::default();
-        let index = Index::new(layout, snapshot, &mut parts);
-        // Parts that own rows are all parts so far.
-        let mut pending: HashSet<PartId, RandomState> = parts.iter().map(|(_, id)| id).collect();
         inputs.diff(None, &mut |cell| {
             capability.parts(&cell, inputs, &mut |part| {
-                pending.insert(parts.id(part));
+                parts.id(part);
             });
         });
+        let index = Index::new(layout, snapshot, &mut parts);
+        let pending: BTreeSet<PartId> = parts.iter().map(|(_, id)| id).collect();
         let mut dependencies = Dependencies::default();
         dependencies.reserve(pending.len());
         Self {
@@ -210,7 +210,7 @@ impl<C: Capability> Memory<C> {
 
     /// Notes the parts that may not be as they should be. Returns `false` if they are not known.
     fn follow(&mut self, capability: &C, inputs: &C::Inputs, snapshot: &Snapshot) -> bool {
-        self.reports.changed.clear();
+        self.reports.begin();
         if !Arc::ptr_eq(self.index.snapshot().schema(), snapshot.schema()) {
             return false;
         }
@@ -401,11 +401,7 @@ impl<C: Capability> Memory<C> {
 }
 
 /// Marks a part pending, or a shared value outdated.
-fn mark<C: Capability>(
-    node: Node,
-    pending: &mut HashSet<PartId, RandomState>,
-    shared: &mut SharedValues<C>,
-) {
+fn mark<C: Capability>(node: Node, pending: &mut BTreeSet<PartId>, shared: &mut SharedValues<C>) {
     match node {
         Node::Part(part) => {
             pending.insert(part);

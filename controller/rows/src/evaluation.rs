@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
 use foldhash::fast::RandomState;
-use patchbay_schemas::datum::Datum;
+use patchbay_schemas::datum::{Datum, Set};
 use patchbay_schemas::row::Row;
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 use uuid::Uuid;
 
@@ -226,7 +227,7 @@ impl<C: Capability> Evaluation<C> {
             reads.push(Read::new(key.source(), false));
             (holding, target)
         };
-        let held_by: Vec<(Holding, Target)> = wanted
+        let held_by: SmallVec<[(Holding, Target); 1]> = wanted
             .held_by
             .iter()
             .map(|(holding, name)| target(*holding, name, true))
@@ -464,13 +465,20 @@ impl<C: Capability> Evaluation<C> {
         if let Some((name, have, wanted)) = staged.map(|place| columns.swap_remove(place)) {
             let shrinks_first = phases.go < phases.change;
             let between = match (&have, &wanted) {
-                (Datum::Set(have), Datum::Set(wanted)) if shrinks_first => {
-                    let common = have.iter().filter(|atom| wanted.contains(atom));
-                    Datum::Set(common.cloned().collect())
-                }
                 (Datum::Set(have), Datum::Set(wanted)) => {
-                    let all = have.iter().chain(wanted);
-                    Datum::Set(all.cloned().collect())
+                    let (mut lost, mut gained) = (Vec::new(), Vec::new());
+                    have.diff(
+                        wanted,
+                        |atom| lost.push(atom.clone()),
+                        |atom| gained.push(atom.clone()),
+                    );
+                    let mut between = have.clone();
+                    if shrinks_first {
+                        between.remove_all(&Set::from_vec(lost));
+                    } else if !gained.is_empty() {
+                        between.extend(&Set::from_vec(gained));
+                    }
+                    Datum::Set(between)
                 }
                 _ => wanted.clone(),
             };

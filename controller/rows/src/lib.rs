@@ -31,7 +31,6 @@ pub use capability::{Capability, Inputs, changed_keys};
 pub use change::{Change, Counts, Plan, PlanError};
 pub use engine::{Engine, TRANSACTION_ROWS};
 pub use evaluation::Refused;
-pub use index::Holders;
 pub use part_rows::{Added, PartRows};
 pub use reader::{PartRow, Reader};
 pub use reports::ChangedReport;

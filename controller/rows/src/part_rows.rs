@@ -2,6 +2,7 @@
 
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::typed::TableRow;
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 use uuid::Uuid;
 
@@ -24,7 +25,7 @@ pub(crate) struct WantedRow {
     /// Values of the managed columns.
     pub(crate) data: Vec<Datum>,
     /// Rows of other tables that hold it, by name.
-    pub(crate) held_by: Vec<(Holding, SmolStr)>,
+    pub(crate) held_by: SmallVec<[(Holding, SmolStr); 1]>,
     /// Rows of other tables that it holds, by name.
     pub(crate) holds: Vec<(Holding, SmolStr)>,
     /// `None`: those of the table.
@@ -53,7 +54,7 @@ impl<R> PartRows<R> {
         self.wanted.push(WantedRow {
             table: table.place,
             data: row.to_data(),
-            held_by: Vec::new(),
+            held_by: SmallVec::new(),
             holds: Vec::new(),
             phases: None,
             together: None,

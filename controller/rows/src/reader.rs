@@ -164,8 +164,7 @@ impl<'a, C: Capability> Reader<'a, C> {
     /// Claims the row of an identity that is one text, as a part does that wants this row. Returns
     /// the part that has it, if that is another one.
     pub fn claim_row<T>(&self, table: Table<T>, name: &str) -> Option<&'a C::Part> {
-        let layout = &self.scene.index.layout;
-        let hash = layout.text_key(table.place, &SmolStr::new(name));
+        let hash = self.scene.index.layout.text_key(name);
         let table = table.place;
         self.claim_source(RowKey { table, hash }.source())
     }

@@ -3,21 +3,26 @@
 use std::fmt;
 
 use crate::capability::Capability;
-use crate::parts::PartId;
+use crate::parts::{PartId, Parts};
 
 /// A report that the last plan changed.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ChangedReport<P, R> {
+#[derive(Debug)]
+pub struct ChangedReport<'e, P, R> {
     /// The part.
-    pub part: P,
+    pub part: &'e P,
     /// Report of the plan before. `None`: there was none.
-    pub former: Option<R>,
+    pub former: Option<&'e R>,
 }
+
+/// A part with another report, and the former one.
+type Changed<C> = (<C as Capability>::Part, Option<<C as Capability>::Report>);
 
 /// The last report of each part.
 pub(crate) struct Reports<C: Capability> {
     by_part: Vec<Option<C::Report>>,
-    pub(crate) changed: Vec<ChangedReport<C::Part, C::Report>>,
+    /// Parts with other reports than before the last plan, and the former ones. `None`: the plan
+    /// was the first one, and made all of them.
+    changed: Option<Vec<Changed<C>>>,
 }
 
 impl<C: Capability> fmt::Debug for Reports<C> {
@@ -30,7 +35,7 @@ impl<C: Capability> Default for Reports<C> {
     fn default() -> Self {
         Self {
             by_part: Vec::new(),
-            changed: Vec::new(),
+            changed: None,
         }
     }
 }
@@ -54,10 +59,29 @@ impl<C: Capability> Reports<C> {
             self.by_part.resize_with(place + 1, || None);
         }
         let former = std::mem::replace(&mut self.by_part[place], report);
-        self.changed.push(ChangedReport {
-            part: part.clone(),
-            former,
-        });
+        if let Some(changed) = &mut self.changed {
+            changed.push((part.clone(), former));
+        }
         true
+    }
+
+    /// Begins a plan that is not the first one.
+    pub(crate) fn begin(&mut self) {
+        self.changed = Some(Vec::new());
+    }
+
+    /// Reports that the last plan changed.
+    pub(crate) fn changed<'e>(
+        &'e self,
+        parts: &'e Parts<C::Part>,
+    ) -> impl Iterator<Item = ChangedReport<'e, C::Part, C::Report>> {
+        let first = parts.iter().filter(|_| self.changed.is_none());
+        let first = first.filter(|(_, id)| self.get(*id).is_some());
+        let first = first.map(|(part, _)| ChangedReport { part, former: None });
+        let later = self.changed.iter().flatten();
+        first.chain(later.map(|(part, former)| ChangedReport {
+            part,
+            former: former.as_ref(),
+        }))
     }
 }

@@ -3,11 +3,9 @@
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::RandomState;
-use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::{Datum, Map};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
-use smol_str::SmolStr;
 use uuid::Uuid;
 
 use crate::columns::Rule;
@@ -144,7 +142,7 @@ impl Resolved {
             return None;
         }
         if identity.external_id.is_some() {
-            return Some(self.hash_text(self.table(place).wanted_external_id(wanted)?));
+            return Some(self.text_key(self.table(place).wanted_external_id(wanted)?));
         }
         let columns = identity.columns.iter();
         Some(self.hash(columns.map(|(at, _)| &wanted[*at])))
@@ -157,18 +155,15 @@ impl Resolved {
             return None;
         }
         if table.identity.external_id.is_some() {
-            return Some(self.hash_text(table.external_id(row)?));
+            return Some(self.text_key(table.external_id(row)?));
         }
         let columns = table.identity.columns.iter();
         Some(self.hash(columns.filter_map(|(_, column)| row.values.get(*column))))
     }
 
     /// Key of the row whose identity is one text.
-    pub(crate) fn text_key(&self, place: TablePlace, text: &SmolStr) -> u64 {
-        if self.table(place).identity.external_id.is_some() {
-            return self.hash_text(text);
-        }
-        self.hash([&Datum::scalar(Atom::String(text.clone()))].into_iter())
+    pub(crate) fn text_key(&self, text: &str) -> u64 {
+        self.hasher.hash_one(text)
     }
 
     /// Key of a row within a holder.
@@ -192,12 +187,16 @@ impl Resolved {
         Source::new(self.hasher.hash_one((3_u8, space, value)))
     }
 
-    fn hash_text(&self, text: &str) -> u64 {
-        self.hasher.hash_one(text)
-    }
-
+    /// Key of the values of an identity's columns.
     fn hash<'d>(&self, data: impl Iterator<Item = &'d Datum>) -> u64 {
-        data.fold(0, |key, datum| self.hasher.hash_one((key, datum)))
+        let mut data = data.peekable();
+        let first = data.next();
+        let text = first.and_then(|datum| datum.as_scalar()?.as_str());
+        if let (Some(text), None) = (text, data.peek()) {
+            return self.text_key(text);
+        }
+        let all = first.into_iter().chain(data);
+        all.fold(0, |key, datum| self.hasher.hash_one((key, datum)))
     }
 }
 

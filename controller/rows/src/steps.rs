@@ -1,6 +1,7 @@
 //! What is to be done, in pieces between which a transaction may be cut.
 
 use patchbay_schemas::datum::Datum;
+use smallvec::SmallVec;
 use uuid::Uuid;
 
 use crate::index::RowKey;
@@ -50,7 +51,7 @@ pub(crate) struct NewRow {
     /// Its name to other new rows; `None` for rows that nothing can refer to.
     pub(crate) key: Option<RowKey>,
     pub(crate) data: Vec<Datum>,
-    pub(crate) held_by: Vec<(Holding, Target)>,
+    pub(crate) held_by: SmallVec<[(Holding, Target); 1]>,
     pub(crate) holds: Vec<(Holding, Target)>,
 }
 

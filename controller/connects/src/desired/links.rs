@@ -27,6 +27,8 @@ const CHASSIS_OPTION: &str = "requested-chassis";
 pub(crate) struct LinkRows {
     /// Name of the connect.
     connect: Arc<str>,
+    /// Name of the connect router.
+    router: SmolStr,
     /// Ranges of the connect subnets.
     ranges: ConnectRanges,
     /// Name prefix of the connect router's ports; the full name for a layer2 network.
@@ -56,6 +58,7 @@ impl LinkRows {
             ranges: connect.ranges,
             port_name: names::connect_port(name, &network.name, network.topology, ""),
             ports: AttachmentExternalIds::ports(name, network.id, &router),
+            router: router.into(),
             remote_options: options.into_iter().collect(),
             routes: families.map(routes).collect(),
         }
@@ -64,6 +67,11 @@ impl LinkRows {
     /// Name of the connect.
     pub(crate) fn connect(&self) -> &str {
         &self.connect
+    }
+
+    /// Name of the connect router.
+    pub(crate) fn router(&self) -> &SmolStr {
+        &self.router
     }
 
     /// External ids that the routes of one IP family share.

@@ -1,5 +1,6 @@
 //! Networks that a connect joins, with their routers and switches in this zone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -29,6 +30,8 @@ pub(crate) struct Member {
     pub(crate) zone: Arc<str>,
     /// Name of the network's switch in this zone.
     pub(crate) switch: String,
+    /// Names of the nodes on which the network is active. `None`: all.
+    pub(crate) active_nodes: Option<BTreeSet<String>>,
     /// `true` if the zone's node exists and the network is active on it.
     pub(crate) is_active_here: bool,
     /// `true` if the switch exists.
@@ -56,6 +59,7 @@ impl Member {
             router: network.router(),
             switch: network.switch(zone),
             zone: zone.into(),
+            active_nodes: None,
             is_active_here: false,
             has_switch: false,
             obstacle: None,
@@ -68,6 +72,12 @@ impl Member {
             self.obstacle,
             Some(NetworkSkip::NoLocalId(_) | NetworkSkip::UnreadableLocalId(_))
         )
+    }
+
+    /// `true` if the network is active on a node.
+    pub(crate) fn is_active_on(&self, node: &str) -> bool {
+        let nodes = self.active_nodes.as_ref();
+        nodes.is_none_or(|nodes| nodes.contains(node))
     }
 
     /// True if the network has rows.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_model::{NodeId, Topology, names};
+use patchbay_model::{NodeId, Topology};
 use patchbay_rows::{Owner, PartRow, RowView};
 
 use crate::capability::{Connects, PartReport, Rows};
@@ -45,25 +45,25 @@ impl Connects {
                 rows.report(PartReport::Link(LinkReport::Skipped(skip)));
             }
             Ok(link) => {
-                self.link_rows(connect, member, &link, rows);
+                self.link_rows(member, &link, rows);
                 let report = link_report(member, id, &link, reader);
                 rows.report(PartReport::Link(report));
             }
         }
     }
 
-    fn link_rows(&self, connect: &str, member: &Member, link: &Link<'_>, rows: &mut Rows) {
+    fn link_rows(&self, member: &Member, link: &Link<'_>, rows: &mut Rows) {
         let tables = &self.tables;
-        let router = names::connect_router(connect);
+        let router = member.link_rows.router();
         rows.put(tables.ports, &link.connect_port(member))
-            .held_by(tables.router_ports, router.as_str());
+            .held_by(tables.router_ports, router.clone());
         if let Some(port) = link.network_port(member) {
             rows.put(tables.ports, &port)
                 .held_by(tables.router_ports, member.router.as_str());
         }
         for route in desired::routes(member, link) {
             rows.put(tables.routes, &route)
-                .held_by(tables.router_routes, router.as_str());
+                .held_by(tables.router_routes, router.clone());
         }
     }
 
@@ -118,12 +118,12 @@ impl Connects {
             Topology::Layer3 => {
                 let node_id = NodeId::try_new(id.index.into()).ok()?;
                 reader.read(&Cell::Node(node_id));
-                reader.read(&Cell::Activity(member.name.clone()));
                 let inputs = reader.read(&Cell::NodeSubnets(node_id, member.id));
                 let node = inputs.nodes.owner(node_id)?;
-                let is_active = inputs.given.activity.is_active(&member.name, &node.name);
                 let is_local = *node.name == *member.zone;
-                is_active.then(|| Link::of_layer3(member, (node_id, node), is_local))
+                member
+                    .is_active_on(&node.name)
+                    .then(|| Link::of_layer3(member, (node_id, node), is_local))
             }
         }
     }

@@ -11,36 +11,70 @@ use uuid::Uuid;
 
 /// Maps held rows to the rows that hold them, by one column of one table.
 #[derive(Debug)]
-pub struct Holders {
+pub(crate) struct Holders {
     column: Option<ColumnId>,
+    numbers: HolderNumbers,
     /// Most rows have one holder.
-    first: HashMap<Uuid, Uuid, RandomState>,
-    others: HashMap<Uuid, BTreeSet<Uuid>, RandomState>,
+    first: HashMap<Uuid, u32, RandomState>,
+    others: HashMap<Uuid, BTreeSet<u32>, RandomState>,
+}
+
+/// Numbers of holders, because many rows have the same one. Numbers of holders that are gone are
+/// used again.
+#[derive(Debug, Default)]
+struct HolderNumbers {
+    holders: Vec<Uuid>,
+    numbers: HashMap<Uuid, u32, RandomState>,
+    free: Vec<u32>,
+}
+
+impl HolderNumbers {
+    fn number(&mut self, holder: Uuid) -> u32 {
+        *self.numbers.entry(holder).or_insert_with(|| {
+            let number = self.free.pop().unwrap_or_else(|| {
+                self.holders.push(holder);
+                u32::try_from(self.holders.len() - 1).unwrap_or(u32::MAX)
+            });
+            self.holders[number as usize] = holder;
+            number
+        })
+    }
+
+    fn forget(&mut self, holder: Uuid) {
+        self.free.extend(self.numbers.remove(&holder));
+    }
 }
 
 impl Holders {
     /// Holders by a column of references. `None`: the schema has no such column, so no row is held.
-    pub fn new(column: Option<ColumnId>) -> Self {
+    pub(crate) fn new(column: Option<ColumnId>) -> Self {
         Self {
             column,
+            numbers: HolderNumbers::default(),
             first: HashMap::default(),
             others: HashMap::default(),
         }
     }
 
     /// Holders of a row.
-    pub fn of(&self, held: Uuid) -> impl Iterator<Item = Uuid> {
-        let others = self.others.get(&held).into_iter().flatten();
-        self.first.get(&held).into_iter().chain(others).copied()
+    pub(crate) fn of(&self, held: Uuid) -> impl Iterator<Item = Uuid> {
+        let first = self.first.get(&held);
+        let others = first.and_then(|_| self.others.get(&held));
+        let numbers = first.into_iter().chain(others.into_iter().flatten());
+        numbers.filter_map(|number| self.numbers.holders.get(*number as usize).copied())
     }
 
     /// Returns `true` if one row holds another.
-    pub fn has(&self, holder: Uuid, held: Uuid) -> bool {
+    pub(crate) fn has(&self, holder: Uuid, held: Uuid) -> bool {
         self.of(held).any(|have| have == holder)
     }
 
     /// Follows a change of a holder. Returns the rows that it lost, and those that it gained.
-    pub fn follow(&mut self, old: Option<&Row>, new: Option<&Row>) -> (Vec<Uuid>, Vec<Uuid>) {
+    pub(crate) fn follow(
+        &mut self,
+        old: Option<&Row>,
+        new: Option<&Row>,
+    ) -> (Vec<Uuid>, Vec<Uuid>) {
         let (mut lost, mut gained) = (Vec::new(), Vec::new());
         let Some(holder) = old.or(new).map(|row| row.uuid) else {
             return (lost, gained);
@@ -54,22 +88,29 @@ impl Holders {
             |atom| lost.extend(Atom::as_uuid(atom)),
             |atom| gained.extend(Atom::as_uuid(atom)),
         );
+        if lost.is_empty() && gained.is_empty() {
+            return (lost, gained);
+        }
+        let number = self.numbers.number(holder);
         for held in &lost {
-            self.remove(*held, holder);
+            self.remove(*held, number);
         }
         for held in &gained {
-            self.add(*held, holder);
+            self.add(*held, number);
+        }
+        if new.is_empty() {
+            self.numbers.forget(holder);
         }
         (lost, gained)
     }
 
-    fn add(&mut self, held: Uuid, holder: Uuid) {
+    fn add(&mut self, held: Uuid, holder: u32) {
         if *self.first.entry(held).or_insert(holder) != holder {
             self.others.entry(held).or_default().insert(holder);
         }
     }
 
-    fn remove(&mut self, held: Uuid, holder: Uuid) {
+    fn remove(&mut self, held: Uuid, holder: u32) {
         let Some(others) = self.others.get_mut(&held) else {
             if self.first.get(&held) == Some(&holder) {
                 self.first.remove(&held);

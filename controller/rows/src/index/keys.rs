@@ -24,32 +24,36 @@ impl RowKey {
     }
 }
 
-/// Maps keys to rows.
+/// Maps keys to rows. Two keys of one source have their rows in common.
 #[derive(Debug, Default)]
-pub(super) struct Keys(HashMap<RowKey, Rows, RandomState>);
+pub(super) struct Keys(HashMap<Source, Rows, RandomState>);
 
 #[derive(Debug)]
 enum Rows {
     One(Uuid),
-    Many(BTreeSet<Uuid>),
+    #[expect(
+        clippy::box_collection,
+        reason = "few of many: the others are shorter for it"
+    )]
+    Many(Box<BTreeSet<Uuid>>),
 }
 
 impl Keys {
     /// Rows of a key, by UUID.
     pub(super) fn get(&self, key: RowKey) -> impl Iterator<Item = Uuid> {
-        let (one, many) = match self.0.get(&key) {
+        let (one, many) = match self.0.get(&key.source()) {
             None => (None, None),
             Some(Rows::One(row)) => (Some(*row), None),
-            Some(Rows::Many(rows)) => (None, Some(rows)),
+            Some(Rows::Many(rows)) => (None, Some(&**rows)),
         };
         one.into_iter().chain(many.into_iter().flatten().copied())
     }
 
     pub(super) fn add(&mut self, key: RowKey, row: Uuid) {
-        let rows = self.0.entry(key).or_insert(Rows::One(row));
+        let rows = self.0.entry(key.source()).or_insert(Rows::One(row));
         match rows {
             Rows::One(have) if *have == row => {}
-            Rows::One(have) => *rows = Rows::Many([*have, row].into()),
+            Rows::One(have) => *rows = Rows::Many(Box::new([*have, row].into())),
             Rows::Many(have) => {
                 have.insert(row);
             }
@@ -57,7 +61,7 @@ impl Keys {
     }
 
     pub(super) fn remove(&mut self, key: RowKey, row: Uuid) {
-        let is_empty = match self.0.get_mut(&key) {
+        let is_empty = match self.0.get_mut(&key.source()) {
             None => false,
             Some(Rows::One(have)) => *have == row,
             Some(Rows::Many(rows)) => {
@@ -66,7 +70,7 @@ impl Keys {
             }
         };
         if is_empty {
-            self.0.remove(&key);
+            self.0.remove(&key.source());
         }
     }
 }

@@ -31,7 +31,7 @@ use uuid::Uuid;
 use crate::parts::{PartId, Parts};
 use crate::resolved::Resolved;
 use crate::table::{Holding, Layout, Owner, OwnerOf, RowView, TablePlace};
-pub use holders::Holders;
+pub(crate) use holders::Holders;
 use keys::Keys;
 pub(crate) use keys::RowKey;
 use owned::OwnedRows;
@@ -209,7 +209,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
 
     /// The row whose identity is one text: the first by UUID.
     pub(crate) fn named(&self, table: TablePlace, name: &SmolStr) -> (RowKey, Option<&Arc<Row>>) {
-        let hash = self.layout.text_key(table, name);
+        let hash = self.layout.text_key(name);
         let key = RowKey { table, hash };
         let values = || vec![Datum::scalar(Atom::String(name.clone()))];
         let mut rows = self.find(key, values);
@@ -219,7 +219,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
 
     /// All rows whose identity is one text, by UUID.
     pub(crate) fn all_named(&self, table: TablePlace, name: &SmolStr) -> (RowKey, Vec<Uuid>) {
-        let hash = self.layout.text_key(table, name);
+        let hash = self.layout.text_key(name);
         let key = RowKey { table, hash };
         let values = || vec![Datum::scalar(Atom::String(name.clone()))];
         let rows = self

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use smallvec::SmallVec;
 use uuid::Uuid;
 
 use crate::index::OwnedRow;
 use crate::parts::PartId;
 use crate::table::TablePlace;
 
-/// Rows of a part in a vector at most. More are in a tree, so that each change costs little.
+/// Rows of a part in a list at most. More are in a tree, so that each change costs little.
 const FEW_ROWS: usize = 64;
+/// Rows of a part in a list without an allocation of its own: those of a link.
+const INLINE_ROWS: usize = 2;
 
 /// Rows of each part, by the number of the part.
 #[derive(Debug, Default)]
@@ -21,13 +24,13 @@ pub(super) struct OwnedRows {
 /// Rows of a part, in order.
 #[derive(Debug)]
 enum Rows {
-    Few(Vec<(TablePlace, Uuid)>),
+    Few(SmallVec<[(TablePlace, Uuid); INLINE_ROWS]>),
     Many(BTreeSet<(TablePlace, Uuid)>),
 }
 
 impl Default for Rows {
     fn default() -> Self {
-        Self::Few(Vec::new())
+        Self::Few(SmallVec::new())
     }
 }
 

@@ -220,7 +220,9 @@ impl Capability for Farming {
 
     fn parts(&self, cell: &Cell, inputs: &Farm, part: &mut dyn FnMut(Part)) {
         match cell {
+            // Without sites there are no parts, so that engines meet databases before they index them.
             Cell::Site(site) => {
+                part(Part::Shared);
                 part(Part::Site(*site));
                 part(Part::Policies(*site));
                 part(Part::Tally(*site));
@@ -233,7 +235,7 @@ impl Capability for Farming {
                 .sites
                 .keys()
                 .for_each(|site| part(Part::Link(*site, *node))),
-            Cell::Setting => part(Part::Shared),
+            Cell::Setting => {}
         }
     }
 

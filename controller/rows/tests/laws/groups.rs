@@ -181,17 +181,16 @@ fn changed_reports_have_the_former_ones_beside_them() {
     world.happen(&site(0, 0, 0));
     world.happen(&node(2, 7));
     world.pass(false);
-    assert!(world.engine.changed_reports().len() >= 2);
+    assert!(world.engine.changed_reports().count() >= 2);
     world.settle();
     world.pass(false);
-    assert!(world.engine.changed_reports().is_empty());
+    assert!(world.engine.changed_reports().next().is_none());
     world.happen(&node(1, 7));
     world.pass(false);
-    let changed = world.engine.changed_reports();
     let former = |number| {
-        let mut changed = changed.iter();
-        let change = changed.find(|change| change.part == Part::Link(0, number));
-        change.map(|change| change.former.clone())
+        let mut changed = world.engine.changed_reports();
+        let change = changed.find(|change| *change.part == Part::Link(0, number));
+        change.map(|change| change.former.cloned())
     };
     assert_eq!(former(1), Some(None));
     assert_eq!(former(2), Some(Some("made".to_owned())));
