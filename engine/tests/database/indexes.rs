@@ -1,7 +1,5 @@
 //! Declared indexes find the same rows as a walk over the table, after any sequence of changes.
 
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_engine::db::{Database, Index, IndexError, IndexKey, IndexSpec, Snapshot};

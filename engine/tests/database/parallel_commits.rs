@@ -1,7 +1,5 @@
 //! Transactions so large that tables and references are changed in parallel.
 
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
-
 use patchbay_engine::db::{Database, Snapshot};
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::datum::Datum;

@@ -1,7 +1,5 @@
 //! Rules of transactions and commits, tested with requests, their results and the committed rows.
 
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
-
 use std::sync::Arc;
 
 use patchbay_engine::db::{Access, Database, Execution, IndexSpec, OperationResult};

@@ -1,5 +1,4 @@
 //! Clients of a clustered simulator: roles, histories and the row in `_Server`.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[path = "../limits/client.rs"]
 mod client;

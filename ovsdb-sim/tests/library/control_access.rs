@@ -1,7 +1,5 @@
 //! Access to the control API: web pages, other hosts and requests without the token are refused.
 
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
-
 use std::net::SocketAddr;
 
 use ovsdb_sim::Sim;

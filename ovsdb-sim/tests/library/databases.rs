@@ -1,7 +1,5 @@
 //! Databases that the owner adds to a running simulator and removes from it.
 
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Embedded clients behave like clients with a connection.
 
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
-
 use std::time::Duration;
 
 use ovsdb_sim::{Sim, SimDatabase};

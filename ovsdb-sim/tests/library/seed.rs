@@ -1,7 +1,5 @@
 //! UUIDs that are drawn from a seed.
 
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
-
 use std::collections::BTreeMap;
 
 use ovsdb_sim::Sim;

@@ -1,7 +1,5 @@
 //! Time is the runtime's: in a test that pauses it, an hour takes no time.
 
-#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
-
 use std::time::Duration;
 
 use ovsdb_sim::Sim;

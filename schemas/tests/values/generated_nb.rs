@@ -8,7 +8,7 @@ fn the_checked_in_types_are_those_of_the_schema() {
     let text = "include_str!(\"../../ovn-nb.ovsschema\")";
     let generated = codegen::generate(&nb::schema(), text, "crate").unwrap();
     assert!(
-        generated == include_str!("../src/nb/generated.rs"),
+        generated == include_str!("../../src/nb/generated.rs"),
         "cargo run -p patchbay-schemas --no-default-features --example generate_nb"
     );
 }

@@ -1,6 +1,5 @@
 //! Encoding and decoding of monitor updates, compared with those that ovsdb-server 3.1.0 sent for
 //! the same changes.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-const OWN_SCHEMA: &str = include_str!("../ovn-nb.ovsschema");
+const OWN_SCHEMA: &str = include_str!("../../ovn-nb.ovsschema");
 
 /// Path of the schema in Debian's `ovn-central`. The variable `OVN_NB_SCHEMA` overrides it.
 const INSTALLED_SCHEMA_PATH: &str = "/usr/share/ovn/ovn-nb.ovsschema";

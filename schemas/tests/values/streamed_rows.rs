@@ -1,6 +1,5 @@
 //! Rows decoded while their message is being received equal those of the complete message, and so
 //! do the errors.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

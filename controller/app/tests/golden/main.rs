@@ -68,7 +68,7 @@ const QUIRKS: &[Purpose] = &[
         scenario: "advertised-l3",
         rules: "W7",
         what: "NAT of the state before goes when advertising changes, and no address is excluded from the switch",
-        test: "../networks/tests/advertised.rs",
+        test: "../networks/tests/topology/advertised.rs",
     },
     Purpose {
         folder: "udn",

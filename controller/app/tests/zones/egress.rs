@@ -1,7 +1,5 @@
 //! EgressIPs from files: policies on the routers of both zones after each change.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
-
 use jiff::Timestamp;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};

@@ -1,7 +1,5 @@
 //! EgressFirewalls and multicast from files: rows after each change, and packets through them.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
-
 use std::fs;
 use std::path::Path;
 

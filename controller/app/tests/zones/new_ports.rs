@@ -1,7 +1,5 @@
 //! New pods behind policies: no transaction lets a packet pass that the policies drop.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
-
 use jiff::Timestamp;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{CommitError, Embedded, Northbound, ReconnectError};

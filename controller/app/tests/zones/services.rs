@@ -1,8 +1,6 @@
 //! Services from files, with endpoints from their pods: packets to cluster IPs, through the rows and
 //! through ovn-northd's flows.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! Networks that routers outside of the cluster know: rows while RouteAdvertisements come, change and
 //! go.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
-
 use std::collections::BTreeMap;
 
 use patchbay_allocate::networks::resolve;

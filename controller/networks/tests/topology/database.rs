@@ -1,7 +1,5 @@
 //! The networks' own rows in a database: they are made, completed, and removed with their network.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

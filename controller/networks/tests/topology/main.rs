@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod addresses;
+mod advertised;
+mod database;
 mod skipped;
 
 use std::fmt::Write;

@@ -1,0 +1,11 @@
+//! The simulator in the process that uses it. It is one program, because each one that links the
+//! simulator takes seconds to compile.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
+
+mod cluster;
+mod control_access;
+mod databases;
+mod embedded;
+mod seed;
+mod time;
