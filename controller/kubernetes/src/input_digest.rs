@@ -130,26 +130,10 @@ impl NodeDigests {
     }
 }
 
-/// Digest of the fields from which rows are derived. Namespaces and attachment definitions of a
-/// network are not among them.
+/// Digest of the fields from which rows are derived.
 fn network_digest(network: &Network) -> [u8; 16] {
-    let Network {
-        name,
-        id,
-        topology,
-        role,
-        transport,
-        pod_subnets,
-        join_subnets,
-        transit_subnets,
-        namespaces: _,
-        nads: _,
-    } = network;
-    let pod_subnets: Vec<String> = pod_subnets.iter().map(ToString::to_string).collect();
     let mut digest = Sha256::new();
-    digest.update(format!(
-        "{name:?} {id} {topology} {role:?} {transport} {pod_subnets:?} {join_subnets:?} {transit_subnets:?}"
-    ));
+    digest.update(network.config().to_string());
     first_bytes(digest)
 }
 

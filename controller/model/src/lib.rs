@@ -68,7 +68,7 @@ pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Top
 pub use label_selector::{Requirement, Selector};
 pub use masquerade::MasqueradePlace;
 pub use net_conf::{NetConf, NetConfError, UninterpretedFields};
-pub use network::{IpFamily, Network, PodSubnet, Role, Transport, nth_of_family};
+pub use network::{IpFamily, Network, NetworkConfig, PodSubnet, Role, Transport, nth_of_family};
 pub use networks::{
     AttachmentDefinition, NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks,
     PRIMARY_NETWORK_LABEL, TUNNEL_KEYS,

@@ -146,6 +146,39 @@ pub struct Network {
     pub nads: BTreeSet<NadKey>,
 }
 
+/// The fields of a [`Network`] from which rows are derived. `Display` prints all of them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct NetworkConfig<'a> {
+    name: &'a str,
+    id: NetworkId,
+    topology: Topology,
+    role: Role,
+    transport: Transport,
+    pod_subnets: &'a [PodSubnet],
+    join_subnets: &'a [IpNet],
+    transit_subnets: &'a [IpNet],
+}
+
+impl fmt::Display for NetworkConfig<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            id,
+            topology,
+            role,
+            transport,
+            pod_subnets,
+            join_subnets,
+            transit_subnets,
+        } = self;
+        let pod_subnets: Vec<String> = pod_subnets.iter().map(ToString::to_string).collect();
+        write!(
+            formatter,
+            "{name:?} {id} {topology} {role:?} {transport} {pod_subnets:?} {join_subnets:?} {transit_subnets:?}"
+        )
+    }
+}
+
 impl Network {
     /// The key of the network in subnet annotations of ClusterNetworkConnects.
     pub const fn owner_key(&self) -> OwnerKey {
@@ -155,8 +188,8 @@ impl Network {
         }
     }
 
-    /// True if the networks differ at most in namespaces and attachment definitions.
-    pub fn is_same_config(&self, other: &Self) -> bool {
+    /// The fields from which rows are derived: all but namespaces and attachment definitions.
+    pub fn config(&self) -> NetworkConfig<'_> {
         // Every field is named, so that a new one is not forgotten.
         let Self {
             name,
@@ -170,14 +203,16 @@ impl Network {
             namespaces: _,
             nads: _,
         } = self;
-        *name == other.name
-            && *id == other.id
-            && *topology == other.topology
-            && *role == other.role
-            && *transport == other.transport
-            && *pod_subnets == other.pod_subnets
-            && *join_subnets == other.join_subnets
-            && *transit_subnets == other.transit_subnets
+        NetworkConfig {
+            name,
+            id: *id,
+            topology: *topology,
+            role: *role,
+            transport: *transport,
+            pod_subnets,
+            join_subnets,
+            transit_subnets,
+        }
     }
 
     /// Pod subnets of one family, in the order of the configuration.

@@ -252,7 +252,7 @@ impl Networks {
         if let (Some(known), Some((definition, known_uninterpreted))) = (
             self.by_name.get(&network.name),
             self.definitions.get(&network.name),
-        ) && (!known.is_same_config(network) || known_uninterpreted != uninterpreted)
+        ) && (known.config() != network.config() || known_uninterpreted != uninterpreted)
         {
             return Some(NadProblem::Differs {
                 network: name(),

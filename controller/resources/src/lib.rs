@@ -4,12 +4,14 @@
 //! |---|---|
 //! | [`object`] | types of the Kubernetes API: metadata, conditions, nodes, services |
 //! | [`cnc`], [`udn`], [`nad`], [`ipam_claim`] | types of the custom resources, with their rules |
-//! | [`selector`] | label selectors |
+//! | [`selector`] | label selectors: conversion, matching, errors |
+//! | [`aggregate`] | text of several errors |
 //! | [`manifests`] | the inventory of a run, and its decoding from manifests |
 //! | [`state`] | the state folder, which replaces annotations and status between runs on files |
 //! | [`conversion`] | values of `patchbay_model` from objects |
 
 mod address;
+pub mod aggregate;
 pub mod cnc;
 mod condition;
 pub mod conversion;

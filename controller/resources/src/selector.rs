@@ -1,6 +1,7 @@
 //! Label selectors: validation and matching.
 
 mod label_index;
+mod library_errors;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +11,7 @@ use crate::Violation;
 use crate::object::{LabelSelector, LabelSelectorRequirement};
 
 pub use label_index::LabelIndex;
+pub use library_errors::{RequirementError, convert};
 pub use patchbay_model::Selector;
 
 impl From<&LabelSelector> for Selector {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use patchbay_resources::aggregate::aggregate;
+
 /// Stage of a reconcile that failed, for all networks or some.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stage {
@@ -63,24 +65,8 @@ impl fmt::Display for Failure {
         write!(
             formatter,
             "{stage} for CNC {connect}: {}",
-            join_messages(causes)
+            aggregate(causes)
         )
-    }
-}
-
-/// Joins messages without duplicates. A single one stays as it is, several become a list in
-/// brackets.
-pub(super) fn join_messages<E: fmt::Display>(messages: &[E]) -> String {
-    let mut texts: Vec<String> = Vec::with_capacity(messages.len());
-    for message in messages {
-        let text = message.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    match &texts[..] {
-        [one] => one.clone(),
-        _ => format!("[{}]", texts.join(", ")),
     }
 }
 

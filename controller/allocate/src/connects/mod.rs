@@ -30,7 +30,6 @@ mod allocation;
 mod allocator;
 mod controller;
 mod error;
-mod label_selector;
 mod objects;
 mod owner_ranges;
 mod report;

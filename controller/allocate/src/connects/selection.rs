@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_resources::object::LabelSelector;
 use patchbay_resources::object::Object;
-use patchbay_resources::selector::Selector;
+use patchbay_resources::selector::{self, Selector};
 use thiserror::Error;
 
-use super::label_selector;
 use super::objects::ClusterObjects;
 use patchbay_model::{
     NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, Role, Transport,
@@ -186,7 +185,7 @@ impl<'a> Selection<'a> {
 
 fn parse(member: &str, selector: Option<&LabelSelector>) -> Result<Selector, String> {
     let selector = selector.ok_or_else(|| format!("{member} is not set"))?;
-    label_selector::parse(selector)
+    selector::convert(selector).map_err(|error| error.to_string())
 }
 
 fn unresolved(nad: &NetworkAttachmentDefinition, problem: &NadProblem) -> Unresolved {

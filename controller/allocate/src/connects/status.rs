@@ -2,10 +2,11 @@
 
 use patchbay_resources::object::{Condition, Time};
 
-use super::error::{Failure, join_messages};
+use super::error::Failure;
 use patchbay_model::abbreviation::truncate_text;
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_model::printable::{is_unprintable, printable};
+use patchbay_resources::aggregate::aggregate;
 use patchbay_resources::cnc::{ClusterNetworkConnectStatus, StatusType};
 
 /// Type of the condition that the cluster manager reports.
@@ -28,7 +29,7 @@ pub(super) fn accepted_condition(failures: &[Failure]) -> ConditionReport {
             type_: ACCEPTED,
             status: ConditionStatus::False,
             reason: "ResourceAllocationFailed",
-            message: join_messages(failures),
+            message: aggregate(failures),
         }
     }
 }

@@ -24,13 +24,13 @@ use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefi
 use patchbay_resources::selector::{self, LabelIndex};
 use patchbay_resources::udn::{NetworkRole, Transport, UserDefinedNetwork};
 
-/// What all definitions of a network say, wherever they are.
-const OF_THE_NETWORK: [&str; 3] = [NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS];
+/// Annotations that all definitions of a network have in common.
+const NETWORK_ANNOTATIONS: [&str; 3] = [NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS];
 
-/// Annotations that are the network's, not the single definition's.
+/// Values of [`NETWORK_ANNOTATIONS`].
 type NetworkAnnotations = BTreeMap<String, String>;
 
-/// Why a namespace does not get its attachment definition.
+/// Reason why a namespace has no attachment definition.
 #[derive(Debug, Error)]
 enum AttachError {
     #[error("failed to get namespace {0:?}: namespaces {0:?} not found")]
@@ -56,15 +56,15 @@ enum AttachError {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Attached {
     Present,
-    /// Somebody deletes it.
+    /// A client has requested the deletion.
     Deleting,
 }
 
-/// Makes, updates and removes attachment definitions until they are what the custom resources ask
-/// for, in the order in which those were given, and writes the outcome into their status.
+/// Creates, updates and removes attachment definitions as the custom resources require, in the order
+/// of the custom resources, and writes the outcome into their status.
 ///
-/// What goes goes first: a namespace that one network leaves is free for another one, whichever was
-/// given first. A definition that pods use stays.
+/// Definitions are removed first, so that a namespace that one network leaves is free for another
+/// one. A definition that pods use stays.
 pub(super) fn attach(inventory: &mut Inventory, settings: &ManagerSettings, now: &Time) {
     remove_orphans(inventory);
     finish_deleted(inventory, now);
@@ -103,12 +103,12 @@ enum Owner {
     Cudn(ObjectKey),
 }
 
-/// What has come of the definitions in namespaces that a network no longer has.
+/// Outcome of the removal of definitions from namespaces that a network has left.
 #[derive(Debug, Default)]
-struct Left {
-    /// The network's own annotations on definitions that were removed.
+struct RemovedDefinitions {
+    /// Network annotations of the removed definitions.
     annotations: NetworkAnnotations,
-    /// Why other definitions stay.
+    /// Reasons why other definitions stay.
     errors: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ManagerSett
     let outcome = NetworkRequest::of_udn(key, &udn.object.spec)
         .map_err(AttachError::from)
         .and_then(|request| {
-            // Its only definition is where the UDN is, and stays there.
+            // The only definition stays in the namespace of the UDN.
             let known = NetworkAnnotations::new();
             attach_namespace(inventory, &udn, &request, &namespace, &known, settings)
         });
@@ -141,7 +141,7 @@ fn attach_cudn(
     inventory: &mut Inventory,
     key: &ObjectKey,
     selected: BTreeSet<String>,
-    left: &Left,
+    left: &RemovedDefinitions,
     settings: &ManagerSettings,
     now: &Time,
 ) {
@@ -404,7 +404,7 @@ fn remove_orphans(inventory: &mut Inventory) {
 fn remove_unselected(
     inventory: &mut Inventory,
     selected: &BTreeMap<ObjectKey, BTreeSet<String>>,
-) -> BTreeMap<ObjectKey, Left> {
+) -> BTreeMap<ObjectKey, RemovedDefinitions> {
     let mut unselected = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.iter() {
         let Some(owner) = nad.object.controlling_cudn() else {
@@ -424,12 +424,12 @@ fn remove_unselected(
         }
         let annotations = nad.object.annotations().iter();
         let of_the_network: NetworkAnnotations = annotations
-            .filter(|(key, _)| OF_THE_NETWORK.contains(&key.as_str()))
+            .filter(|(key, _)| NETWORK_ANNOTATIONS.contains(&key.as_str()))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         unselected.push((cudn_key, key.clone(), of_the_network));
     }
-    let mut left = BTreeMap::<ObjectKey, Left>::new();
+    let mut left = BTreeMap::<ObjectKey, RemovedDefinitions>::new();
     for (cudn, nad, annotations) in unselected {
         let left = left.entry(cudn).or_default();
         match delete_definition(inventory, &nad) {

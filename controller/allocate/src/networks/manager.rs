@@ -1,4 +1,4 @@
-//! The cluster manager of user-defined networks, with what it remembers while it runs.
+//! The cluster manager of user-defined networks, and its state while it runs.
 
 use patchbay_model::{ClusterSettings, PodSubnet};
 use patchbay_resources::manifests::{Inventory, Problem};
@@ -36,8 +36,8 @@ pub enum Layer2Layouts {
 
 /// Cluster manager of user-defined networks.
 ///
-/// All that was allocated is in the objects. The manager itself remembers where its allocators
-/// are, so that a released id or subnet is allocated again as late as possible.
+/// The objects contain all allocations. The manager itself has only the positions of its allocators,
+/// so that a released id or subnet is allocated again as late as possible.
 #[derive(Clone, Debug)]
 pub struct NetworkManager {
     settings: ManagerSettings,
@@ -53,7 +53,7 @@ impl NetworkManager {
         }
     }
 
-    /// Changes the objects to what they should be.
+    /// Completes the objects.
     ///
     /// - Nodes get ids, transit addresses and a subnet of every layer3 network.
     /// - UDNs and CUDNs get attachment definitions with network ids and tunnel keys, finalizers, and

@@ -15,52 +15,50 @@ use super::annotations::{annotate, annotation, annotation_field};
 use super::cni::user_defined_config;
 use super::memory::Memory;
 
-/// A network and its attachment definitions.
-struct Known {
+/// A network, its attachment definitions, and the allocations in their annotations.
+struct DefinedNetwork {
     name: String,
-    /// Keys of the definitions; the first one defines the network.
+    /// Keys of the definitions. The first one defines the network.
     nads: Vec<ObjectKey>,
-    /// Whether the first one was made for the custom resource of the network.
-    is_made: bool,
-    needs_key: bool,
+    /// `true` if the first definition belongs to the custom resource of the network.
+    is_rendered: bool,
+    needs_router_key: bool,
     id: Option<NetworkId>,
-    /// With the definition that they are noted on.
+    /// Tunnel keys, and the definition whose annotation has them.
     keys: Option<(ObjectKey, Vec<DatapathKey>)>,
-    /// The configuration, without what differs between definitions of a network.
+    /// Configuration, without the fields that differ between definitions of a network.
     config: CniConfig,
     /// Definitions with another configuration.
-    others: Vec<ObjectKey>,
-    /// Whether its annotations cannot be used.
-    is_broken: bool,
+    inconsistent_nads: Vec<ObjectKey>,
+    /// `true` if the annotations cannot be used.
+    is_unusable: bool,
 }
 
-/// Gives every network an id, and primary layer2 networks a key for their router, as far as they
-/// have none yet.
+/// Allocates missing network ids, and missing router keys of primary layer2 networks.
 ///
-/// Networks come in the order in which their first definition was given. An id or key is the next
-/// free one behind the last one handed out. A network with annotations that cannot be used stays as
-/// it is, and is one of the returned problems.
+/// Networks are in the order of their first definitions. An allocated id or key is the next free
+/// one after the last one. A network whose annotations cannot be used is not changed. The returned
+/// problems name its annotations.
 pub(super) fn complete(inventory: &mut Inventory, memory: &mut Memory) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut networks = read_networks(inventory, &mut problems);
     let ids = reserve_ids(inventory, &mut networks, &mut problems);
-    hand_out_ids(inventory, &mut networks, ids, memory, &mut problems);
+    allocate_ids(inventory, &mut networks, ids, memory, &mut problems);
     let mut keys = reserve_keys(inventory, &mut networks, &mut problems);
     let (first, last) = (
         DatapathKey::ALLOCATABLE.start().get(),
         DatapathKey::ALLOCATABLE.end().get(),
     );
     for network in &networks {
-        let (false, Some(id)) = (network.is_broken, network.id) else {
+        let (false, Some(id)) = (network.is_unusable, network.id) else {
             continue;
         };
         let network_keys = match &network.keys {
-            // Those of all other networks follow from their ids.
-            _ if !network.needs_key => Vec::new(),
+            // The keys of all other networks follow from their ids.
+            _ if !network.needs_router_key => Vec::new(),
             Some((_, keys)) => keys.clone(),
             None => {
-                // The range has sixteen times more keys than there are networks and connects to use
-                // them.
+                // The range has sixteen times as many keys as there can be networks and connects.
                 let is_free = |key: u32| {
                     DatapathKey::try_new(key.into()).is_ok_and(|key| !keys.contains(&key))
                 };
@@ -88,16 +86,16 @@ pub(super) fn complete(inventory: &mut Inventory, memory: &mut Memory) -> Vec<Pr
     problems
 }
 
-/// Gives an id to every network that has none.
-fn hand_out_ids(
+/// Allocates an id for each network without one.
+fn allocate_ids(
     inventory: &Inventory,
-    networks: &mut [Known],
+    networks: &mut [DefinedNetwork],
     mut taken: BTreeSet<NetworkId>,
     memory: &mut Memory,
     problems: &mut Vec<Problem>,
 ) {
     let ids = 1..=u32::from(NetworkId::MAX.get());
-    let without_id = |network: &&mut Known| network.id.is_none() && !network.is_broken;
+    let without_id = |network: &&mut DefinedNetwork| network.id.is_none() && !network.is_unusable;
     for network in networks.iter_mut().filter(without_id) {
         let is_free = |id: u32| NetworkId::try_new(id.into()).is_ok_and(|id| !taken.contains(&id));
         let id = memory.network_ids.next(ids.clone(), is_free);
@@ -114,10 +112,10 @@ fn hand_out_ids(
     }
 }
 
-/// All networks that attachment definitions belong to. A definition that cannot be read is only
-/// warned about: it is the user's own.
-fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<Known> {
-    let mut networks: Vec<Known> = Vec::new();
+/// Reads the networks of all attachment definitions. A definition that cannot be read is a warning,
+/// because users may have definitions of their own.
+fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<DefinedNetwork> {
+    let mut networks: Vec<DefinedNetwork> = Vec::new();
     let mut by_name = BTreeMap::<String, usize>::new();
     let mut warnings = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.in_order() {
@@ -139,8 +137,8 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
             continue;
         }
         let index = *by_name.entry(config.name.clone()).or_insert(networks.len());
-        let is_made = is_owned_by_network(&nad.object, &config.name);
-        let needs_key = config.is_primary() && config.topology == "layer2";
+        let is_rendered = is_owned_by_network(&nad.object, &config.name);
+        let needs_router_key = config.is_primary() && config.topology == "layer2";
         let name = config.name.clone();
         let config = CniConfig {
             cni_version: UninterpretedValue::default(),
@@ -148,40 +146,40 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
             ..config
         };
         if index == networks.len() {
-            networks.push(Known {
+            networks.push(DefinedNetwork {
                 name,
                 nads: vec![key.clone()],
-                is_made,
-                needs_key,
+                is_rendered,
+                needs_router_key,
                 id: None,
                 keys: None,
                 config,
-                others: Vec::new(),
-                is_broken: false,
+                inconsistent_nads: Vec::new(),
+                is_unusable: false,
             });
             continue;
         }
         let network = &mut networks[index];
         let is_same = config == network.config;
-        if is_made && !network.is_made {
-            // The definitions so far are a stranger's.
-            (network.is_made, network.needs_key) = (true, needs_key);
+        if is_rendered && !network.is_rendered {
+            // The definitions so far belong to another owner.
+            (network.is_rendered, network.needs_router_key) = (true, needs_router_key);
             if is_same {
                 network.nads.insert(0, key.clone());
             } else {
                 network.config = config;
-                let strangers = std::mem::replace(&mut network.nads, vec![key.clone()]);
-                network.others.extend(strangers);
+                let foreign = std::mem::replace(&mut network.nads, vec![key.clone()]);
+                network.inconsistent_nads.extend(foreign);
             }
         } else if is_same {
             network.nads.push(key.clone());
         } else {
-            network.others.push(key.clone());
+            network.inconsistent_nads.push(key.clone());
         }
     }
     for network in &mut networks {
         restore_all(inventory, network, problems);
-        for other in &network.others {
+        for other in &network.inconsistent_nads {
             let message = format!(
                 "NAD {other} CNI config does not match that of network {}",
                 network.name
@@ -194,26 +192,26 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
     networks
 }
 
-/// Takes over the annotations of a network's attachment definitions. Those of another owner with
-/// the same network name are ignored.
-fn restore_all(inventory: &Inventory, network: &mut Known, problems: &mut Vec<Problem>) {
+/// Reads the allocations in the annotations of a network's attachment definitions. Definitions of
+/// another owner with the same network name do not count.
+fn restore_all(inventory: &Inventory, network: &mut DefinedNetwork, problems: &mut Vec<Problem>) {
     for key in network.nads.clone() {
         let nad = inventory.network_attachment_definitions.get(&key);
         let counts = |nad: &&Sourced<NetworkAttachmentDefinition>| {
-            !network.is_made || is_owned_by_network(&nad.object, &network.name)
+            !network.is_rendered || is_owned_by_network(&nad.object, &network.name)
         };
         if let Some(nad) = nad.filter(counts)
             && let Err(problem) = restore(network, &key, nad)
         {
-            network.is_broken = true;
+            network.is_unusable = true;
             problems.push(problem);
         }
     }
 }
 
-/// Takes over what the annotations of a definition say about its network.
+/// Reads the allocations in the annotations of a definition.
 fn restore(
-    network: &mut Known,
+    network: &mut DefinedNetwork,
     key: &ObjectKey,
     nad: &Sourced<NetworkAttachmentDefinition>,
 ) -> Result<(), Problem> {
@@ -256,7 +254,7 @@ fn restore(
 
 fn reserve_ids(
     inventory: &Inventory,
-    networks: &mut [Known],
+    networks: &mut [DefinedNetwork],
     problems: &mut Vec<Problem>,
 ) -> BTreeSet<NetworkId> {
     let mut owners = BTreeMap::<NetworkId, String>::new();
@@ -271,16 +269,16 @@ fn reserve_ids(
                 network.name
             );
             problems.push(problem(inventory, nad, NETWORK_ID, message));
-            network.is_broken = true;
+            network.is_unusable = true;
         }
     }
     owners.into_keys().collect()
 }
 
-/// Keys of networks and of connect routers: they come out of the same range.
+/// Returns the keys of networks and of connect routers, which have one range.
 fn reserve_keys(
     inventory: &Inventory,
-    networks: &mut [Known],
+    networks: &mut [DefinedNetwork],
     problems: &mut Vec<Problem>,
 ) -> BTreeSet<DatapathKey> {
     let mut owners = BTreeMap::<DatapathKey, String>::new();
@@ -289,7 +287,10 @@ fn reserve_keys(
             annotation(&cnc.object.metadata, ROUTER_TUNNEL_KEY).and_then(|text| text.parse().ok());
         owners.extend(key.map(|key| (key, describe(&cnc.object))));
     }
-    for network in networks.iter_mut().filter(|network| network.needs_key) {
+    for network in networks
+        .iter_mut()
+        .filter(|network| network.needs_router_key)
+    {
         let (Some(id), Some((nad, keys))) = (network.id, &network.keys) else {
             continue;
         };
@@ -313,7 +314,7 @@ fn reserve_keys(
         };
         if let Some(message) = message {
             problems.push(problem(inventory, nad, TUNNEL_KEYS, message));
-            network.is_broken = true;
+            network.is_unusable = true;
         }
     }
     owners.into_keys().collect()

@@ -30,8 +30,8 @@ pub(super) struct NodeSubnets {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Gives every node its subnets of every layer3 network, as far as it has none yet, and takes those
-/// of networks that are gone away. Nodes come in the order in which they were given.
+/// Allocates the missing subnets of nodes in layer3 networks, and removes subnets of networks that no
+/// longer exist. Nodes are in the order of the manifests.
 ///
 /// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes.
 pub(super) fn complete(
@@ -174,16 +174,16 @@ fn wanted_networks(inventory: &Inventory) -> BTreeSet<String> {
 /// There is no subnet left.
 struct NoSubnet;
 
-/// What of a node's annotation cannot be taken over.
+/// Subnets of a node's annotation that cannot be used.
 #[derive(Default)]
 struct Restored {
     /// Another node has it.
     taken: Vec<String>,
-    /// The network has no such subnet: it was another network of the same name.
+    /// The network has no such subnet, because it was another network of the same name.
     foreign: Vec<String>,
 }
 
-/// The ranges of a network, and who has what of them.
+/// The ranges of a network, and the subnets of nodes in them.
 struct Pool {
     network: String,
     ranges: Vec<SubnetPool>,
@@ -211,7 +211,7 @@ impl Pool {
         ranges.map(|range| ((self.network.clone(), range.range()), range.position()))
     }
 
-    /// Takes what the node has already.
+    /// Reserves the subnets that the node has already.
     fn restore(&mut self, node: &mut Node) -> Restored {
         let mut restored = Restored::default();
         let Some(subnets) = node.subnets.get_mut(&self.network) else {

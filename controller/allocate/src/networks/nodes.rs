@@ -15,10 +15,10 @@ use patchbay_resources::manifests::{ObjectKey, Objects, Problem, Sourced};
 /// The ids that nodes may have; 0 and 1 are not theirs.
 const NODE_IDS: std::ops::RangeInclusive<u32> = 2..=5000;
 
-/// Gives every node an id and transit addresses, as far as it has none yet.
+/// Allocates missing ids and transit addresses of nodes.
 ///
-/// New ids are handed out in the order in which the nodes were given. A node whose annotations
-/// cannot be read stays as it is.
+/// Ids are allocated in the order of the manifests. A node whose annotations cannot be read is not
+/// changed.
 pub(super) fn complete(
     nodes: &mut Objects<core::Node>,
     settings: &ClusterSettings,
@@ -73,7 +73,7 @@ pub(super) fn complete(
     problems
 }
 
-/// Gives every node a chassis id, as far as it has none yet: a UUID made from its name.
+/// Adds missing chassis ids of nodes: a UUID made from the name.
 pub(super) fn invent_chassis_ids(nodes: &mut Objects<core::Node>) -> Vec<Problem> {
     let problems = shared_chassis_ids(nodes);
     for (key, node) in nodes.iter_mut() {
@@ -85,7 +85,7 @@ pub(super) fn invent_chassis_ids(nodes: &mut Objects<core::Node>) -> Vec<Problem
     problems
 }
 
-/// Transit addresses that two nodes have. One that follows from an id is where it should be.
+/// Transit addresses that two nodes have. A node whose id implies the address keeps it.
 fn shared_transit_addresses(
     nodes: &Objects<core::Node>,
     annotated: &BTreeSet<ObjectKey>,

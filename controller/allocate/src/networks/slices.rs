@@ -206,7 +206,7 @@ fn addresses(pod: &Pod, family: IpFamily, definition: &NadKey) -> Vec<IpAddr> {
         .collect()
 }
 
-/// Changes a mirrored slice as far as it differs.
+/// Updates the fields of a mirrored slice that differ.
 fn update(existing: &mut EndpointSlice, mirror: EndpointSlice) {
     let meta = &mut existing.metadata;
     let labels = mirror.metadata.labels.unwrap_or_default();

@@ -21,7 +21,7 @@ pub const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
 /// Whether nodes have the network, with dynamic allocation.
 const NODES_SELECTED: &str = "NodesSelected";
 
-/// What has come of the attachment definition of a UDN.
+/// Outcome of the attachment definition of a UDN.
 pub(super) enum UdnOutcome {
     /// It is there.
     Created,
@@ -31,7 +31,7 @@ pub(super) enum UdnOutcome {
     Failed(String),
 }
 
-/// Notes whether the UDN has its attachment definition.
+/// Sets the condition of a UDN: its attachment definition.
 pub(super) fn udn_created(udn: &mut UserDefinedNetwork, outcome: UdnOutcome, now: &Time) {
     let (created, reason, message) = match outcome {
         UdnOutcome::Created => (
@@ -57,7 +57,7 @@ pub(super) fn udn_created(udn: &mut UserDefinedNetwork, outcome: UdnOutcome, now
     );
 }
 
-/// What has come of the attachment definitions of a CUDN.
+/// Outcome of the attachment definitions of a CUDN.
 pub(super) enum CudnOutcome {
     /// They are in these namespaces.
     Created(BTreeSet<String>),

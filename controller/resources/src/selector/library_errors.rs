@@ -1,19 +1,24 @@
-//! Label selectors of connects.
+//! Errors of label selectors in the words of Kubernetes' library.
 //!
-//! API servers do not validate the selectors of custom resources. The condition of the connect
-//! reports errors in the words of Kubernetes' own library.
+//! API servers do not validate the selectors of custom resources. Controllers find their errors, and
+//! report them in conditions.
 
-use patchbay_resources::object::LabelSelector;
-use patchbay_resources::selector::Selector;
+use thiserror::Error;
 
-use super::error::join_messages;
-use patchbay_resources::selector::{key_problem, value_problem};
+use super::{Selector, key_problem, value_problem};
+use crate::aggregate::aggregate;
+use crate::object::LabelSelector;
 
-/// Parses a selector.
+/// Invalid requirement of a label selector, in the words of Kubernetes' library.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{0}")]
+pub struct RequirementError(String);
+
+/// Converts a label selector as controllers do.
 ///
 /// # Errors
 /// The error of the first invalid requirement: labels in the order of their keys, then expressions.
-pub(super) fn parse(selector: &LabelSelector) -> Result<Selector, String> {
+pub fn convert(selector: &LabelSelector) -> Result<Selector, RequirementError> {
     for (key, value) in selector.match_labels.iter().flatten() {
         check(key, std::slice::from_ref(value), None)?;
     }
@@ -25,7 +30,10 @@ pub(super) fn parse(selector: &LabelSelector) -> Result<Selector, String> {
                 .then_some("for 'in', 'notin' operators, values set can't be empty"),
             "Exists" | "DoesNotExist" => (!values.is_empty())
                 .then_some("values set must be empty for exists and does not exist"),
-            other => return Err(format!("{other:?} is not a valid label selector operator")),
+            other => {
+                let problem = format!("{other:?} is not a valid label selector operator");
+                return Err(RequirementError(problem));
+            }
         };
         check(&expression.key, values, number)?;
     }
@@ -33,7 +41,7 @@ pub(super) fn parse(selector: &LabelSelector) -> Result<Selector, String> {
 }
 
 /// Checks a requirement. `number` is the error of the number of values.
-fn check(key: &str, values: &[String], number: Option<&str>) -> Result<(), String> {
+fn check(key: &str, values: &[String], number: Option<&str>) -> Result<(), RequirementError> {
     let key_problem = key_problem(key).map(|problem| format!("key: {problem}"));
     let number = number.map(|problem| {
         let given = (!values.is_empty()).then_some(values);
@@ -52,7 +60,7 @@ fn check(key: &str, values: &[String], number: Option<&str>) -> Result<(), Strin
     if problems.is_empty() {
         Ok(())
     } else {
-        Err(join_messages(&problems))
+        Err(RequirementError(aggregate(&problems)))
     }
 }
 
@@ -64,7 +72,7 @@ mod tests {
 
     fn problem(selector: Value) -> String {
         let selector: LabelSelector = serde_json::from_value(selector).unwrap();
-        parse(&selector).unwrap_err()
+        convert(&selector).unwrap_err().to_string()
     }
 
     fn of_expression(key: &str, operator: &str, values: &[&str]) -> String {
