@@ -272,7 +272,7 @@ async fn transactions_that_wait_for_other_tables_cost_a_commit_nothing() {
         writer.call("transact", &insert("B", "x")).await.unwrap();
     }
     assert!(
-        start.elapsed() < Duration::from_secs(30),
+        start.elapsed() < Duration::from_secs(180),
         "{:?}",
         start.elapsed()
     );
@@ -310,7 +310,7 @@ async fn thousands_of_monitors_on_one_connection_begin_and_end() {
         );
     }
     assert!(
-        start.elapsed() < Duration::from_secs(60),
+        start.elapsed() < Duration::from_secs(240),
         "{:?}",
         start.elapsed()
     );

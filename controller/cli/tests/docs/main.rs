@@ -7,6 +7,7 @@
 //! |---|---|
 //! | links, and paths in code font | the files of the repository, and the headings of the linked document |
 //! | `patchbay` and `ovsdb-sim` with their subcommands and flags | the help texts of the programs |
+//! | names of items and tables in the glossary | the words of the sources |
 //! | `cargo` with its packages, targets, features and profiles | the manifests of the workspace |
 
 mod cargo;
@@ -23,6 +24,9 @@ use repository::Repository;
 
 /// Beginning of commands of `ovs-appctl` that look like paths of the repository.
 const APPCTL_PREFIX: &str = "vlog/";
+
+/// The document that explains terms.
+const GLOSSARY: &str = "GLOSSARY.md";
 
 #[test]
 fn every_link_leads_somewhere() {
@@ -94,6 +98,33 @@ fn every_flag_in_the_text_is_one_of_a_program() {
         }
     }
     assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+#[test]
+fn every_name_of_the_glossary_exists() {
+    let repository = Repository::find();
+    let words = repository.source_words();
+    let documents = repository.documents();
+    let glossary = documents.iter().find(|one| one.path.ends_with(GLOSSARY));
+    let spans = &glossary.expect("there is a glossary").spans;
+    let missing: Vec<&String> = spans
+        .iter()
+        .filter(|span| is_name(span) && !span.split("::").all(|part| words.contains(part)))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(spans.iter().filter(|span| is_name(span)).count() > 20);
+}
+
+/// Returns `true` for names of Rust items and of tables: paths with `::`, and words in capitals with
+/// small letters.
+fn is_name(span: &str) -> bool {
+    let is_identifier = |part: &str| {
+        let mut letters = part.chars();
+        !part.is_empty() && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    };
+    let is_capitalised = span.starts_with(|letter: char| letter.is_ascii_uppercase())
+        && span.contains(|letter: char| letter.is_ascii_lowercase());
+    span.split("::").all(is_identifier) && (span.contains("::") || is_capitalised)
 }
 
 /// Returns `true` for `--word`.

@@ -99,6 +99,23 @@ impl Repository {
         documents
     }
 
+    /// Returns all words of the sources that identifiers can consist of.
+    pub(crate) fn source_words(&self) -> BTreeSet<String> {
+        let is_source = |path: &&String| path.ends_with(".rs") || path.ends_with(".ovsschema");
+        let texts = self.paths.iter().filter(is_source);
+        let texts = texts.map(|path| fs::read_to_string(self.root.join(path)).unwrap_or_default());
+        let mut words = BTreeSet::new();
+        for text in texts {
+            let parts = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            for part in parts {
+                if !words.contains(part) {
+                    words.insert(part.to_owned());
+                }
+            }
+        }
+        words
+    }
+
     /// Returns `true` if a link leads to a file and a heading that exist, or out of the repository.
     pub(crate) fn has_target(&self, document: &Document, link: &str) -> bool {
         if link.contains("://") {

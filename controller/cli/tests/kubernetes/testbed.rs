@@ -122,20 +122,10 @@ impl Testbed {
         let file = Kubeconfig::read_from(kubeconfig).unwrap();
         let options = KubeConfigOptions::default();
         let config = ClientConfig::from_custom_kubeconfig(file, &options).await;
+        let client = patchbay_kubernetes::client(config.unwrap()).unwrap();
         let bed = Self {
-            api: None,
-            client: patchbay_kubernetes::client(config.unwrap()).unwrap(),
-            inventory: example(),
-            dynamic_udn: false,
-            networks: false,
-            lease: Duration::from_secs(20),
-            request: Duration::from_secs(5),
-            idle: Timing::default().watch_idle_timeout,
-            repeat: Timing::default().report_refresh_interval,
-            report: Duration::from_millis(50),
-            zone_lease: Duration::from_secs(60),
-            join: Duration::ZERO,
             _alone: Some((user, REAL.lock().await)),
+            ..Self::on(client)
         };
         bed.define_resources().await;
         bed.delete_all().await;
@@ -151,9 +141,18 @@ impl Testbed {
 
     async fn simulated_server() -> Self {
         let api = ApiServer::start().await;
+        let client = api.client();
         Self {
-            client: api.client(),
             api: Some(api),
+            ..Self::on(client)
+        }
+    }
+
+    /// A test bed on a server, with times that are long enough for a busy machine.
+    fn on(client: Client) -> Self {
+        Self {
+            api: None,
+            client,
             inventory: example(),
             dynamic_udn: false,
             networks: false,
