@@ -3,6 +3,7 @@
 //! `cargo bench -p patchbay-lab --bench lab` prints the figures; after `--` some of `start`,
 //! `apply`, `scenario`, `pairs` and `nodes` select them.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::{Duration, Instant};
 use std::{env, fs};
@@ -20,7 +21,7 @@ const RUNS: usize = 5;
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 /// Networks of the lab in which all pairs are asked.
 const PAIRS_NETWORKS: usize = 16;
-/// Nodes of the large lab.
+/// Nodes of the large lab without the environment variable `PATCHBAY_LAB_NODES`.
 const MANY_NODES: usize = 40;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -151,27 +152,31 @@ async fn measure_pairs(release: &Release) -> Outcome<()> {
 }
 
 async fn measure_nodes(release: &Release) -> Outcome<()> {
+    let nodes = env::var("PATCHBAY_LAB_NODES").map_or(Ok(MANY_NODES), |text| text.parse())?;
     let before = memory(std::process::id())?;
-    let cluster = cluster(MANY_NODES, 2, true)?;
+    let cluster = cluster(nodes, 2, true)?;
     let start = Instant::now();
     let lab = Lab::start(release.clone(), &cluster).await?;
     println!(
-        "start of {MANY_NODES} nodes, 2 networks: {}",
+        "start of {nodes} nodes, 2 networks: {}",
         ms(start.elapsed())
     );
-    let mut theirs = 0;
+    let mut theirs = BTreeMap::<&str, u64>::new();
     for node in lab.nodes() {
-        for (_, process) in lab.programs(node)? {
-            theirs += memory(process)?;
+        for (program, process) in lab.programs(node)? {
+            *theirs.entry(program).or_default() += memory(process)?;
         }
     }
     let ours = memory(std::process::id())?.saturating_sub(before);
-    let per_node = |kibibytes: u64| kibibytes as f64 / 1024.0 / MANY_NODES as f64;
+    let per_node = |kibibytes: u64| kibibytes as f64 / 1024.0 / nodes as f64;
     println!(
         "memory of each node: {:.1} MiB of OVN's programs, {:.1} MiB of the lab",
-        per_node(theirs),
+        per_node(theirs.values().sum()),
         per_node(ours)
     );
+    for (program, kibibytes) in theirs {
+        println!("  {program}: {:.1} MiB", per_node(kibibytes));
+    }
     Ok(())
 }
 

@@ -422,4 +422,40 @@ mod tests {
             "{error}"
         );
     }
+
+    /// Creates programs that print versions of OVN's northd and controller.
+    fn create_programs(folder: &Path, northd: &str, controller: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let bin = folder.join("bin");
+        fs::create_dir(&bin).unwrap();
+        let versions = [northd, "3.5.0", controller];
+        for (program, version) in PROGRAMS.iter().zip(versions) {
+            let path = bin.join(program);
+            fs::write(&path, format!("#!/bin/sh\necho {program} {version}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn programs_of_two_releases_and_old_ones_are_refused() {
+        for (northd, controller, expected) in [
+            (
+                "25.03.1",
+                "25.09.0",
+                "ovn-northd is of OVN 25.03.1 and ovn-controller of OVN 25.09.0; both have to be of \
+                 one release",
+            ),
+            (
+                "23.03.1",
+                "23.03.1",
+                "OVN 23.03.1 is too old: a lab needs OVN 23.09.0, and 25.03 for layer3 across nodes",
+            ),
+            ("26.03.1", "26.03.1", "ovn-nb.ovsschema not found in "),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            create_programs(folder.path(), northd, controller);
+            let error = Release::find(Some(folder.path())).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
 }

@@ -88,8 +88,10 @@ fn apply(lab: &Lab, zone: &str, manifests: &Path) -> Child {
         .unwrap()
 }
 
+/// Starts probes. The first packets of routers wait for ARP, so others go before.
 async fn probes(lab: &Lab, from: &str, to: &str) -> ProbeStream {
     let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
+    lab.ask(&from, &to, Protocol::Icmp, None).await.unwrap();
     lab.start_probes(&from, &to).await.unwrap()
 }
 

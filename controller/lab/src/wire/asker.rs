@@ -12,6 +12,9 @@ use super::flight::{Event, FlightKind, Seen, Token};
 use super::packet::{Body, Echo, Mac, Tcp, Udp, tcp_flag};
 use super::stream::Stream;
 
+/// Time for the answer to a packet that has arrived. A busy machine answers late.
+const LATE_ANSWER: Duration = Duration::from_secs(1);
+
 /// Handle of an endpoint that asks questions.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker(Arc<Station>);
@@ -122,6 +125,13 @@ impl Asker {
                 Ok(Some(Event::Reply { ttl })) => result = KnockResult::Reply { ttl },
                 Ok(Some(Event::Refused(reason))) => result = KnockResult::Refused(reason),
                 Ok(None | Some(Event::Segment(_))) | Err(_) => {}
+            }
+        }
+        let has_arrived = || !station.flights.seen(token).arrivals.is_empty();
+        if result == KnockResult::Silence && has_arrived() {
+            let event = timeout_at(Instant::now() + LATE_ANSWER, events.recv()).await;
+            if let Ok(Some(Event::Reply { ttl })) = event {
+                result = KnockResult::Reply { ttl };
             }
         }
         Knocked {

@@ -22,6 +22,8 @@ impl Streams {
     async fn start(lab: &Lab, pairs: &[(&'static str, &'static str)]) -> Self {
         let mut streams = Vec::new();
         for (from, to) in pairs {
+            // The first packets of routers wait for ARP, so others go before.
+            ask(lab, from, to, Protocol::Icmp).await;
             let (one, other) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
             let stream = lab.start_probes(&one, &other).await.unwrap();
             streams.push((*from, *to, stream));

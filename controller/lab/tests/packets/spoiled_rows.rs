@@ -4,8 +4,9 @@ use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_lab::{CheckReport, Lab, Promises, Protocol};
 use patchbay_schemas::nb::{
-    Acl, AclAction, AclDirection, LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction,
-    LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
+    Acl, AclAction, AclDirection, AddressSet, LogicalRouter, LogicalRouterPolicy,
+    LogicalRouterPolicyAction, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch,
+    LogicalSwitchPort, PortGroup,
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 
@@ -93,6 +94,19 @@ fn insert_acl(txn: &mut TxnBuilder, direction: AclDirection) -> Built {
     )
 }
 
+/// Removes the ports of the port groups whose ACLs all allow packets.
+fn empty_port_groups(txn: &mut TxnBuilder) -> Built {
+    let snapshot = txn.snapshot().clone();
+    let allows = |group: &PortGroup| {
+        let acls = group.acls.iter();
+        let mut acls = acls.filter_map(|acl| snapshot.get(*acl).ok()?);
+        !group.ports.is_empty() && acls.all(|acl| acl.action == AclAction::AllowRelated)
+    };
+    change_rows(txn, allows, |txn, group, value| {
+        txn.remove(group, PortGroup::PORTS, value.ports)
+    })
+}
+
 macro_rules! spoiled {
     ($($name:literal, $from:literal => $to:literal: |$txn:ident| $change:expr;)*) => {
         [$(Spoiled { name: $name, from: $from, to: $to, change: |$txn| $change }),*]
@@ -100,7 +114,7 @@ macro_rules! spoiled {
 }
 
 #[rustfmt::skip]
-const SPOILED: [Spoiled; 33] = spoiled! {
+const SPOILED: [Spoiled; 35] = spoiled! {
     "connect router without ports", "blue-1" => "green-2": |txn| change_rows(txn, |r: &LogicalRouter| r.name == "connect_router_c", |txn, r, v| txn.remove(r, LogicalRouter::PORTS, v.ports));
     "connect router without routes", "blue-1" => "green-2": |txn| change_rows(txn, |r: &LogicalRouter| r.name == "connect_router_c", |txn, r, v| txn.remove(r, LogicalRouter::STATIC_ROUTES, v.static_routes));
     "key of the connect router", "blue-1" => "green-2": |txn| change_rows(txn, |r: &LogicalRouter| r.name == "connect_router_c", |txn, r, _| txn.put(r, LogicalRouter::OPTIONS, [OTHER_KEY]));
@@ -132,6 +146,8 @@ const SPOILED: [Spoiled; 33] = spoiled! {
     "addresses of a pod", "green-2" => "blue-1": |txn| change_rows(txn, is_blue_1, |txn, p, _| txn.set(p, LogicalSwitchPort::ADDRESSES, ["0a:58:00:00:00:01 198.51.100.7".to_owned()].into()));
     "ACL from ports", "blue-1" => "blue-2": |txn| insert_acl(txn, AclDirection::FromLport);
     "ACL to ports", "red-2" => "red-1": |txn| insert_acl(txn, AclDirection::ToLport);
+    "port group of a policy without ports", "grey-2" => "grey-1": |txn| empty_port_groups(txn);
+    "address set of a policy without addresses", "grey-2" => "grey-1": |txn| change_rows(txn, |s: &AddressSet| !s.addresses.is_empty(), |txn, s, v| txn.remove(s, AddressSet::ADDRESSES, v.addresses));
     "chassis of a remote pod", "red-1" => "red-2": |txn| change_rows(txn, is_remote_red, |txn, p, _| txn.put(p, LogicalSwitchPort::OPTIONS, [(CHASSIS, "nobody")]));
     "key of a remote pod", "red-1" => "red-2": |txn| change_rows(txn, is_remote_red, |txn, p, _| txn.put(p, LogicalSwitchPort::OPTIONS, [OTHER_KEY]));
 };
@@ -184,10 +200,28 @@ fn restore(txn: &mut TxnBuilder, before: &Snapshot) -> Built {
             txn.set(row, LogicalSwitchPort::OPTIONS, old.options)?;
         }
     }
+    for (row, _) in now.typed::<PortGroup>().iter().flatten() {
+        if let Ok(Some(old)) = before.get(row) {
+            txn.add(row, PortGroup::PORTS, old.ports)?;
+        }
+    }
+    for (row, _) in now.typed::<AddressSet>().iter().flatten() {
+        if let Ok(Some(old)) = before.get(row) {
+            txn.add(row, AddressSet::ADDRESSES, old.addresses)?;
+        }
+    }
     Ok(())
 }
 
-/// Networks of both topologies, all but one connected.
+/// Policy that lets pods of a namespace reach each other.
+const POLICY: &str = "
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: inside, namespace: grey}
+spec: {podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}
+";
+
+/// Networks of both topologies, all but one connected, which has a policy.
 fn networks() -> String {
     let networks = manifests(&[
         ("blue", "Layer3", "10.1.0.0/16"),
@@ -197,7 +231,7 @@ fn networks() -> String {
         ("grey", "Layer2", "10.5.0.0/16"),
     ]);
     let all = ["blue", "green", "red", "amber"];
-    networks + &connect("c", &all, "192.168.0.0/16", "PodNetwork")
+    networks + &connect("c", &all, "192.168.0.0/16", "PodNetwork") + POLICY
 }
 
 /// Spoils rows of a lab one after the other.
