@@ -1,6 +1,7 @@
 //! Texts of `ovn-nbctl lb-list`, `lr-lb-list` and `ls-lb-list`. All releases print the same.
 
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{LoadBalancer, LoadBalancerGroup, LoadBalancerProtocol};
@@ -9,7 +10,6 @@ use uuid::Uuid;
 
 use crate::lookup::{RenderError, find_router, find_switch, rows_in_hash_order};
 use crate::output::{Output, sorted_pairs};
-use crate::prefix::Prefix;
 
 /// Renders all load balancers, or those of a name. Those of equal names have the order of
 /// `ovn-nbctl`'s hash table.
@@ -136,10 +136,13 @@ fn parse_port(vip: &str) -> Option<u16> {
         None if vip.matches(':').count() > 1 => (vip, ""),
         None => vip.split_once(':').unwrap_or((vip, "")),
     };
-    // A scope follows an IPv6 address.
-    let address = host.split_once('%').map_or(host, |(address, _)| address);
-    let is_address = !address.starts_with([' ', '\t']) && !address.contains('/');
-    Prefix::parse(address).filter(|_| is_address)?;
+    if host.contains(':') {
+        // A scope follows an IPv6 address.
+        let address = host.split_once('%').map_or(host, |(address, _)| address);
+        address.parse::<Ipv6Addr>().ok()?;
+    } else {
+        host.parse::<Ipv4Addr>().ok()?;
+    }
     if port.is_empty() {
         return Some(0);
     }
@@ -168,6 +171,8 @@ mod tests {
             ("[fd00::1]9", None),
             (":80", None),
             ("name:80", None),
+            ("10.0.0.256", None),
+            ("10.0.0.01:80", None),
         ];
         for (vip, port) in cases {
             assert_eq!(parse_port(vip), port, "{vip}");

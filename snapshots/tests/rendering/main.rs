@@ -7,12 +7,17 @@ mod real_northbound;
 mod scenarios;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_snapshots::{Release, lr_policy_list, lr_route_list, show, show_named};
+use patchbay_snapshots::{
+    Release, lb_list, lr_lb_list, lr_nat_list, lr_policy_list, lr_route_list, show, show_named,
+};
 
 use real_northbound::RealNorthbound;
 
 /// All releases.
 const RELEASES: [Release; 2] = [Release::V23_03, Release::V26_03];
+
+/// Commands whose texts are reviewed.
+const REVIEWED: [&str; 3] = ["show", "lr-route-list", "lr-policy-list"];
 
 /// All texts of a northbound database, each with the words of its command.
 fn render_all(
@@ -20,7 +25,10 @@ fn render_all(
     routers: &[&str],
     release: Release,
 ) -> Vec<(Vec<String>, String)> {
-    let mut texts = vec![(command(&["show"]), show(northbound, release))];
+    let mut texts = vec![
+        (command(&["show"]), show(northbound, release)),
+        (command(&["lb-list"]), lb_list(northbound, None)),
+    ];
     for router in routers {
         texts.push((
             command(&["show", router]),
@@ -29,6 +37,14 @@ fn render_all(
         texts.push((
             command(&["lr-route-list", router]),
             lr_route_list(northbound, router),
+        ));
+        texts.push((
+            command(&["lr-nat-list", router]),
+            lr_nat_list(northbound, router, release),
+        ));
+        texts.push((
+            command(&["lr-lb-list", router]),
+            lr_lb_list(northbound, router),
         ));
         texts.push((
             command(&["lr-policy-list", router]),
@@ -62,8 +78,9 @@ fn assert_equals_releases(northbound: &Snapshot, routers: &[&str], releases: &[R
 
 /// All texts of a northbound database as one text for review.
 fn render_for_review(northbound: &Snapshot, routers: &[&str]) -> String {
-    render_all(northbound, routers, Release::V23_03)
-        .into_iter()
+    let all = render_all(northbound, routers, Release::V23_03);
+    all.into_iter()
+        .filter(|(words, _)| REVIEWED.contains(&&*words[0]))
         .map(|(words, text)| format!("$ ovn-nbctl {}\n{text}\n", words.join(" ")))
         .collect::<Vec<_>>()
         .concat()

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_schemas::nb::{
-    Bfd, GatewayChassis, LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction,
-    LogicalRouterPort, LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy, LogicalSwitch,
-    LogicalSwitchPort, Nat, NatType,
+    Bfd, GatewayChassis, LoadBalancer, LoadBalancerProtocol, LogicalRouter, LogicalRouterPolicy,
+    LogicalRouterPolicyAction, LogicalRouterPort, LogicalRouterStaticRoute,
+    LogicalRouterStaticRoutePolicy, LogicalSwitch, LogicalSwitchPort, Nat, NatType,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -147,15 +147,71 @@ fn policy() -> impl Strategy<Value = LogicalRouterPolicy> {
 
 fn nat() -> impl Strategy<Value = Nat> {
     let r#type = select(vec![NatType::Snat, NatType::Dnat, NatType::DnatAndSnat]);
-    (r#type, address(), "[0-9-]{0,5}", address()).prop_map(
-        |(r#type, external_ip, external_port_range, logical_ip)| Nat {
-            r#type,
-            external_ip,
-            external_port_range,
-            logical_ip,
-            ..Default::default()
-        },
+    (
+        r#type,
+        address(),
+        "[0-9-]{0,5}",
+        address(),
+        prop_oneof![Just(String::new()), name()],
+        option::of(Just("0a:58:0a:00:00:01".to_owned())),
+        option::of(name()),
     )
+        .prop_map(
+            |(
+                r#type,
+                external_ip,
+                external_port_range,
+                logical_ip,
+                r#match,
+                external_mac,
+                logical_port,
+            )| Nat {
+                r#type,
+                external_ip,
+                external_port_range,
+                logical_ip,
+                r#match,
+                external_mac,
+                logical_port,
+                ..Default::default()
+            },
+        )
+}
+
+/// Virtual addresses, with and without brackets and ports.
+fn vip() -> impl Strategy<Value = String> {
+    let port = prop_oneof![
+        3 => Just(String::new()),
+        3 => (0..=70_000_u32).prop_map(|port| format!(":{port}")),
+        1 => "[:0-9 +a-f]{0,4}",
+    ];
+    (address(), port, any::<bool>()).prop_map(|(address, port, has_brackets)| {
+        if has_brackets {
+            format!("[{address}]{port}")
+        } else {
+            address + &port
+        }
+    })
+}
+
+fn load_balancer() -> impl Strategy<Value = LoadBalancer> {
+    let protocol = select(vec![
+        None,
+        Some(LoadBalancerProtocol::Tcp),
+        Some(LoadBalancerProtocol::Udp),
+    ]);
+    // A name that is cut inside a character is no text.
+    let name = prop_oneof![3 => "[a-c]", 2 => "[ -~]{0,20}", 1 => "[à-ÿ]{1,4}"];
+    let vips = btree_map(vip(), prop_oneof![Just(String::new()), vip()], 0..5);
+    (name, protocol, vips, options(&["template"])).prop_map(|(name, protocol, vips, options)| {
+        LoadBalancer {
+            name,
+            protocol,
+            vips,
+            options,
+            ..Default::default()
+        }
+    })
 }
 
 fn router_port() -> impl Strategy<Value = (LogicalRouterPort, BTreeSet<(i64, String)>)> {
@@ -211,6 +267,7 @@ struct Router {
     nats: Vec<Nat>,
     routes: Vec<LogicalRouterStaticRoute>,
     policies: Vec<LogicalRouterPolicy>,
+    balancers: Vec<LoadBalancer>,
 }
 
 fn router() -> impl Strategy<Value = Router> {
@@ -221,15 +278,17 @@ fn router() -> impl Strategy<Value = Router> {
         vec(nat(), 0..4),
         vec(route(), 0..12),
         vec(policy(), 0..8),
+        vec(load_balancer(), 0..6),
     )
         .prop_map(
-            |(name, external_ids, ports, nats, routes, policies)| Router {
+            |(name, external_ids, ports, nats, routes, policies, balancers)| Router {
                 name,
                 external_ids,
                 ports,
                 nats,
                 routes,
                 policies,
+                balancers,
             },
         )
 }
@@ -285,7 +344,12 @@ fn add_router(rows: &mut Rows, number: usize, router: &Router) {
         ..policy.clone()
     });
     let policies = rows.insert_all(&policies.collect::<Vec<_>>());
-    let nat = rows.insert_all(&router.nats);
+    let nats = router.nats.iter().map(|nat| Nat {
+        gateway_port: first_port.filter(|_| is_special()),
+        ..nat.clone()
+    });
+    let nat = rows.insert_all(&nats.collect::<Vec<_>>());
+    let load_balancer = rows.insert_all(&router.balancers);
     rows.insert(&LogicalRouter {
         name: format!("r{number}"),
         external_ids: router.external_ids.clone(),
@@ -293,6 +357,7 @@ fn add_router(rows: &mut Rows, number: usize, router: &Router) {
         nat,
         static_routes,
         policies,
+        load_balancer,
         ..Default::default()
     });
 }
