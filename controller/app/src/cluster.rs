@@ -7,26 +7,22 @@ use std::sync::Arc;
 
 use patchbay_resources::object::{Object, Pod, Time};
 
-use super::{admin, egress, pods, policies, services, warnings};
+use super::zone_view::ZoneView;
+use super::{pods, warnings};
 use patchbay_allocate::connects::{
     AllocationWarning, ClusterController, ClusterObjects, with_condition,
 };
 use patchbay_allocate::networks as allocate_networks;
-use patchbay_connects::{ConnectReport, Inputs, ZoneReports, ZoneSummary};
-use patchbay_egress::ZoneEgress;
-use patchbay_model::{ClusterSettings, NadKey, Networks, Node, NodeSubnetOwners};
+use patchbay_connects::{Activity, ConnectReport, Inputs, ZoneReports, ZoneSummary};
+use patchbay_model::{ClusterSettings, NadKey, NetworkActivity, Networks, Node, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
-use patchbay_policies::ZonePolicies;
-use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{
     DEFAULT_MAX_MANIFEST_BYTES, Inventory, InventoryKind, LoadError, ObjectKey, Objects as Sources,
     Origin, Sourced, read_manifests_within,
 };
 use patchbay_resources::state::{StateFolder, restore};
-use patchbay_services::ZoneServices;
 
 /// Position of the first added object, after those of manifests.
 const FIRST_ADDED_POSITION: u64 = u64::MAX / 2;
@@ -96,7 +92,7 @@ impl Cluster {
         now: Time,
     ) -> Result<Self, LoadError> {
         allocate_networks::resolve(&mut inventory, &settings, &now)?;
-        let unaddressed = pods::allocate(&mut inventory, &settings);
+        let unaddressed = pods::allocate(&mut inventory, &settings, &now);
         let warnings = inventory.warnings.iter().map(ToString::to_string);
         let warnings = warnings.chain(unaddressed).collect();
         let mut cluster = Self {
@@ -242,42 +238,28 @@ impl Cluster {
 
     /// The inputs of the networks' own rows in a zone.
     pub fn zone_networks(&self, zone: &str) -> ZoneNetworks {
-        ZoneNetworks::read(&network_objects(&self.inventory), zone, &self.settings)
+        ZoneView::new(self, zone, None).networks()
     }
 
     /// The inputs of the pods' rows in a zone. `None`: the objects contain no pods, and say nothing
     /// about the ports of pods that are there.
     pub fn zone_pods(&self, zone: &str) -> Option<ZonePods> {
-        let has_pods = self.is_watched || !self.inventory.pods.is_empty();
-        has_pods.then(|| pods::zone_pods(&self.inventory, zone, &self.settings))
+        ZoneView::new(self, zone, None).pods()
     }
 
-    /// The inputs of the policies' rows in a zone, with the pods of [`zone_pods`](Self::zone_pods).
-    /// `None`: the objects contain neither pods nor policies, and say nothing about the rows of
-    /// policies that are there.
-    pub fn zone_policies(&self, zone: &str, pods: Option<&ZonePods>) -> Option<ZonePolicies> {
-        policies::zone_policies(&self.inventory, zone, &self.settings, pods)
+    /// `true` if the objects are all of every kind, as watched in a running cluster.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched
     }
 
-    /// The inputs of the rows of administrators' policies in a zone.
-    pub fn zone_admin_policies(&self, zone: &str) -> ZoneAdminPolicies {
-        admin::zone_admin_policies(&self.inventory, zone, &self.settings)
+    /// Time of the conditions that change.
+    pub(crate) fn now(&self) -> jiff::Timestamp {
+        self.now.0
     }
 
     /// Settings of the cluster.
     pub fn settings(&self) -> &ClusterSettings {
         &self.settings
-    }
-
-    /// The inputs of the egress rows in a zone.
-    pub fn zone_egress(&self, zone: &str, pods: Option<&ZonePods>) -> ZoneEgress {
-        egress::zone_egress(&self.inventory, zone, &self.settings, pods)
-    }
-
-    /// The inputs of the services' rows in a zone. A service without mirrored EndpointSlices has those
-    /// that follow from its selector and the pods.
-    pub fn zone_services(&self, zone: &str) -> ZoneServices {
-        services::zone_services(&self.inventory, zone, &self.settings, !self.is_watched)
     }
 
     /// The nodes, without the subnets that they cannot have in the networks.
@@ -292,8 +274,9 @@ impl Cluster {
         nodes
     }
 
-    /// The inputs of the connects' rows in a zone.
-    pub fn inputs(&self, zone: &str) -> Inputs {
+    /// The inputs of the connects' rows in a zone. `activity`: nodes on which networks are rendered;
+    /// `None`: all.
+    pub fn inputs(&self, zone: &str, activity: Option<&NetworkActivity>) -> Inputs {
         let networks = self.networks();
         Inputs {
             zone: zone.to_owned(),
@@ -305,7 +288,7 @@ impl Cluster {
                 .map(|node| (node.name.clone(), Arc::new(node)))
                 .collect(),
             networks: Arc::new(networks),
-            activity: Arc::default(),
+            activity: Arc::new(activity.map(connect_activity).unwrap_or_default()),
             services: objects(&self.inventory.services)
                 .filter_map(patchbay_resources::conversion::service)
                 .collect(),
@@ -353,6 +336,17 @@ impl Cluster {
                 object.status = Some(status);
             });
         }
+    }
+}
+
+fn connect_activity(activity: &NetworkActivity) -> Activity {
+    let limited = activity.limited();
+    let limited = limited.map(|(network, nodes)| {
+        let nodes = nodes.iter().map(ToString::to_string);
+        (network.to_string(), nodes.collect())
+    });
+    Activity {
+        limited: limited.collect(),
     }
 }
 

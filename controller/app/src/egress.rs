@@ -1,9 +1,9 @@
 //! EgressIPs of a cluster's objects: the inputs of their rows.
 
 use patchbay_egress::{EgressObjects, ZoneEgress};
-use patchbay_model::{ClusterSettings, Feature};
+use patchbay_model::{ClusterSettings, Feature, NetworkObjects};
 use patchbay_pods::ZonePods;
-use patchbay_resources::conversion::{egress_ip, network_objects};
+use patchbay_resources::conversion::egress_ip;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Object;
 
@@ -12,13 +12,13 @@ pub(crate) fn zone_egress(
     inventory: &Inventory,
     zone: &str,
     settings: &ClusterSettings,
+    objects: &NetworkObjects<'_>,
     pods: Option<&ZonePods>,
 ) -> ZoneEgress {
     if !settings.has_feature(Feature::EgressIp) {
         let names = inventory.egress_ips.iter();
         return ZoneEgress::off(names.map(|(key, _)| key.name.clone()));
     }
-    let objects = network_objects(inventory);
     let namespaces = inventory.namespaces.iter();
     let has_egress_ips = !inventory.egress_ips.is_empty();
     let pods = pods.into_iter().filter(|_| has_egress_ips);

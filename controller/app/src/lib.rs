@@ -44,6 +44,7 @@
 //! # }
 //! ```
 
+pub mod activity;
 mod admin;
 mod cluster;
 mod egress;
@@ -53,5 +54,6 @@ mod policies;
 mod services;
 mod warnings;
 pub mod zone;
+mod zone_view;
 
 pub use cluster::{Cluster, load};

@@ -3,16 +3,23 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use patchbay_model::{ClusterSettings, POD_NETWORKS, PRIMARY_NETWORK_LABEL};
+use patchbay_allocate::networks::allocate_pods;
+use patchbay_model::{ClusterSettings, NetworkObjects, POD_NETWORKS, PRIMARY_NETWORK_LABEL};
 use patchbay_pods::{AllocationScope, PodAllocator, ZonePods};
 use patchbay_resources::conversion::{network_objects, pod};
 use patchbay_resources::manifests::{Inventory, ObjectKey};
-use patchbay_resources::object::Object;
+use patchbay_resources::object::{Object, Time};
 
 /// The inputs of the pods' rows in a zone.
-pub(crate) fn zone_pods(inventory: &Inventory, zone: &str, settings: &ClusterSettings) -> ZonePods {
+pub(crate) fn zone_pods(
+    inventory: &Inventory,
+    zone: &str,
+    settings: &ClusterSettings,
+    objects: &NetworkObjects<'_>,
+    labelled: &BTreeSet<String>,
+) -> ZonePods {
     let mut pods = ZonePods::new(zone, settings);
-    pods.set_objects(&network_objects(inventory), &labelled_namespaces(inventory));
+    pods.set_objects(objects, labelled);
     for (_, sourced) in inventory.pods.iter() {
         pods.put_pod(Arc::new(pod(&sourced.object)));
     }
@@ -31,13 +38,28 @@ pub(crate) fn labelled_namespaces(inventory: &Inventory) -> BTreeSet<String> {
 
 /// Gives pods without addresses those that the controllers of a cluster would give them, and writes
 /// them into the pods' annotations. Returns warnings about pods that have none.
-pub(crate) fn allocate(inventory: &mut Inventory, settings: &ClusterSettings) -> Vec<String> {
+///
+/// In layer2 networks, and in localnet networks with subnets, it is the cluster manager that does, and
+/// IPAMClaims keep the addresses. `now` is the time of their conditions.
+pub(crate) fn allocate(
+    inventory: &mut Inventory,
+    settings: &ClusterSettings,
+    now: &Time,
+) -> Vec<String> {
     if inventory.pods.is_empty() {
         return Vec::new();
     }
     let mut warnings = node_warnings(inventory);
-    let pods = zone_pods(inventory, "", settings);
-    let mut allocator = PodAllocator::new(AllocationScope::Everything);
+    allocate_pods(inventory, settings, now);
+    let labelled = labelled_namespaces(inventory);
+    let pods = zone_pods(
+        inventory,
+        "",
+        settings,
+        &network_objects(inventory),
+        &labelled,
+    );
+    let mut allocator = PodAllocator::new(AllocationScope::AllZones);
     for (key, networks) in allocator.allocate(&pods) {
         let key = ObjectKey::namespaced(&*key.namespace, &*key.name);
         if let Some(sourced) = inventory.pods.get_mut(&key) {

@@ -1,21 +1,20 @@
 //! Policies of a cluster's objects: the inputs of their rows.
 
-use patchbay_model::{ClusterSettings, host_addresses};
+use std::collections::BTreeSet;
+
+use patchbay_model::{ClusterSettings, NetworkObjects, host_addresses};
 use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
-use patchbay_resources::conversion::{
-    egress_firewall, multi_network_policy, network_objects, network_policy,
-};
+use patchbay_resources::conversion::{egress_firewall, multi_network_policy, network_policy};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Object;
-
-use super::pods::labelled_namespaces;
 
 /// The inputs of the policies' rows in a zone. `None`: there are neither pods nor policies.
 pub(crate) fn zone_policies(
     inventory: &Inventory,
     zone: &str,
     settings: &ClusterSettings,
+    (objects, labelled): (&NetworkObjects<'_>, &BTreeSet<String>),
     pods: Option<&ZonePods>,
 ) -> Option<ZonePolicies> {
     let has_policies = !inventory.network_policies.is_empty()
@@ -26,7 +25,7 @@ pub(crate) fn zone_policies(
         return None;
     }
     let mut policies = ZonePolicies::new(zone, settings);
-    policies.set_objects(&network_objects(inventory), &labelled_namespaces(inventory));
+    policies.set_objects(objects, labelled);
     for (key, namespace) in inventory.namespaces.iter() {
         let namespace = &namespace.object;
         policies.put_namespace(&key.name, namespace.labels(), namespace.annotations());

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use patchbay_model::{ClusterSettings, EndpointSlice, Network, Networks, Pod, Service, ServiceKey};
-use patchbay_resources::conversion::{endpoint_slice, network_objects, network_service, pod};
+use patchbay_model::{
+    ClusterSettings, EndpointSlice, Network, NetworkObjects, Networks, Pod, Service, ServiceKey,
+};
+use patchbay_resources::conversion::{endpoint_slice, network_service, pod};
 use patchbay_resources::manifests::Inventory;
 use patchbay_services::{ZoneServices, derived_slices};
 
@@ -13,9 +15,9 @@ pub(crate) fn zone_services(
     inventory: &Inventory,
     zone: &str,
     settings: &ClusterSettings,
+    objects: &NetworkObjects<'_>,
     derives_slices: bool,
 ) -> ZoneServices {
-    let objects = network_objects(inventory);
     let mut inputs = ZoneServices::new(zone, settings);
     inputs.set_networks(&objects.networks);
     for node in &objects.nodes {

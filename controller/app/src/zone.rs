@@ -1,16 +1,20 @@
 //! Reconciliation of one zone's Northbound database with the objects of a cluster.
 
 mod error;
+mod held;
 mod rows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::Cluster;
 use crate::northbound::{CommitError, Northbound};
+use crate::zone_view::{ZoneView, network_activity};
 use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
 use patchbay_egress::{EgressController, EgressProblem, ZoneEgress};
-use patchbay_model::{PodKey, ServiceKey};
+use patchbay_model::{NetworkActivity, PodKey, RenderedNetworks, ServiceKey};
 use patchbay_networks::{NetworkController, SkippedNetwork, ZoneNetworks};
 use patchbay_pods::{PodController, PodProblem, ZonePods};
 use patchbay_policies::admin::{AdminPolicyController, ZoneAdminPolicies};
@@ -19,6 +23,7 @@ use patchbay_rows::Counts;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::{ServiceController, ServiceProblem, ZoneServices};
 
+use held::HeldRows;
 use rows::{commit_rows, wait_for_database, wait_for_outcome};
 
 pub use error::ZoneError;
@@ -56,6 +61,7 @@ pub struct ZoneReconciler<N> {
     services: ServiceController,
     egress: EgressController,
     connects: ZoneController,
+    rendered: RenderedNetworks,
 }
 
 /// Result of [`ZoneReconciler::reconcile`].
@@ -77,6 +83,9 @@ pub struct ZoneOutcome {
     pub egress_problems: Vec<EgressProblem>,
     /// Transactions that were applied although their reply was lost, one sentence each.
     pub warnings: Vec<String>,
+    /// When the next network without users on the zone's node is to be removed by another pass.
+    /// `None`: there is none.
+    pub next_removal: Option<Timestamp>,
 }
 
 impl<N> ZoneReconciler<N> {
@@ -96,6 +105,7 @@ impl<N> ZoneReconciler<N> {
             services: ServiceController::new(UuidSource::seeded(services)),
             egress: EgressController::new(UuidSource::seeded(networks.wrapping_mul(services))),
             connects: ZoneController::new(uuids),
+            rendered: RenderedNetworks::default(),
         }
     }
 
@@ -125,8 +135,9 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// Earlier transactions of the pass stay applied; the next pass completes it.
     pub async fn reconcile(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
         let mut outcome = self.reconcile_without_connects(cluster).await?;
-        self.commit_connects(&cluster.inputs(&self.zone), &mut outcome)
-            .await?;
+        let activity = self.network_activity(cluster);
+        let inputs = cluster.inputs(&self.zone, activity.as_ref());
+        self.commit_connects(&inputs, &mut outcome).await?;
         Ok(outcome)
     }
 
@@ -139,9 +150,20 @@ impl<N: Northbound> ZoneReconciler<N> {
         &mut self,
         cluster: &Cluster,
     ) -> Result<ZoneOutcome, ZoneError> {
-        let zone_networks = cluster.zone_networks(&self.zone);
-        let mut warnings = self.commit_networks(&zone_networks).await?;
-        let (zone_pods, policies) = pods_and_policies(cluster, &self.zone);
+        let activity = self.network_activity(cluster);
+        let zone = self.zone.clone();
+        let view = ZoneView::new(cluster, &zone, activity);
+        let held = HeldRows::of(&cluster.inventory);
+        let zone_networks = view.networks();
+        let mut warnings = Vec::new();
+        if !held.networks {
+            warnings.extend(self.commit_networks(&zone_networks).await?);
+        }
+        let (zone_pods, policies) = if held.pods {
+            (None, None)
+        } else {
+            view.pods_and_policies()
+        };
         if let Some(pods) = &zone_pods {
             warnings.extend(self.commit_pods(pods).await?);
         }
@@ -155,13 +177,20 @@ impl<N: Northbound> ZoneReconciler<N> {
             policy_problems = policies.problems();
             policy_problems.extend(self.policies.problems().cloned());
         }
-        let admin_policies = cluster.zone_admin_policies(&self.zone);
-        warnings.extend(self.commit_admin_policies(&admin_policies).await?);
-        policy_problems.extend(self.admin_policies.problems(&admin_policies));
-        let zone_services = cluster.zone_services(&self.zone);
-        warnings.extend(self.commit_services(&zone_services).await?);
-        let egress = cluster.zone_egress(&self.zone, zone_pods.as_ref());
-        warnings.extend(self.commit_egress(&egress).await?);
+        if !held.admin_policies {
+            let admin_policies = view.admin_policies();
+            warnings.extend(self.commit_admin_policies(&admin_policies).await?);
+            policy_problems.extend(self.admin_policies.problems(&admin_policies));
+        }
+        if !held.services {
+            warnings.extend(self.commit_services(&view.services()).await?);
+        }
+        let mut egress_problems = Vec::new();
+        if !held.egress {
+            let egress = view.egress(zone_pods.as_ref());
+            warnings.extend(self.commit_egress(&egress).await?);
+            egress_problems = self.egress.problems(&egress);
+        }
         let pod_problems = self.pods.problems().filter(|_| zone_pods.is_some());
         let problems = self.services.problems();
         Ok(ZoneOutcome {
@@ -171,7 +200,8 @@ impl<N: Northbound> ZoneReconciler<N> {
                 .map(|(pod, problem)| (pod.clone(), problem.clone()))
                 .collect(),
             policy_problems,
-            egress_problems: self.egress.problems(&egress),
+            egress_problems,
+            next_removal: self.rendered.next_removal(grace_period(cluster)),
             service_problems: problems
                 .map(|(service, problem)| (service.clone(), problem.clone()))
                 .collect(),
@@ -188,7 +218,9 @@ impl<N: Northbound> ZoneReconciler<N> {
         &mut self,
         cluster: &Cluster,
     ) -> Result<Vec<SkippedNetwork>, ZoneError> {
-        let zone_networks = cluster.zone_networks(&self.zone);
+        let activity = self.network_activity(cluster);
+        let zone = self.zone.clone();
+        let zone_networks = ZoneView::new(cluster, &zone, activity).networks();
         self.commit_networks(&zone_networks).await?;
         Ok(zone_networks.skipped())
     }
@@ -201,10 +233,13 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// `true` if [`reconcile`](Self::reconcile) would commit nothing.
     pub fn is_reconciled(&mut self, cluster: &Cluster) -> bool {
         let snapshot = self.northbound.snapshot();
-        let (zone_pods, policies) = pods_and_policies(cluster, &self.zone);
-        let egress = cluster.zone_egress(&self.zone, zone_pods.as_ref());
+        let activity = self.network_activity(cluster);
+        let zone = self.zone.clone();
+        let view = ZoneView::new(cluster, &zone, activity);
+        let (zone_pods, policies) = view.pods_and_policies();
+        let egress = view.egress(zone_pods.as_ref());
         self.networks
-            .plan(&cluster.zone_networks(&self.zone), &snapshot)
+            .plan(&view.networks(), &snapshot)
             .is_ok_and(|change| change.transaction.is_none())
             && zone_pods.is_none_or(|pods| {
                 let change = self.pods.plan(&pods, &snapshot);
@@ -216,7 +251,7 @@ impl<N: Northbound> ZoneReconciler<N> {
             })
             && self
                 .admin_policies
-                .plan(&cluster.zone_admin_policies(&self.zone), &snapshot)
+                .plan(&view.admin_policies(), &snapshot)
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .egress
@@ -224,12 +259,22 @@ impl<N: Northbound> ZoneReconciler<N> {
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .services
-                .plan(&cluster.zone_services(&self.zone), &snapshot)
+                .plan(&view.services(), &snapshot)
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .connects
-                .plan(&cluster.inputs(&self.zone), &snapshot)
+                .plan(&cluster.inputs(&zone, view.activity()), &snapshot)
                 .is_empty()
+    }
+
+    /// Nodes on which networks are rendered. `None`: all. A network that the zone has rendered stays
+    /// for the grace period after its last user.
+    fn network_activity(&mut self, cluster: &Cluster) -> Option<NetworkActivity> {
+        let mut activity = network_activity(cluster)?;
+        let grace_period = grace_period(cluster);
+        let rendered = &mut self.rendered;
+        rendered.update(&mut activity, &self.zone, grace_period, cluster.now());
+        Some(activity)
     }
 
     /// Commits the rows of the networks. Returns warnings about lost replies.
@@ -385,14 +430,8 @@ impl<N: Northbound> ZoneReconciler<N> {
     }
 }
 
-/// Inputs of pods and policies, with the port groups of policies that new ports wait for.
-fn pods_and_policies(cluster: &Cluster, zone: &str) -> (Option<ZonePods>, Option<ZonePolicies>) {
-    let mut pods = cluster.zone_pods(zone);
-    let policies = cluster.zone_policies(zone, pods.as_ref());
-    if let (Some(pods), Some(policies)) = (&mut pods, &policies) {
-        pods.set_gates(policies.gates());
-    }
-    (pods, policies)
+fn grace_period(cluster: &Cluster) -> SignedDuration {
+    cluster.settings().udn_deletion_grace_period
 }
 
 /// How the commit of a plan has ended.

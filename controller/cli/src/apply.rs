@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::task::Poll;
 
+use jiff::Timestamp;
+
 use super::apply_report::ApplyReport;
 use super::args::{self, Manifests};
 use super::console::Console;
@@ -39,6 +41,15 @@ pub(super) async fn apply(
         .await
 }
 
+/// Reason to reconcile zones although no file has changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ZoneEvent {
+    /// A database is live again after a lost connection.
+    Resync,
+    /// A network without users is to be removed.
+    Removal,
+}
+
 /// Open databases of the zones, and the cluster of the last apply.
 #[derive(Default)]
 pub(super) struct ApplySession {
@@ -46,6 +57,8 @@ pub(super) struct ApplySession {
     /// `None`: nothing was applied yet. It is set before the first transaction, because what was
     /// allocated must be kept even if the apply fails.
     cluster: Option<Cluster>,
+    /// When the next network without users is to be removed. `None`: there is none.
+    next_removal: Option<Timestamp>,
 }
 
 impl ApplySession {
@@ -69,6 +82,7 @@ impl ApplySession {
             folder.save(&cluster.inventory)?;
         }
         let cluster = self.cluster.insert(cluster);
+        self.next_removal = None;
         let mut report = ApplyReport::default();
         for name in &names {
             let Some(zone) = self.zones.get_mut(name) else {
@@ -83,6 +97,8 @@ impl ApplySession {
                 }
                 done => done?,
             };
+            let removals = [self.next_removal, outcome.next_removal];
+            self.next_removal = removals.into_iter().flatten().min();
             report.add_zone(zone, outcome)?;
         }
         report.set_connected_conditions(cluster);
@@ -120,11 +136,23 @@ impl ApplySession {
         Ok(true)
     }
 
+    /// Waits for the next reason to reconcile the zones although no file has changed.
+    ///
+    /// # Cancel safety
+    /// No event is lost if the future is dropped.
+    pub(super) async fn wait_for_event(&mut self) -> ZoneEvent {
+        let removal = self.next_removal;
+        tokio::select! {
+            () = self.wait_for_resync() => ZoneEvent::Resync,
+            () = wait_until(removal) => ZoneEvent::Removal,
+        }
+    }
+
     /// Waits for the next resync of any of the databases after a lost connection.
     ///
     /// # Cancel safety
     /// No resync is lost if the future is dropped.
-    pub(super) async fn wait_for_resync(&mut self) {
+    async fn wait_for_resync(&mut self) {
         let mut resyncs: Vec<_> = self
             .zones
             .values_mut()
@@ -142,6 +170,15 @@ impl ApplySession {
         })
         .await;
     }
+}
+
+/// Waits until a time. `None`: forever.
+async fn wait_until(time: Option<Timestamp>) {
+    let Some(time) = time else {
+        return std::future::pending().await;
+    };
+    let wait = Timestamp::now().duration_until(time);
+    tokio::time::sleep(wait.try_into().unwrap_or_default()).await;
 }
 
 /// Waits until the snapshot follows the database: a plan for an old snapshot may find nothing to

@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
+use jiff::SignedDuration;
 
 use super::failure::Failure;
 use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily};
@@ -51,6 +52,10 @@ pub(super) struct ClusterFlags {
     /// Features to switch on, separated by commas.
     #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = PossibleValuesParser::new(Feature::ALL.map(Feature::as_str)).try_map(feature))]
     enable: Vec<Feature>,
+    /// Seconds for which a zone keeps a network without users, with `--enable
+    /// dynamic-udn-allocation`. Default: 120.
+    #[arg(long, value_name = "SECONDS")]
+    udn_deletion_grace_period: Option<u32>,
 }
 
 /// MTU in bytes that a network has by default.
@@ -100,6 +105,11 @@ impl ClusterFlags {
                 .clone()
                 .unwrap_or(default.reachable_default_services),
             features: self.enable.iter().copied().collect(),
+            udn_deletion_grace_period: self
+                .udn_deletion_grace_period
+                .map_or(default.udn_deletion_grace_period, |seconds| {
+                    SignedDuration::from_secs(seconds.into())
+                }),
         })
     }
 }
@@ -197,6 +207,7 @@ mod tests {
             "--no-node-ports",
             "--udn-allowed-default-services=default/kubernetes,shop/db",
             "--enable=multicast,egress-firewall",
+            "--udn-deletion-grace-period=5",
         ]);
         assert_eq!(
             flags.settings().unwrap(),
@@ -209,6 +220,7 @@ mod tests {
                     .map(str::to_owned)
                     .to_vec(),
                 features: [Feature::Multicast, Feature::EgressFirewall].into(),
+                udn_deletion_grace_period: SignedDuration::from_secs(5),
                 ..ClusterSettings::default()
             }
         );

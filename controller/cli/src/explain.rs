@@ -152,7 +152,7 @@ async fn zone_view(
     cluster: &Cluster,
     zone: &mut ZoneReconciler<NorthboundHandle>,
 ) -> Result<Option<ZoneView>, Failure> {
-    let mut inputs = cluster.inputs(zone.zone());
+    let mut inputs = cluster.inputs(zone.zone(), None);
     if let NorthboundHandle::Embedded(_) = zone.northbound() {
         // OVN-Kubernetes creates the load balancers of services; they are assumed to exist.
         inputs.services = Arc::default();

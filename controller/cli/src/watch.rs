@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::apply::ApplySession;
+use super::apply::{ApplySession, ZoneEvent};
 use super::args::Manifests;
 use super::console::Console;
 use super::failure::Failure;
@@ -63,7 +63,13 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
         console.output.flush()?;
         let files_have_changed = tokio::select! {
             files_have_changed = watcher.wait_for_change(has_failed) => files_have_changed,
-            () = watched.session.wait_for_resync() => false,
+            event = watched.session.wait_for_event() => {
+                if event == ZoneEvent::Removal {
+                    // The rows follow from the time, too.
+                    watched.manifests = None;
+                }
+                false
+            }
             () = stop.asked() => return Ok(()),
         };
         if files_have_changed {

@@ -15,7 +15,7 @@ const IPV6_ADDRESSES: u128 = 1 << 16;
 /// Allocator of numbers: the next one is the first free one after the last one that was allocated,
 /// and the first one of the range after the last one of the range.
 #[derive(Clone, Debug)]
-pub struct NumberPool {
+struct NumberPool {
     range: RangeInclusive<u64>,
     /// Numbers that are given on request only.
     skipped: Vec<RangeInclusive<u64>>,
@@ -26,7 +26,7 @@ pub struct NumberPool {
 
 impl NumberPool {
     /// Makes a pool of all numbers of a range.
-    pub fn new(range: RangeInclusive<u64>) -> Self {
+    fn new(range: RangeInclusive<u64>) -> Self {
         Self {
             next: *range.start(),
             range,
@@ -36,7 +36,7 @@ impl NumberPool {
     }
 
     /// Allocates the next free number. `None`: there is none.
-    pub fn allocate(&mut self) -> Option<u64> {
+    fn allocate(&mut self) -> Option<u64> {
         let (first, last) = (*self.range.start(), *self.range.end());
         let found = self
             .first_free(self.next..=last)
@@ -61,7 +61,7 @@ impl NumberPool {
 
     /// Allocates this number. Returns `false` if it has a holder already, or is not in the range; it
     /// has one more holder then.
-    pub fn hold(&mut self, number: u64) -> bool {
+    fn hold(&mut self, number: u64) -> bool {
         if !self.range.contains(&number) {
             return false;
         }
@@ -71,7 +71,7 @@ impl NumberPool {
     }
 
     /// Removes a holder of a number.
-    pub fn release(&mut self, number: u64) {
+    fn release(&mut self, number: u64) {
         if let Some(holders) = self.taken.get_mut(&number) {
             *holders -= 1;
             if *holders == 0 {
@@ -81,17 +81,17 @@ impl NumberPool {
     }
 
     /// Number at which the next search starts.
-    pub fn position(&self) -> u64 {
+    fn position(&self) -> u64 {
         self.next
     }
 
     /// Lets the next search start at a number.
-    pub fn set_position(&mut self, number: u64) {
+    fn set_position(&mut self, number: u64) {
         self.next = number.max(*self.range.start());
     }
 
     /// `true` if a number has a holder.
-    pub fn is_taken(&self, number: u64) -> bool {
+    fn is_taken(&self, number: u64) -> bool {
         self.taken.contains_key(&number)
     }
 }

@@ -25,6 +25,7 @@ mod masquerade;
 pub mod names;
 mod net_conf;
 mod network;
+mod network_activity;
 mod networks;
 mod node;
 mod node_subnet_owners;
@@ -47,7 +48,7 @@ pub use address::{
     PointToPoint, PointToPointError, format_address, format_net, link_local_address, mac_address,
     mac_of_name, point_to_point,
 };
-pub use address_pool::{AddressError, AddressPool, NumberPool};
+pub use address_pool::{AddressError, AddressPool};
 pub use admin_policy::{
     AdminAction, AdminPolicy, AdminPolicyKey, AdminPolicyKind, AdminPolicyProblem, AdminRule,
     BASELINE_POLICY, MAX_ADMIN_PRIORITY, MAX_ADMIN_RULES, PodScope,
@@ -69,6 +70,7 @@ pub use label_selector::{Requirement, Selector};
 pub use masquerade::MasqueradePlace;
 pub use net_conf::{NetConf, NetConfError, UninterpretedFields};
 pub use network::{IpFamily, Network, NetworkConfig, PodSubnet, Role, Transport, nth_of_family};
+pub use network_activity::{NetworkActivity, RenderedNetworks};
 pub use networks::{
     AttachmentDefinition, NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks,
     PRIMARY_NETWORK_LABEL, TUNNEL_KEYS,

@@ -1,10 +1,12 @@
 //! Kubernetes objects from which the rows of networks are derived.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use jiff::Timestamp;
 
+use super::attached_network::{AttachedNetworks, Definition};
+use super::network_activity::NetworkActivity;
 use super::networks::{AttachmentDefinition, NadKey, Networks};
 use super::route_advertisement::RouteAdvertisement;
 
@@ -45,4 +47,24 @@ pub struct NetworkObjects<'a> {
     pub services: Vec<ServiceObject<'a>>,
     /// RouteAdvertisements.
     pub advertisements: Vec<RouteAdvertisement>,
+}
+
+impl NetworkObjects<'_> {
+    /// Leaves out the networks that are not rendered on a node, and their definitions. `labelled` has
+    /// the namespaces with the label [`PRIMARY_NETWORK_LABEL`](super::PRIMARY_NETWORK_LABEL).
+    pub fn limit_to(
+        &mut self,
+        node: &str,
+        activity: &NetworkActivity,
+        labelled: &BTreeSet<String>,
+    ) {
+        let attached = AttachedNetworks::new(&self.networks, self.definitions.values(), labelled);
+        self.definitions
+            .retain(|key, _| match attached.definition(key) {
+                Some(Definition::Network(network)) => activity.is_rendered(&network.name, node),
+                Some(Definition::None) | None => true,
+            });
+        let definitions = self.definitions.values().cloned();
+        self.networks = Networks::from_definitions(definitions, labelled);
+    }
 }

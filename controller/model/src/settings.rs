@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use jiff::SignedDuration;
 
 use super::network::IpFamily;
 
@@ -37,6 +38,9 @@ const fn v6(first: u16, length: u8) -> IpNet {
 /// Local ports that NAT gives to connections, if the administrator configures none: the default of
 /// Linux' `ip_local_port_range`.
 const DEFAULT_EPHEMERAL_PORTS: (u16, u16) = (32_768, 60_999);
+/// How long a zone keeps a network without users, with
+/// [`DynamicUdnAllocation`](Feature::DynamicUdnAllocation), if the administrator configures nothing.
+const DEFAULT_UDN_DELETION_GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(120);
 /// Services of the default network that primary networks reach, if the administrator configures
 /// none.
 const DEFAULT_REACHABLE_SERVICES: [&str; 2] = ["default/kubernetes", "kube-system/kube-dns"];
@@ -65,16 +69,19 @@ pub enum Feature {
     EgressIp,
     /// AdminNetworkPolicies and the BaselineAdminNetworkPolicy.
     AdminNetworkPolicy,
+    /// Networks on nodes with users only: pods, EgressIPs and connected networks.
+    DynamicUdnAllocation,
 }
 
 impl Feature {
     /// All features.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Multicast,
         Self::EgressFirewall,
         Self::RouteAdvertisements,
         Self::EgressIp,
         Self::AdminNetworkPolicy,
+        Self::DynamicUdnAllocation,
     ];
 
     /// Name: that of the flag of OVN-Kubernetes without `--enable-`.
@@ -85,6 +92,7 @@ impl Feature {
             Self::RouteAdvertisements => "route-advertisements",
             Self::EgressIp => "egress-ip",
             Self::AdminNetworkPolicy => "admin-network-policy",
+            Self::DynamicUdnAllocation => "dynamic-udn-allocation",
         }
     }
 }
@@ -124,6 +132,9 @@ pub struct ClusterSettings {
     pub reachable_default_services: Vec<String>,
     /// Features that are switched on.
     pub features: BTreeSet<Feature>,
+    /// How long a zone keeps a network without users, with
+    /// [`DynamicUdnAllocation`](Feature::DynamicUdnAllocation).
+    pub udn_deletion_grace_period: SignedDuration,
 }
 
 impl Default for ClusterSettings {
@@ -143,6 +154,7 @@ impl Default for ClusterSettings {
             node_ports: true,
             reachable_default_services: DEFAULT_REACHABLE_SERVICES.map(str::to_owned).to_vec(),
             features: BTreeSet::new(),
+            udn_deletion_grace_period: DEFAULT_UDN_DELETION_GRACE_PERIOD,
         }
     }
 }

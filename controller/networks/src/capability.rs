@@ -575,12 +575,19 @@ impl Topologies {
                 .is_some_and(|route| inputs.retains_route(prefix, node, route))
     }
 
-    /// What leads to a node stays while the node is there, and on routers and switches that are not
-    /// the networks'.
+    /// What leads to a node stays while the node is there and has the network, and on routers and
+    /// switches that are not the networks'.
     fn keeps_departed(&self, node: &Arc<str>, row: PartRow<'_>, reader: &Reader<'_, Self>) -> bool {
         let tables = &self.tables;
         if reader.read(&NetworkCell::Node(node.clone())).has_node(node) {
-            return true;
+            let settings = reader.read(&NetworkCell::Zone).settings();
+            if !settings.has_feature(Feature::DynamicUdnAllocation) {
+                return true;
+            }
+            let inputs = reader.read(&NetworkCell::Networks);
+            let left = inputs.transit_switches_without(node);
+            let mut switches = reader.holders(tables.ports_of_switch, row);
+            return !switches.any(|switch| left.contains(switch.name()));
         }
         let shared = reader.shared(&SharedKey::MadeNames);
         let Shared::MadeNames(names) = &*shared else {

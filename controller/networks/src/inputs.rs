@@ -1,6 +1,6 @@
 //! Inputs of the networks' rows: settings, nodes, networks and services of a zone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use imbl::OrdMap;
 use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    ClusterSettings, Feature, NadProblem, Network, NetworkObjects, Networks, Node, NodeObject,
-    NodeSubnetOwners, Role, Topology, Transport, UnreadNetworks,
+    ClusterSettings, Feature, NadProblem, Network, NetworkActivity, NetworkObjects, Networks, Node,
+    NodeObject, NodeSubnetOwners, Role, Topology, Transport, UnreadNetworks,
 };
 use patchbay_rows::{Inputs, changed_keys};
 use patchbay_schemas::nb::AddressSet;
@@ -52,6 +52,8 @@ struct Zone {
 struct ZoneNetwork {
     name: Arc<str>,
     kind: NetworkKind,
+    /// Nodes on which the network is rendered. `None`: all.
+    nodes: Option<BTreeSet<Arc<str>>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -125,8 +127,19 @@ impl ZoneNetworks {
     fn put_network(&mut self, name: &str, kind: NetworkKind) {
         let name: Arc<str> = name.into();
         let prefix = network_prefix(&name).into();
-        let network = ZoneNetwork { name, kind };
+        let nodes = None;
+        let network = ZoneNetwork { name, kind, nodes };
         self.networks.insert(prefix, Arc::new(network));
+    }
+
+    /// Limits rows that lead to other nodes to those on which the network is rendered.
+    pub fn set_activity(&mut self, activity: &NetworkActivity) {
+        for (name, nodes) in activity.limited() {
+            let network = self.networks.get_mut(network_prefix(name).as_str());
+            if let Some(network) = network.filter(|network| network.name == *name) {
+                Arc::make_mut(network).nodes = Some(nodes.clone());
+            }
+        }
     }
 
     /// Adds a node, or replaces the one of its name. `owners` contains the node: subnets that are
@@ -298,7 +311,8 @@ impl ZoneNetworks {
     pub(super) fn remotes(&self, prefix: &str) -> Option<Remotes> {
         let site = self.site(prefix)?.ok()?;
         let is_layer3 = site.network.topology == Topology::Layer3;
-        Remotes::new(&site).filter(|_| is_layer3)
+        let nodes = self.networks.get(prefix)?.nodes.clone();
+        Remotes::new(&site, nodes).filter(|_| is_layer3)
     }
 
     /// The rows of a layer2 network that lead to another node; `None` if there are none.
@@ -306,8 +320,10 @@ impl ZoneNetworks {
         let site = self.site(prefix)?.ok()?;
         let is_made =
             site.network.topology == Topology::Layer2 && site.network.transport != Transport::Evpn;
+        let nodes = self.networks.get(prefix)?.nodes.as_ref();
+        let is_rendered = nodes.is_none_or(|nodes| nodes.contains(node));
         let node = self.node(node).filter(|node| node.name != site.node.name);
-        layer2::remote_rows(&site, node.filter(|_| is_made)?)
+        layer2::remote_rows(&site, node.filter(|_| is_made && is_rendered)?)
     }
 
     /// Topology of an overlay network.
@@ -320,6 +336,18 @@ impl ZoneNetworks {
 
     pub(super) fn node(&self, name: &str) -> Option<&ZoneNode> {
         Some(self.nodes.get(name)?)
+    }
+
+    /// Names of the transit switches of networks that are not rendered on a node.
+    pub(super) fn transit_switches_without(&self, node: &str) -> BTreeSet<String> {
+        let networks = self.networks.iter();
+        let without = networks.filter(|(_, network)| {
+            let nodes = network.nodes.as_ref();
+            nodes.is_some_and(|nodes| !nodes.contains(node))
+        });
+        without
+            .map(|(prefix, _)| layer3::transit_switch_of(prefix))
+            .collect()
     }
 
     /// `true` if the network is known, but its place in the zone is not.

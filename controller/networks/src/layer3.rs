@@ -286,8 +286,13 @@ fn transit_port(site: &Site<'_>) -> RouterPortRows {
     }
 }
 
+/// Name of the transit switch of the network with this prefix.
+pub(super) fn transit_switch_of(prefix: &str) -> String {
+    format!("{prefix}transit_switch")
+}
+
 pub(super) fn transit_switch_name(site: &Site<'_>) -> String {
-    site.prefix() + "transit_switch"
+    transit_switch_of(&site.prefix())
 }
 
 fn transit_switch(site: &Site<'_>) -> SwitchRows {

@@ -3,6 +3,9 @@
 //! A zone has them for each network and node. What they have in common is made once for each network
 //! ([`Remotes`]) and once for each node ([`WayToNode`]).
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use ipnet::IpNet;
 use patchbay_model::external_ids::key;
 use patchbay_model::{IpFamily, NodeId, format_address, format_net, mac_address, nth_of_family};
@@ -33,11 +36,14 @@ pub(super) struct Remotes {
     route_ids: Map,
     /// Join subnets of the families of the cluster. Empty: nodes have no gateway routers.
     join_subnets: Vec<(IpFamily, IpNet)>,
+    /// Nodes on which the network is rendered. `None`: all.
+    nodes: Option<BTreeSet<Arc<str>>>,
 }
 
 impl Remotes {
-    /// `None`: no rows of the network lead to other nodes.
-    pub(super) fn new(site: &Site<'_>) -> Option<Self> {
+    /// Collects them for a network that is rendered on some nodes (`None`: on all). `None`: no rows of
+    /// the network lead to other nodes.
+    pub(super) fn new(site: &Site<'_>, nodes: Option<BTreeSet<Arc<str>>>) -> Option<Self> {
         let network = site.network;
         let families = site.cluster_families().filter(|_| site.is_primary());
         let join_subnet = |family| {
@@ -55,17 +61,20 @@ impl Remotes {
             port_name: transit_switch_port_name(site, ""),
             route_ids: text_map([(NODE_OF_ROUTE, ""), (key::NETWORK, &network.name)]),
             join_subnets: families.filter_map(join_subnet).collect(),
+            nodes,
         })
     }
 
-    /// The rows that lead to a node. `None`: it is the zone's.
+    /// The rows that lead to a node. `None`: it is the zone's, or does not have the network.
     pub(super) fn rows(&self, node: &ZoneNode) -> Option<RemoteRows> {
         let way = &node.way;
         let port = way.port.as_ref().map(|port| PortRow {
             name: [&self.port_name, node.name.as_str()].concat().into(),
             ..port.clone()
         });
-        (node.name != self.node).then(|| RemoteRows {
+        let nodes = self.nodes.as_ref();
+        let is_rendered = nodes.is_none_or(|nodes| nodes.contains(node.name.as_str()));
+        (is_rendered && node.name != self.node).then(|| RemoteRows {
             router: self.router.clone(),
             switch: self.switch.clone(),
             switch_ports: port.into_iter().collect(),

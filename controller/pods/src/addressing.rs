@@ -52,7 +52,7 @@ impl<'a> Ranges<'a> {
             pool.exclude(*range);
         }
         for range in &network.reserved_subnets {
-            pool.keep_for_requests(*range);
+            pool.exclude(*range);
         }
         pool
     }

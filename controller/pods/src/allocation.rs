@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    AddressError, AddressPool, AttachedNetwork, AttachedTopology, DEFAULT_NETWORK_SELECTION,
-    NETWORK_SELECTIONS, NumberPool, Pod, PodAttachment, PodKey, PodNetwork, PodNetworks, Role,
-    mac_address, mac_of_name,
+    AddressPool, AttachedNetwork, AttachedTopology, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS,
+    Pod, PodAttachment, PodKey, PodNetwork, PodNetworks, Role, mac_address, mac_of_name,
 };
 use patchbay_rows::Inputs as _;
 use thiserror::Error;
@@ -20,17 +19,14 @@ use thiserror::Error;
 use super::addressing::Ranges;
 use super::inputs::{MachineKey, PodCell, ZonePods};
 
-/// Tunnel keys of ports in a layer2 network; OVN-Kubernetes reserves those before.
-const TUNNEL_KEYS: std::ops::RangeInclusive<u64> = 10..=32_767;
-
 /// Pods and networks whose addresses an allocator allocates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AllocationScope {
     /// What the controller of a zone allocates: addresses in layer3 networks, and MAC addresses in
     /// localnet networks without subnets, for the pods of its node.
     Zone,
-    /// Everything, as if there were no other controllers.
-    Everything,
+    /// What the controllers of all zones allocate.
+    AllZones,
 }
 
 /// Allocator of pods' addresses.
@@ -40,8 +36,6 @@ pub struct PodAllocator {
     seen: Option<ZonePods>,
     /// Addresses by network and subnet.
     pools: HashMap<(Arc<str>, IpNet), AddressPool>,
-    /// Tunnel keys by network.
-    keys: HashMap<Arc<str>, NumberPool>,
     held: BTreeMap<PodKey, BTreeMap<String, Held>>,
     /// Annotations that are not seen in the pods yet.
     unwritten: BTreeMap<PodKey, PodNetworks>,
@@ -66,22 +60,6 @@ pub enum AllocationProblem {
         network: Arc<str>,
         /// The subnet.
         subnet: IpNet,
-    },
-    /// All tunnel keys are allocated.
-    #[error("network {network}: no tunnel key is left")]
-    NoTunnelKey {
-        /// Name of the network.
-        network: Arc<str>,
-    },
-    /// A requested address cannot be given.
-    #[error("metadata.annotations[{annotation}]: network {network}: {source}")]
-    Request {
-        /// Key of the annotation with the request.
-        annotation: &'static str,
-        /// Name of the network.
-        network: Arc<str>,
-        /// The error.
-        source: AddressError,
     },
     /// The network does not give requested addresses.
     #[error(
@@ -116,7 +94,6 @@ impl PodAllocator {
             scope,
             seen: None,
             pools: HashMap::new(),
-            keys: HashMap::new(),
             held: BTreeMap::new(),
             unwritten: BTreeMap::new(),
             problems: BTreeMap::new(),
@@ -189,10 +166,6 @@ impl PodAllocator {
                     pool.release(address.addr());
                 }
             }
-            let keys = self.keys.get_mut(&held.network);
-            if let Some((keys, key)) = keys.zip(held.entry.tunnel_id) {
-                keys.release(key.into());
-            }
         }
     }
 
@@ -245,9 +218,6 @@ impl PodAllocator {
                     .or_default()
                     .push(problem);
             }
-        }
-        if let Some(key) = entry.tunnel_id {
-            self.keys_of(network).hold(key.into());
         }
         let held = Held {
             network: network.name.clone(),
@@ -314,18 +284,16 @@ impl PodAllocator {
     }
 
     fn allocates(&self, pod: &Pod, pods: &ZonePods, network: &AttachedNetwork) -> bool {
-        let is_local = pod.node.as_ref() == Some(pods.zone());
-        match self.scope {
-            AllocationScope::Everything => true,
-            AllocationScope::Zone => {
-                is_local
-                    && match network.topology {
-                        AttachedTopology::Layer3 => true,
-                        AttachedTopology::Localnet => network.subnets.is_empty(),
-                        AttachedTopology::Layer2 => false,
-                    }
+        let is_in_scope = match self.scope {
+            AllocationScope::AllZones => true,
+            AllocationScope::Zone => pod.node.as_ref() == Some(pods.zone()),
+        };
+        is_in_scope
+            && match network.topology {
+                AttachedTopology::Layer3 => true,
+                AttachedTopology::Localnet => network.subnets.is_empty(),
+                AttachedTopology::Layer2 => false,
             }
-        }
     }
 
     /// Allocates addresses for an attachment, in all families or none. `None`: the pod's node has no
@@ -341,51 +309,21 @@ impl PodAllocator {
         let Some(ranges) = ranges(pod, pods, network) else {
             return Ok(None);
         };
-        let is_primary = network.role == Role::Primary;
-        let gives_requested = is_primary && network.topology == AttachedTopology::Layer2;
-        let annotation = if is_primary {
-            DEFAULT_NETWORK_SELECTION
-        } else {
-            NETWORK_SELECTIONS
-        };
-        if !request.addresses.is_empty() && !gives_requested && !ranges.subnets.is_empty() {
+        if !request.addresses.is_empty() && !ranges.subnets.is_empty() {
             return Err(AllocationProblem::NoRequests {
-                annotation,
+                annotation: match network.role {
+                    Role::Primary => DEFAULT_NETWORK_SELECTION,
+                    Role::Secondary => NETWORK_SELECTIONS,
+                },
                 network: network.name.clone(),
                 attachment: attachment.key.clone(),
                 pod: pod.key.clone(),
             });
         }
-        let tunnel_id = match network.topology {
-            AttachedTopology::Layer2 => {
-                let key = self.keys_of(network).allocate();
-                let key = key.and_then(|key| u16::try_from(key).ok());
-                Some(key.ok_or_else(|| AllocationProblem::NoTunnelKey {
-                    network: network.name.clone(),
-                })?)
-            }
-            AttachedTopology::Layer3 | AttachedTopology::Localnet => None,
-        };
         let addresses = if ranges.subnets.is_empty() {
-            Ok(request.addresses.clone())
-        } else if request.addresses.is_empty() {
-            self.next_addresses(&ranges)
+            request.addresses.clone()
         } else {
-            let requested = self.requested_addresses(&ranges, &request.addresses);
-            requested.map_err(|source| AllocationProblem::Request {
-                annotation,
-                network: network.name.clone(),
-                source,
-            })
-        };
-        let addresses = match addresses {
-            Ok(addresses) => addresses,
-            Err(problem) => {
-                if let Some(key) = tunnel_id {
-                    self.keys_of(network).release(key.into());
-                }
-                return Err(problem);
-            }
+            self.next_addresses(&ranges)?
         };
         let mac = request
             .mac
@@ -395,7 +333,7 @@ impl PodAllocator {
                 None => mac_of_name(&format!("{} {} {}", pod.key, pod.uid, attachment.key)),
             });
         let entry = ranges.entry(addresses, mac, &request.gateways, pods.settings());
-        Ok(Some(PodNetwork { tunnel_id, ..entry }))
+        Ok(Some(entry))
     }
 
     fn next_addresses(&mut self, ranges: &Ranges<'_>) -> Result<Vec<IpNet>, AllocationProblem> {
@@ -414,31 +352,6 @@ impl PodAllocator {
         Ok(addresses)
     }
 
-    fn requested_addresses(
-        &mut self,
-        ranges: &Ranges<'_>,
-        requested: &[IpNet],
-    ) -> Result<Vec<IpNet>, AddressError> {
-        let mut addresses = Vec::new();
-        for address in requested {
-            let mut subnets = ranges.subnets.iter().copied();
-            let subnet = subnets.find(|subnet| subnet.contains(&address.addr()));
-            let subnet = subnet.ok_or(AddressError::Outside(address.addr()));
-            let given = subnet.and_then(|subnet| {
-                self.pool(ranges, subnet).request(address.addr())?;
-                Ok(with_length(address.addr(), subnet))
-            });
-            match given {
-                Ok(address) => addresses.push(address),
-                Err(error) => {
-                    self.release_addresses(ranges, &addresses);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(addresses)
-    }
-
     fn release_addresses(&mut self, ranges: &Ranges<'_>, addresses: &[IpNet]) {
         for address in addresses {
             self.pool(ranges, address.trunc()).release(address.addr());
@@ -448,11 +361,6 @@ impl PodAllocator {
     fn pool(&mut self, ranges: &Ranges<'_>, subnet: IpNet) -> &mut AddressPool {
         let key = (ranges.network.name.clone(), subnet);
         self.pools.entry(key).or_insert_with(|| ranges.pool(subnet))
-    }
-
-    fn keys_of(&mut self, network: &AttachedNetwork) -> &mut NumberPool {
-        let keys = self.keys.entry(network.name.clone());
-        keys.or_insert_with(|| NumberPool::new(TUNNEL_KEYS))
     }
 }
 

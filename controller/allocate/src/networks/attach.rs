@@ -22,7 +22,9 @@ use patchbay_resources::manifests::{
 };
 use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use patchbay_resources::selector::{self, LabelIndex};
-use patchbay_resources::udn::{NetworkRole, Transport, UserDefinedNetwork};
+use patchbay_resources::udn::{
+    ClusterUserDefinedNetwork, NetworkRole, Transport, UserDefinedNetwork,
+};
 
 /// Annotations that all definitions of a network have in common.
 const NETWORK_ANNOTATIONS: [&str; 3] = [NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS];
@@ -376,10 +378,14 @@ fn remove_orphans(inventory: &mut Inventory) {
         let exists = if owner.kind == UserDefinedNetwork::KIND {
             let namespace = nad.object.namespace().unwrap_or_default();
             let key = ObjectKey::namespaced(namespace, &owner.name);
+            let undecoded = (UserDefinedNetwork::KIND, key.clone());
             inventory.user_defined_networks.get(&key).is_some()
+                || inventory.undecoded.contains(&undecoded)
         } else {
-            let cudns = &inventory.cluster_user_defined_networks;
-            cudns.named(&owner.name).is_some()
+            let key = ObjectKey::cluster(&owner.name);
+            let undecoded = (ClusterUserDefinedNetwork::KIND, key.clone());
+            inventory.cluster_user_defined_networks.get(&key).is_some()
+                || inventory.undecoded.contains(&undecoded)
         };
         is_left && !exists
     };

@@ -25,21 +25,19 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+use memory::Memory;
 use patchbay_resources::object::Time;
 
 pub use manager::{Layer2Layouts, ManagerSettings, NetworkManager};
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
 
-use patchbay_model::{ClusterSettings, Networks};
+use patchbay_model::{ClusterSettings, Feature, Networks};
 use patchbay_resources::manifests::{Inventory, LoadError};
 
 /// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every
 /// layer3 network; UDNs and CUDNs get attachment definitions with network ids and tunnel keys, and
 /// conditions with the result. `now` is the time of conditions that change. A node without a chassis
 /// id gets a UUID made from its name.
-///
-/// With IPAMClaims, pods in layer2 and localnet networks get addresses, too, because claims decide
-/// which. Otherwise pods stay as they are.
 ///
 /// Oddities that are not errors become warnings of the inventory.
 ///
@@ -52,10 +50,10 @@ pub fn resolve(
     now: &Time,
 ) -> Result<(), LoadError> {
     let mut problems = nodes::invent_chassis_ids(&mut inventory.nodes);
-    let has_claims = !inventory.ipam_claims.is_empty();
     let mut manager = NetworkManager::new(ManagerSettings {
         cluster: settings.clone(),
-        workloads: has_claims.then_some(Layer2Layouts::TransitRouters),
+        dynamic_allocation: settings.has_feature(Feature::DynamicUdnAllocation),
+        route_advertisements: settings.has_feature(Feature::RouteAdvertisements),
         ..ManagerSettings::default()
     });
     problems.extend(manager.reconcile(inventory, now));
@@ -64,6 +62,21 @@ pub fn resolve(
     } else {
         Err(LoadError { problems })
     }
+}
+
+/// Gives the pods of an inventory addresses in layer2 networks, and in localnet networks with
+/// subnets. IPAMClaims get the addresses of their first pod, and keep them. `now` is the time of
+/// conditions that change.
+///
+/// A pod that gets no addresses is a warning of the inventory.
+pub fn allocate_pods(inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
+    let settings = ManagerSettings {
+        cluster: settings.clone(),
+        workloads: Some(Layer2Layouts::TransitRouters),
+        ..ManagerSettings::default()
+    };
+    let (pods, _) = pods::AttachedPods::collect(inventory);
+    pods::complete(inventory, &pods, &settings, &mut Memory::default(), now);
 }
 
 /// All networks of an inventory.

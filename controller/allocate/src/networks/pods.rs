@@ -35,6 +35,13 @@ pub(super) struct AttachedPods {
 impl AttachedPods {
     /// Reads all pods that have ports. Reasons why they are not attached become warnings.
     pub(super) fn read(inventory: &mut Inventory) -> Self {
+        let (pods, warnings) = Self::collect(inventory);
+        inventory.warnings.extend(warnings);
+        pods
+    }
+
+    /// Reads all pods that have ports, and the reasons why some are not attached.
+    pub(super) fn collect(inventory: &Inventory) -> (Self, Vec<Problem>) {
         let mut warnings = Vec::new();
         let networks = attached_networks(inventory);
         let primary: BTreeMap<&str, Option<&NadKey>> = networks
@@ -69,8 +76,7 @@ impl AttachedPods {
             }
             pods.push((key.clone(), pod, attached));
         }
-        inventory.warnings.extend(warnings);
-        Self { pods }
+        (Self { pods }, warnings)
     }
 
     /// Nodes with pods, by network.

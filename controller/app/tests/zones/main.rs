@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
+mod admin_policies;
+mod claims;
+mod dynamic_allocation;
 mod egress;
 mod firewall;
 mod new_ports;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, allocate, everything, key, pod, problems, put, zone};
+use crate::world::{World, allocate, key, of_all_zones, pod, problems, put, zone};
 
 fn attached(selections: &Value) -> Value {
     let mut pod = pod("blue", "a", "n1");
@@ -21,11 +21,16 @@ fn reported(world: &World) -> Vec<String> {
 #[test]
 fn all_ports_of_a_pod_go_with_it() {
     let (mut zone, mut world) = (zone(), World::new());
-    put(
-        &mut zone,
-        &attached(&json!([{"name": "s2"}, {"name": "s2"}])),
-    );
-    let mut allocator = everything();
+    let mut twice = attached(&json!([{"name": "s2"}, {"name": "s2"}]));
+    // The cluster manager gives addresses in layer2 networks.
+    let entry = |last: u8| {
+        json!({"ip_addresses": [format!("10.80.0.{last}/24")],
+            "mac_address": format!("0a:58:0a:50:00:0{last}"), "tunnel_id": 9 + last})
+    };
+    let networks = json!({"blue/s2": entry(1), "blue/s2/1": entry(2)});
+    twice["metadata"]["annotations"]["k8s.ovn.org/pod-networks"] = json!(networks.to_string());
+    put(&mut zone, &twice);
+    let mut allocator = of_all_zones();
     assert_eq!(allocate(&mut allocator, &mut zone).len(), 3);
     assert!(problems(&allocator).is_empty());
     world.settle(&zone);
@@ -54,7 +59,7 @@ fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
     elsewhere["metadata"]["name"] = json!("c");
     elsewhere["spec"]["nodeName"] = json!("n2");
     put(&mut zone, &elsewhere);
-    allocate(&mut everything(), &mut zone);
+    allocate(&mut of_all_zones(), &mut zone);
     world.settle(&zone);
     assert!(world.port("blue.l3_blue_a").is_some());
     let found = reported(&world);

@@ -122,8 +122,8 @@ pub(crate) fn problems(allocator: &PodAllocator) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn everything() -> PodAllocator {
-    PodAllocator::new(AllocationScope::Everything)
+pub(crate) fn of_all_zones() -> PodAllocator {
+    PodAllocator::new(AllocationScope::AllZones)
 }
 
 pub(crate) fn of_zone() -> PodAllocator {

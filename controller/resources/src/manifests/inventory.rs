@@ -1,6 +1,6 @@
 //! Inventory of a run: all objects by kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use patchbay_model::EGRESS_FIREWALL;
@@ -217,11 +217,19 @@ pub struct Inventory {
     pub cluster_user_defined_networks: Objects<ClusterUserDefinedNetwork>,
     /// `ClusterNetworkConnect` objects.
     pub cluster_network_connects: Objects<ClusterNetworkConnect>,
+    /// Kinds and keys of objects that exist, but are missing here, because they cannot be decoded.
+    pub undecoded: BTreeSet<(&'static str, ObjectKey)>,
     /// Warnings, such as objects of ignored kinds.
     pub warnings: Vec<Problem>,
 }
 
 impl Inventory {
+    /// `true` if an object of one of these kinds is missing because it cannot be decoded.
+    pub fn lacks(&self, kinds: &[&str]) -> bool {
+        let mut undecoded = self.undecoded.iter();
+        undecoded.any(|(kind, _)| kinds.contains(kind))
+    }
+
     /// Objects of a kind.
     pub fn objects<T: InventoryKind>(&self) -> &Objects<T> {
         T::objects(self)

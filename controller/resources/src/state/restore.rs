@@ -64,7 +64,10 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
         },
     );
     restore_kind(manifests, state, |new: &mut IPAMClaim, old| {
-        restore_status(&mut new.status, old.status.as_ref());
+        // A claim of another network is another claim.
+        if new.spec.network == old.spec.network {
+            restore_status(&mut new.status, old.status.as_ref());
+        }
     });
     restore_kind(manifests, state, |new: &mut UserDefinedNetwork, old| {
         restore_status(&mut new.status, old.status.as_ref());

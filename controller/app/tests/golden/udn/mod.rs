@@ -8,12 +8,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use jiff::Timestamp;
+use patchbay_app::activity::NetworkUsers;
 use patchbay_egress::{EgressController, EgressObjects, ZoneEgress};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{
-    ClusterSettings, DEFAULT_NETWORK_KEY, Feature, GatewayMode, IpFamily, NetworkObjects,
-    POD_NETWORKS, PRIMARY_NETWORK_LABEL, Pod, PodKey, PolicyKey, PolicyKind,
+    ClusterSettings, DEFAULT_NETWORK_KEY, Feature, GatewayMode, IpFamily, NetworkActivity,
+    NetworkObjects, POD_NETWORKS, PRIMARY_NETWORK_LABEL, Pod, PodKey, PolicyKey, PolicyKind,
+    RenderedNetworks,
 };
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
@@ -178,6 +181,8 @@ pub(crate) struct World {
     policies: ZonePolicies,
     /// The objects that the policies have seen.
     seen: BTreeSet<ObjectId>,
+    /// Networks that the running controllers have rendered.
+    rendered: RenderedNetworks,
     /// Addresses of pods in the default network, which its own controller has recorded.
     default_addresses: BTreeMap<String, Vec<IpAddr>>,
     started: u64,
@@ -265,6 +270,7 @@ impl World {
             northbound: Northbound::new(),
             controllers: None,
             seen: BTreeSet::new(),
+            rendered: RenderedNetworks::default(),
             default_addresses: BTreeMap::new(),
             started: 0,
         })
@@ -287,6 +293,7 @@ impl World {
     pub(crate) fn start(&mut self) {
         self.started += 1;
         self.policies = ZonePolicies::new(&self.node, &self.settings);
+        self.rendered = RenderedNetworks::default();
         self.controllers = Some(Controllers::new(self.started));
     }
 
@@ -391,7 +398,7 @@ impl World {
         let namespaces = self.objects.namespaces()?;
         let services = self.objects.services()?;
         let nodes = self.objects.nodes()?;
-        let objects = NetworkObjects {
+        let mut objects = NetworkObjects {
             networks: conversion::networks(&definitions, &namespaces),
             definitions: definitions
                 .iter()
@@ -402,6 +409,15 @@ impl World {
             services: services.iter().map(conversion::service_object).collect(),
             advertisements: self.objects.advertisements()?,
         };
+        let labelled = namespaces.iter().filter(|namespace| {
+            let labels = namespace.labels();
+            labels.contains_key(PRIMARY_NETWORK_LABEL)
+        });
+        let labelled = labelled.map(Object::name_any).collect();
+        let activity = self.activity(&objects, &labelled, &namespaces)?;
+        if let Some(activity) = &activity {
+            objects.limit_to(&self.node, activity, &labelled);
+        }
         let mut zone_services = ZoneServices::new(&self.node, &self.settings);
         zone_services.set_networks(&objects.networks);
         for node in &objects.nodes {
@@ -414,11 +430,6 @@ impl World {
         for slice in slices.iter().filter_map(conversion::endpoint_slice) {
             zone_services.put_slice(slice);
         }
-        let labelled = namespaces.iter().filter(|namespace| {
-            let labels = namespace.labels();
-            labels.contains_key(PRIMARY_NETWORK_LABEL)
-        });
-        let labelled = labelled.map(Object::name_any).collect();
         let mut pods = ZonePods::new(&self.node, &self.settings);
         pods.set_objects(&objects, &labelled);
         for pod in self.objects.pods()?.iter().map(conversion::pod) {
@@ -453,6 +464,10 @@ impl World {
                 .collect(),
         };
         let admin_policies = ZoneAdminPolicies::read(&self.node, &self.settings, &admin_policies);
+        let mut zone_networks = ZoneNetworks::read(&objects, &self.node, &self.settings);
+        if let Some(activity) = &activity {
+            zone_networks.set_activity(activity);
+        }
         let (networks, nodes) = (&objects.networks, &objects.nodes);
         Ok(Inputs {
             admin_policies,
@@ -461,11 +476,51 @@ impl World {
             } else {
                 ZoneEgress::off([])
             },
-            networks: ZoneNetworks::read(&objects, &self.node, &self.settings),
+            networks: zone_networks,
             policies,
             pods,
             services: zone_services,
         })
+    }
+
+    /// Nodes on which networks are rendered. `None`: all. A recording takes less time than a network
+    /// without users stays.
+    fn activity(
+        &mut self,
+        objects: &NetworkObjects<'_>,
+        labelled: &BTreeSet<String>,
+        namespaces: &[Namespace],
+    ) -> Result<Option<NetworkActivity>, String> {
+        if !self.settings.has_feature(Feature::DynamicUdnAllocation) {
+            return Ok(None);
+        }
+        let mut pods = ZonePods::new(&self.node, &self.settings);
+        pods.set_objects(objects, labelled);
+        for pod in self.objects.pods()?.iter().map(conversion::pod) {
+            pods.put_pod(Arc::new(pod));
+        }
+        let names: Vec<String> = namespaces.iter().map(Object::name_any).collect();
+        let users = NetworkUsers {
+            objects,
+            labelled,
+            pods: &pods,
+            namespaces: names
+                .iter()
+                .zip(namespaces)
+                .map(|(name, namespace)| (name.as_str(), namespace.labels()))
+                .collect(),
+            egress_ips: self.objects.egress_ips()?,
+            connects: Vec::new(),
+        };
+        let mut activity = users.activity();
+        let grace_period = self.settings.udn_deletion_grace_period;
+        self.rendered.update(
+            &mut activity,
+            &self.node,
+            grace_period,
+            Timestamp::UNIX_EPOCH,
+        );
+        Ok(Some(activity))
     }
 
     /// A pod with its recorded addresses in the default network.
@@ -577,5 +632,6 @@ fn settings(config: &Config) -> Result<ClusterSettings, String> {
         node_ports: config.node_ports,
         reachable_default_services: config.udn_allowed_default_services.clone(),
         features: features(&config.features),
+        ..ClusterSettings::default()
     })
 }

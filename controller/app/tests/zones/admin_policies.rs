@@ -1,7 +1,5 @@
 //! Policies of administrators: manifests to rows.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
-
 use std::collections::BTreeMap;
 
 use patchbay_app::Cluster;

@@ -1,0 +1,150 @@
+//! A cluster's objects, as one zone sees them.
+
+use std::collections::BTreeSet;
+
+use patchbay_egress::ZoneEgress;
+use patchbay_model::{Feature, NetworkActivity, NetworkObjects};
+use patchbay_networks::ZoneNetworks;
+use patchbay_pods::ZonePods;
+use patchbay_policies::ZonePolicies;
+use patchbay_policies::admin::ZoneAdminPolicies;
+use patchbay_resources::conversion::{connect_input, egress_ip, network_objects};
+use patchbay_resources::manifests::Inventory;
+use patchbay_resources::object::Object;
+use patchbay_services::ZoneServices;
+
+use super::activity::NetworkUsers;
+use super::{Cluster, admin, egress, pods, policies, services};
+
+/// Networks and definitions that a zone renders, and the inputs that follow from them.
+#[derive(Debug)]
+pub(crate) struct ZoneView<'a> {
+    cluster: &'a Cluster,
+    zone: &'a str,
+    objects: NetworkObjects<'a>,
+    labelled: BTreeSet<String>,
+    activity: Option<NetworkActivity>,
+}
+
+/// Nodes on which networks have users. `None`: the feature is off.
+pub(crate) fn network_activity(cluster: &Cluster) -> Option<NetworkActivity> {
+    let settings = cluster.settings();
+    if !settings.has_feature(Feature::DynamicUdnAllocation) {
+        return None;
+    }
+    let inventory = &cluster.inventory;
+    let objects = network_objects(inventory);
+    let labelled = pods::labelled_namespaces(inventory);
+    let pods = pods::zone_pods(inventory, "", settings, &objects, &labelled);
+    let egress_ips = inventory.egress_ips.iter();
+    let has_egress_ips = settings.has_feature(Feature::EgressIp);
+    let egress_ips = egress_ips.filter(|_| has_egress_ips);
+    let users = NetworkUsers {
+        objects: &objects,
+        labelled: &labelled,
+        pods: &pods,
+        namespaces: namespace_labels(inventory).collect(),
+        egress_ips: egress_ips
+            .map(|(_, object)| egress_ip(&object.object))
+            .collect(),
+        connects: cluster
+            .connects()
+            .filter_map(|object| connect_input(object).connect.ok())
+            .collect(),
+    };
+    Some(users.activity())
+}
+
+fn namespace_labels(
+    inventory: &Inventory,
+) -> impl Iterator<Item = (&str, &std::collections::BTreeMap<String, String>)> {
+    let namespaces = inventory.namespaces.iter();
+    namespaces.map(|(key, namespace)| (key.name.as_str(), namespace.object.labels()))
+}
+
+impl<'a> ZoneView<'a> {
+    /// The view of a zone. `activity`: nodes on which networks are rendered; `None`: all.
+    pub(crate) fn new(
+        cluster: &'a Cluster,
+        zone: &'a str,
+        activity: Option<NetworkActivity>,
+    ) -> Self {
+        let inventory = &cluster.inventory;
+        let labelled = pods::labelled_namespaces(inventory);
+        let mut objects = network_objects(inventory);
+        if let Some(activity) = &activity {
+            objects.limit_to(zone, activity, &labelled);
+        }
+        Self {
+            cluster,
+            zone,
+            objects,
+            labelled,
+            activity,
+        }
+    }
+
+    pub(crate) fn networks(&self) -> ZoneNetworks {
+        let settings = self.cluster.settings();
+        let mut networks = ZoneNetworks::read(&self.objects, self.zone, settings);
+        if let Some(activity) = &self.activity {
+            networks.set_activity(activity);
+        }
+        networks
+    }
+
+    /// `None`: the objects contain no pods, and say nothing about the ports of pods that are there.
+    pub(crate) fn pods(&self) -> Option<ZonePods> {
+        let inventory = &self.cluster.inventory;
+        let has_pods = self.cluster.is_watched() || !inventory.pods.is_empty();
+        let settings = self.cluster.settings();
+        has_pods.then(|| {
+            pods::zone_pods(
+                inventory,
+                self.zone,
+                settings,
+                &self.objects,
+                &self.labelled,
+            )
+        })
+    }
+
+    /// Inputs of pods and policies, with the port groups of policies that new ports wait for.
+    pub(crate) fn pods_and_policies(&self) -> (Option<ZonePods>, Option<ZonePolicies>) {
+        let mut pods = self.pods();
+        let policies = self.policies(pods.as_ref());
+        if let (Some(pods), Some(policies)) = (&mut pods, &policies) {
+            pods.set_gates(policies.gates());
+        }
+        (pods, policies)
+    }
+
+    pub(crate) fn policies(&self, pods: Option<&ZonePods>) -> Option<ZonePolicies> {
+        let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
+        let objects = (&self.objects, &self.labelled);
+        policies::zone_policies(inventory, self.zone, settings, objects, pods)
+    }
+
+    pub(crate) fn admin_policies(&self) -> ZoneAdminPolicies {
+        let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
+        admin::zone_admin_policies(inventory, self.zone, settings)
+    }
+
+    pub(crate) fn egress(&self, pods: Option<&ZonePods>) -> ZoneEgress {
+        let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
+        egress::zone_egress(inventory, self.zone, settings, &self.objects, pods)
+    }
+
+    /// A service without mirrored EndpointSlices has those that follow from its selector and the
+    /// pods, unless the objects are those of a running cluster.
+    pub(crate) fn services(&self) -> ZoneServices {
+        let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
+        let derives = !self.cluster.is_watched();
+        services::zone_services(inventory, self.zone, settings, &self.objects, derives)
+    }
+
+    /// Nodes on which networks are rendered. `None`: all.
+    pub(crate) fn activity(&self) -> Option<&NetworkActivity> {
+        self.activity.as_ref()
+    }
+}
