@@ -27,7 +27,9 @@ use super::egress_ips::project_egress_ip;
 use super::events::event_channel;
 use super::leader_election::LeaderElector;
 use super::list_watch::{ListWatch, Recovery};
-use super::networks::{self, NetworkManagerTask, NetworkZoneTask, ObjectSources, ObjectWriter};
+use super::networks::{
+    self, Decoding, NetworkManagerTask, NetworkZoneTask, ObjectSources, ObjectWriter,
+};
 use super::node_subnets::NetworkNumbers;
 use super::northbound_reachability::NorthboundReachability;
 use super::projections;
@@ -279,16 +281,16 @@ impl TaskSet {
         let prune_node = networks::without_node_details;
         let prune_pod = networks::without_containers;
         ObjectSources::default()
-            .with(self.watch_complete::<Namespace>(client, networks::keep_all))
-            .with(self.watch_complete::<Node>(client, prune_node))
-            .with(self.watch_complete::<NetworkAttachmentDefinition>(client, networks::keep_all))
-            .with(self.watch_complete::<Pod>(client, prune_pod))
-            .with(self.watch_complete::<EndpointSlice>(client, networks::keep_all))
+            .with(self.watch_fields::<Namespace>(client, networks::keep_all))
+            .with(self.watch_fields::<Node>(client, prune_node))
+            .with(self.watch_fields::<NetworkAttachmentDefinition>(client, networks::keep_all))
+            .with(self.watch_fields::<Pod>(client, prune_pod))
+            .with(self.watch_fields::<EndpointSlice>(client, networks::keep_all))
     }
 
     /// Adds the objects that only the cluster manager reads.
     fn watch_definitions(&mut self, client: &Client, objects: ObjectSources) -> ObjectSources {
-        let claims = networks::project::<IPAMClaim>(networks::keep_all);
+        let claims = networks::project::<IPAMClaim>(Decoding::Whole, networks::keep_all);
         objects
             .with(self.watch_complete::<UserDefinedNetwork>(client, networks::keep_all))
             .with(self.watch_complete::<ClusterUserDefinedNetwork>(client, networks::keep_all))
@@ -301,14 +303,17 @@ impl TaskSet {
         client: &Client,
         objects: ObjectSources,
     ) -> ObjectSources {
-        let of_secondary = networks::project::<MultiNetworkPolicy>(networks::keep_all);
-        let firewalls = networks::project::<EgressFirewall>(networks::keep_all);
-        let egress_ips = networks::project::<EgressIP>(networks::keep_all);
-        let advertisements = networks::project::<RouteAdvertisements>(networks::keep_all);
-        let admin = networks::project::<AdminNetworkPolicy>(networks::keep_all);
-        let baseline = networks::project::<BaselineAdminNetworkPolicy>(networks::keep_all);
+        let of_secondary =
+            networks::project::<MultiNetworkPolicy>(Decoding::Whole, networks::keep_all);
+        let firewalls = networks::project::<EgressFirewall>(Decoding::Whole, networks::keep_all);
+        let egress_ips = networks::project::<EgressIP>(Decoding::Whole, networks::keep_all);
+        let advertisements =
+            networks::project::<RouteAdvertisements>(Decoding::Whole, networks::keep_all);
+        let admin = networks::project::<AdminNetworkPolicy>(Decoding::Whole, networks::keep_all);
+        let baseline =
+            networks::project::<BaselineAdminNetworkPolicy>(Decoding::Whole, networks::keep_all);
         objects
-            .with(self.watch_complete::<Service>(client, networks::keep_all))
+            .with(self.watch_fields::<Service>(client, networks::keep_all))
             .with(self.watch_complete::<NetworkPolicy>(client, networks::keep_all))
             .with(self.watch_optional_kind(client, of_secondary))
             .with(self.watch_optional_kind(client, firewalls))
@@ -327,7 +332,20 @@ impl TaskSet {
     where
         K: InventoryKind + Clone + Debug + PartialEq + Send + Sync + 'static,
     {
-        self.watch::<TolerantObject<K>, _>(client, networks::project(prune))
+        self.watch::<TolerantObject<K>, _>(client, networks::project(Decoding::Whole, prune))
+    }
+
+    /// Watches all objects of a kind, which are used without the fields that cannot be decoded.
+    fn watch_fields<K>(
+        &mut self,
+        client: &Client,
+        prune: fn(&mut K),
+    ) -> StoreReader<networks::Watched<K>>
+    where
+        K: InventoryKind + Clone + Debug + PartialEq + Send + Sync + 'static,
+    {
+        let project = networks::project(Decoding::WithoutFields, prune);
+        self.watch::<TolerantObject<K>, _>(client, project)
     }
 
     /// Watches the objects of a kind in one namespace, with the given labels.

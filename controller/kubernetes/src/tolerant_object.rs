@@ -22,6 +22,8 @@ pub(super) struct TolerantObject<K>(pub(super) Result<K, UndecodableObject>);
 pub(super) struct UndecodableObject {
     pub(super) metadata: ObjectMeta,
     pub(super) status: Value,
+    /// The whole object.
+    pub(super) raw: Value,
     /// The path of the field, and what is wrong with it.
     pub(super) error: String,
 }
@@ -34,6 +36,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for TolerantObject<K> {
         }
         let metadata = ObjectMeta::deserialize(&object["metadata"]).map_err(D::Error::custom)?;
         let status = object["status"].clone();
+        let raw = object.clone();
         let (known, violations) = from_json(object);
         let violation = match &known {
             // A selector without one of its parts would select too much.
@@ -49,6 +52,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for TolerantObject<K> {
             (_, error) => Err(UndecodableObject {
                 metadata,
                 status,
+                raw,
                 error: error.unwrap_or_default(),
             }),
         }))

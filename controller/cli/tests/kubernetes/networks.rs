@@ -281,6 +281,67 @@ async fn conflicts_and_forgotten_versions_delay_a_layer2_network_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_cannot_be_decoded_holds_little_back() {
+    let (bed, zone) = networks_bed().await;
+    let both = bed.run("one", true, Some(&zone));
+    create_network(&bed, layer3()).await;
+    // A pod is used without the field.
+    let broken = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "a", "namespace": RED},
+        "spec": {"nodeName": ZONE, "hostNetwork": "no", "containers": []},
+    });
+    create_raw(&bed, ("", "v1", "pods"), broken).await;
+    create_pod(&bed, "b").await;
+    until_pods(&zone, &["a", "b"]).await;
+
+    // Policies and pods wait for a policy, everything else does not.
+    let broken = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+        "metadata": {"name": "p", "namespace": RED},
+        "spec": {"podSelector": {"matchLabels": ["app"]}},
+    });
+    let policies = ("networking.k8s.io", "v1", "networkpolicies");
+    create_raw(&bed, policies, broken).await;
+    bed.create_in(&object::<Service>(json!({
+        "metadata": {"name": "web", "namespace": RED},
+        "spec": {"clusterIP": "10.96.7.7", "clusterIPs": ["10.96.7.7"],
+            "ports": [{"port": 80, "protocol": "TCP"}]},
+    })))
+    .await;
+    zone.until("the load balancer", |zone| {
+        let balancers = zone.rows::<LoadBalancer>();
+        let mut names = balancers.iter().map(|balancer| &balancer.name);
+        names.find(|name| name.contains("red/web")).map(|_| ())
+    })
+    .await;
+    create_pod(&bed, "c").await;
+    let corrected =
+        Patch::Merge(json!({"spec": {"podSelector": {"matchLabels": {"app": "none"}}}}));
+    let policies = Api::<NetworkPolicy>::namespaced(bed.client.clone(), RED);
+    let parameters = PatchParams::default();
+    let patched = policies.patch("p", &parameters, &corrected).await;
+    patched.unwrap();
+    until_pods(&zone, &["a", "b", "c"]).await;
+    both.stop().await;
+    assert_all_allowed(&bed);
+}
+
+/// Creates an object that this test's types cannot express.
+async fn create_raw(bed: &Testbed, (group, version, plural): (&str, &str, &str), raw: Value) {
+    let resource = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: raw["apiVersion"].as_str().unwrap().to_owned(),
+        kind: raw["kind"].as_str().unwrap().to_owned(),
+        plural: plural.to_owned(),
+    };
+    let api = Api::<DynamicObject>::namespaced_with(bed.client.clone(), RED, &resource);
+    let create = PostParams::default();
+    api.create(&create, &object(raw)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn networks_are_not_written_without_the_flag() {
     let bed = Testbed::simulated().await;
     let zone = Zone::without_networks(ZONE).await;

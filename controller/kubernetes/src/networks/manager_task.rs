@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use jiff::Timestamp;
 use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
 use patchbay_engine::backoff::Backoff;
-use patchbay_model::ClusterSettings;
+use patchbay_model::{ClusterSettings, Feature};
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -65,11 +65,14 @@ struct ManagerTerm {
 
 impl ManagerTerm {
     fn new(task: &NetworkManagerTask) -> Self {
+        let settings = &task.settings;
         Self {
             sources: task.sources.clone(),
             manager: NetworkManager::new(ManagerSettings {
-                cluster: task.settings.clone(),
+                cluster: settings.clone(),
                 workloads: Some(Layer2Layouts::TransitRouters),
+                dynamic_allocation: settings.has_feature(Feature::DynamicUdnAllocation),
+                route_advertisements: settings.has_feature(Feature::RouteAdvertisements),
                 ..ManagerSettings::default()
             }),
             writer: task.writer.clone(),
@@ -138,18 +141,12 @@ impl ManagerTerm {
 
     /// Computes all objects, and writes those that differ.
     async fn reconcile(&mut self) -> WriteOutcome {
-        let before = match self.sources.inventory() {
-            Ok(inventory) => inventory,
-            Err(unreadable) => {
-                self.problems.update([unreadable.to_string()]);
-                return WriteOutcome::default();
-            }
-        };
+        let (before, undecoded) = self.sources.inventory();
         let mut after = before.clone();
         let problems = self.manager.reconcile(&mut after, &Time(Timestamp::now()));
         let outcome = self.write(&before, &after).await;
         let problems = problems.iter().chain(&after.warnings);
-        let problems = problems.map(ToString::to_string);
+        let problems = problems.map(ToString::to_string).chain(undecoded);
         self.problems
             .update(problems.chain(outcome.failures.iter().cloned()));
         outcome

@@ -14,6 +14,8 @@ mod zone_task;
 
 pub(super) use manager_task::NetworkManagerTask;
 pub(super) use sources::ObjectSources;
-pub(super) use watched::{Watched, keep_all, project, without_containers, without_node_details};
+pub(super) use watched::{
+    Decoding, Watched, keep_all, project, without_containers, without_node_details,
+};
 pub(super) use writer::ObjectWriter;
 pub(super) use zone_task::NetworkZoneTask;

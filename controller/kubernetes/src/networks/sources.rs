@@ -1,13 +1,14 @@
 //! The watched objects of several kinds, as an inventory.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::select_all;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Origin, Sourced};
-use thiserror::Error;
 
 use super::watched::Watched;
 use super::writer::Written;
@@ -18,24 +19,15 @@ use crate::store::{StoreReader, WatchEnded};
 /// Outcome of a wait for changes.
 type Change<'a> = Pin<Box<dyn Future<Output = Result<(), WatchEnded>> + Send + 'a>>;
 
-/// An object that cannot be decoded. Without it nothing is written, because its absence would look
-/// like its deletion.
-#[derive(Debug, Error)]
-#[error("{kind} {key}: cannot be decoded, so all networks stay as they are: {reason}")]
-pub(super) struct UnreadableObject {
-    kind: &'static str,
-    key: ObjectKey,
-    reason: String,
-}
-
 /// The watched objects of one kind.
 trait KindSource: Debug + Send + Sync {
     fn ready(&mut self) -> Change<'_>;
 
     fn changed(&mut self) -> Change<'_>;
 
-    /// Adds the objects to an inventory, and marks them as seen.
-    fn read_into(&mut self, inventory: &mut Inventory) -> Result<(), UnreadableObject>;
+    /// Adds the objects to an inventory, and marks them as seen. Those that cannot be decoded become
+    /// problems: the last version that could be takes their place.
+    fn read_into(&mut self, inventory: &mut Inventory, problems: &mut Vec<String>);
 
     /// `true` if the watch shows the outcome of a write, or if the write is of another kind.
     fn has_seen(&mut self, written: &Written) -> bool;
@@ -43,49 +35,88 @@ trait KindSource: Debug + Send + Sync {
     fn boxed_clone(&self) -> Box<dyn KindSource>;
 }
 
-impl<K> KindSource for StoreReader<Watched<K>>
+/// The objects of one kind, with the last version of each that could be decoded.
+#[derive(Clone, Debug)]
+struct ObjectSource<K> {
+    objects: StoreReader<Watched<K>>,
+    decoded: BTreeMap<ObjectKey, Arc<K>>,
+}
+
+impl<K: InventoryKind> ObjectSource<K>
+where
+    K: Clone + Debug + Send + Sync + 'static,
+{
+    /// The object to use, and what is to be reported. `None`: no version of it could be decoded.
+    fn usable(
+        &self,
+        key: &ObjectKey,
+        watched: &Watched<K>,
+        problems: &mut Vec<String>,
+    ) -> Option<Arc<K>> {
+        let kind = K::KIND;
+        match watched {
+            Watched::Readable(object) => Some(object.clone()),
+            Watched::Partial(object, reasons) => {
+                let reasons = reasons.iter();
+                problems.extend(reasons.map(|reason| {
+                    format!("{kind} {key}: cannot be decoded, so the field is ignored: {reason}")
+                }));
+                Some(object.clone())
+            }
+            Watched::Unreadable(reason) => {
+                let decoded = self.decoded.get(key).cloned();
+                let outcome = match &decoded {
+                    Some(_) => "its former version is used",
+                    None => "what depends on objects of the kind stays as it is",
+                };
+                problems.push(format!(
+                    "{kind} {key}: cannot be decoded, so {outcome}: {reason}"
+                ));
+                decoded
+            }
+        }
+    }
+}
+
+impl<K> KindSource for ObjectSource<K>
 where
     K: InventoryKind + Clone + Debug + Send + Sync + 'static,
 {
     fn ready(&mut self) -> Change<'_> {
-        Box::pin(self.ready())
+        Box::pin(self.objects.ready())
     }
 
     fn changed(&mut self) -> Change<'_> {
-        Box::pin(self.changed())
+        Box::pin(self.objects.changed())
     }
 
-    fn read_into(&mut self, inventory: &mut Inventory) -> Result<(), UnreadableObject> {
-        for (key, watched) in &self.objects() {
-            let object = match watched {
-                Watched::Readable(object) => K::clone(object),
-                Watched::Unreadable(reason) => {
-                    return Err(UnreadableObject {
-                        kind: K::KIND,
-                        key: key.clone(),
-                        reason: reason.to_string(),
-                    });
-                }
+    fn read_into(&mut self, inventory: &mut Inventory, problems: &mut Vec<String>) {
+        let objects = self.objects.objects();
+        self.decoded.retain(|key, _| objects.contains_key(key));
+        for (key, watched) in &objects {
+            let Some(object) = self.usable(key, watched, problems) else {
+                inventory.undecoded.insert((K::KIND, key.clone()));
+                continue;
             };
+            self.decoded.insert(key.clone(), object.clone());
             // Objects of the same second are in the order of their keys.
             let created = object.creation_timestamp();
             let created = created.map_or(0, |time| time.0.as_second());
             K::objects_mut(inventory).insert(Sourced {
-                object,
+                object: K::clone(&object),
                 origin: Origin::Cluster,
                 position: created.try_into().unwrap_or(0),
             });
         }
-        Ok(())
     }
 
     fn has_seen(&mut self, written: &Written) -> bool {
         if written.kind != K::KIND {
             return true;
         }
-        let objects = self.objects();
+        let objects = self.objects.objects();
         let seen = match objects.get(&written.key) {
-            Some(Watched::Readable(object)) => object.meta(),
+            Some(Watched::Readable(object) | Watched::Partial(object, _)) => object.meta(),
             Some(Watched::Unreadable(_)) => return true,
             None => return !written.is_new,
         };
@@ -123,7 +154,10 @@ impl ObjectSources {
     where
         K: InventoryKind + Clone + Debug + Send + Sync + 'static,
     {
-        self.0.push(Box::new(objects));
+        self.0.push(Box::new(ObjectSource {
+            objects,
+            decoded: BTreeMap::new(),
+        }));
         self
     }
 
@@ -135,16 +169,14 @@ impl ObjectSources {
         Ok(())
     }
 
-    /// The current objects.
-    ///
-    /// # Errors
-    /// [`UnreadableObject`]: one cannot be decoded.
-    pub(super) fn inventory(&mut self) -> Result<Inventory, UnreadableObject> {
-        let mut inventory = Inventory::default();
+    /// The current objects, and what of them cannot be decoded. Objects of which no version could be
+    /// are named in [`Inventory::undecoded`].
+    pub(super) fn inventory(&mut self) -> (Inventory, Vec<String>) {
+        let (mut inventory, mut problems) = (Inventory::default(), Vec::new());
         for kind in &mut self.0 {
-            kind.read_into(&mut inventory)?;
+            kind.read_into(&mut inventory, &mut problems);
         }
-        Ok(inventory)
+        (inventory, problems)
     }
 
     /// Waits until the watches show all these writes, but at most for `limit`.

@@ -3,27 +3,96 @@
 use std::mem;
 use std::sync::Arc;
 
+use patchbay_resources::manifests::from_json;
 use patchbay_resources::object::{Container, Node, Object, Pod, PodSpec};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::tolerant_object::TolerantObject;
+
+/// Largest number of fields without which an object is used.
+const MAX_DROPPED_FIELDS: usize = 64;
 
 /// An object as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Watched<K> {
     Readable(Arc<K>),
+    /// The object without the fields that cannot be decoded; the texts are the reasons.
+    Partial(Arc<K>, Arc<[String]>),
     /// The object cannot be decoded; the text is the reason.
     Unreadable(Arc<str>),
 }
 
 /// Projects an object to itself without managed fields, and without what `prune` removes.
-pub(crate) fn project<K: Object>(prune: fn(&mut K)) -> impl Fn(TolerantObject<K>) -> Watched<K> {
+pub(crate) fn project<K: Object + DeserializeOwned>(
+    decoding: Decoding,
+    prune: fn(&mut K),
+) -> impl Fn(TolerantObject<K>) -> Watched<K> {
+    let keep = move |mut object: K| {
+        object.meta_mut().managed_fields = None;
+        prune(&mut object);
+        Arc::new(object)
+    };
     move |object| match object.0 {
-        Ok(mut object) => {
-            object.meta_mut().managed_fields = None;
-            prune(&mut object);
-            Watched::Readable(Arc::new(object))
+        Ok(object) => Watched::Readable(keep(object)),
+        Err(unreadable) => {
+            let raw = unreadable.raw;
+            let partial = match decoding {
+                Decoding::Whole => None,
+                Decoding::WithoutFields => without_undecodable_fields(raw),
+            };
+            match partial {
+                Some((object, reasons)) => Watched::Partial(keep(object), reasons.into()),
+                None => Watched::Unreadable(unreadable.error.into()),
+            }
         }
-        Err(unreadable) => Watched::Unreadable(unreadable.error.into()),
+    }
+}
+
+/// Use of an object with fields that cannot be decoded.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Decoding {
+    /// None: without a field, such as a selector, the object would allow or select too much.
+    Whole,
+    /// The object without the fields.
+    WithoutFields,
+}
+
+/// Decodes an object without the fields that cannot be, and returns the reasons. `None`: nothing is
+/// left that can be.
+fn without_undecodable_fields<K: DeserializeOwned>(mut raw: Value) -> Option<(K, Vec<String>)> {
+    let mut reasons = Vec::new();
+    for _ in 0..MAX_DROPPED_FIELDS {
+        let (object, violations) = from_json(raw.clone());
+        if let Some(object) = object {
+            return Some((object, reasons));
+        }
+        // Those before the last one are unknown fields.
+        let violation = violations.last()?;
+        remove_field(&mut raw, &violation.field)?;
+        reasons.push(violation.to_string());
+    }
+    None
+}
+
+/// Removes the field or element at a path such as `spec.ports[0].port`. `None`: there is none.
+fn remove_field(value: &mut Value, path: &str) -> Option<Value> {
+    let (parent, last) = match path.rfind(['.', '[']) {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => ("", path),
+    };
+    let pointer: String = parent
+        .split(['.', '['])
+        .filter(|part| !part.is_empty())
+        .map(|part| format!("/{}", part.trim_end_matches(']')))
+        .collect();
+    match value.pointer_mut(&pointer)? {
+        Value::Object(fields) => fields.remove(last),
+        Value::Array(elements) => {
+            let index: usize = last.trim_end_matches(']').parse().ok()?;
+            (index < elements.len()).then(|| elements.remove(index))
+        }
+        _ => None,
     }
 }
 
@@ -51,4 +120,69 @@ pub(crate) fn without_containers(pod: &mut Pod) {
         kept.containers.push(ports);
     }
     *spec = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_resources::object::NetworkPolicy;
+    use serde_json::json;
+
+    use super::*;
+
+    fn watched<K: Object + DeserializeOwned>(decoding: Decoding, object: Value) -> Watched<K> {
+        project::<K>(decoding, keep_all)(serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn a_pod_is_used_without_the_fields_that_cannot_be_decoded() {
+        let pod = watched::<Pod>(
+            Decoding::WithoutFields,
+            json!({
+                "metadata": {"name": "a", "namespace": "blue", "labels": {"app": "web"}},
+                "spec": {"nodeName": "n1", "hostNetwork": "no", "containers": [
+                    {"name": "c", "ports": [{"containerPort": "http"}, {"containerPort": 80}]},
+                ]},
+            }),
+        );
+        let Watched::Partial(pod, reasons) = pod else {
+            panic!("{pod:?}");
+        };
+        let spec = pod.spec.as_ref().unwrap();
+        assert_eq!(spec.node_name.as_deref(), Some("n1"));
+        assert_eq!(spec.host_network, None);
+        let ports = spec.containers[0].ports.as_ref().unwrap();
+        assert_eq!(ports.last().unwrap().container_port, 80);
+        assert!(reasons[0].starts_with("spec.hostNetwork: "), "{reasons:?}");
+        let port = "spec.containers[0].ports[0].containerPort: ";
+        assert!(reasons[1].starts_with(port), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_policy_is_not_used_without_a_field() {
+        let policy = watched::<NetworkPolicy>(
+            Decoding::Whole,
+            json!({
+                "metadata": {"name": "a", "namespace": "blue"},
+                "spec": {"podSelector": {"matchLabels": ["app"]}},
+            }),
+        );
+        let Watched::Unreadable(reason) = policy else {
+            panic!("{policy:?}");
+        };
+        assert!(
+            reason.starts_with("spec.podSelector.matchLabels: "),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn fields_and_elements_are_removed_by_their_path() {
+        let mut value = json!({"a": {"b": [{"c": 1}, 2]}});
+        assert_eq!(remove_field(&mut value, "a.b[0].c"), Some(json!(1)));
+        assert_eq!(remove_field(&mut value, "a.b[0]"), Some(json!({})));
+        assert_eq!(remove_field(&mut value, "a.b[7]"), None);
+        assert_eq!(remove_field(&mut value, "a.x.c"), None);
+        assert_eq!(remove_field(&mut value, "a"), Some(json!({"b": [2]})));
+        assert_eq!(value, json!({}));
+    }
 }

@@ -60,6 +60,7 @@ impl NetworkZoneTask {
             sources: self.sources,
             settings: self.settings,
             problems: ProblemLog::default(),
+            next_removal: None,
         };
         let mut backoff = self.timing.retry_backoff();
         loop {
@@ -72,7 +73,8 @@ impl NetworkZoneTask {
                     if is_complete {
                         backoff.reset();
                     }
-                    (!is_complete).then(|| backoff.next_delay().max(retry_after))
+                    let retry = (!is_complete).then(|| backoff.next_delay().max(retry_after));
+                    retry.into_iter().chain(work.time_to_removal()).min()
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the rows of networks are incomplete");
@@ -111,25 +113,29 @@ struct ZoneWork {
     rows: ZoneReconciler<Remote>,
     writer: ObjectWriter,
     problems: ProblemLog,
+    /// When the next network without users is to be removed. `None`: there is none.
+    next_removal: Option<Timestamp>,
 }
 
 impl ZoneWork {
+    /// Time until the next network without users is to be removed. `None`: there is none.
+    fn time_to_removal(&self) -> Option<Duration> {
+        let wait = Timestamp::now().duration_until(self.next_removal?);
+        Some(wait.try_into().unwrap_or_default())
+    }
+
     /// Gives the zone's pods their addresses, and makes the rows what the objects define.
     async fn reconcile(&mut self) -> Result<WriteOutcome, ZoneError> {
-        let mut inventory = match self.sources.inventory() {
-            Ok(inventory) => inventory,
-            Err(unreadable) => {
-                self.problems.update([unreadable.to_string()]);
-                return Ok(WriteOutcome::default());
-            }
-        };
+        let (mut inventory, undecoded) = self.sources.inventory();
         let outcome = self.write_addresses(&mut inventory).await;
         let cluster = self.cluster(inventory);
         let rows = self.rows.reconcile_without_connects(&cluster).await?;
+        self.next_removal = rows.next_removal;
         let failures = outcome.failures.iter().cloned();
         let problems = self.allocator.problems();
         let problems = problems.map(|(pod, problem)| format!("Pod {pod}: {problem}"));
-        let problems: Vec<String> = problems.chain(failures).collect();
+        let problems = problems.chain(failures).chain(undecoded);
+        let problems: Vec<String> = problems.collect();
         self.problems
             .update(problems.into_iter().chain(row_problems(&rows)));
         Ok(outcome)

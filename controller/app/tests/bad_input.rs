@@ -1,0 +1,215 @@
+//! Bad input: the object and the field are named, and everything else goes on.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
+
+use patchbay_app::Cluster;
+use patchbay_app::northbound::{Embedded, Northbound as _};
+use patchbay_app::zone::ZoneReconciler;
+use patchbay_model::{ClusterSettings, IpFamily};
+use patchbay_resources::manifests::{LoadError, read_manifests};
+use patchbay_resources::object::Time;
+use patchbay_schemas::nb::LogicalSwitchPort;
+use patchbay_schemas::uuids::UuidSource;
+
+/// Two networks, and a pod that is not concerned by what is bad.
+const CLUSTER: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: blue, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
+- {apiVersion: v1, kind: Node, metadata: {name: n1, annotations: {k8s.ovn.org/node-chassis-id: c1}}}
+- apiVersion: k8s.ovn.org/v1
+  kind: UserDefinedNetwork
+  metadata: {name: l3, namespace: blue}
+  spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16, hostSubnet: 24}]}}
+- apiVersion: k8s.ovn.org/v1
+  kind: UserDefinedNetwork
+  metadata: {name: l2, namespace: green}
+  spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.20.0.0/29]}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: good, namespace: blue, labels: {app: good}}
+  spec: {nodeName: n1, containers: [{name: c, image: i}]}
+"#;
+
+/// The cluster with these objects.
+fn complete(objects: &str) -> Result<Cluster, LoadError> {
+    let yaml = format!("{CLUSTER}{objects}");
+    let inventory = read_manifests(&["-".into()], &mut yaml.as_bytes())?;
+    let settings = ClusterSettings {
+        families: vec![IpFamily::V4],
+        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+        ..ClusterSettings::default()
+    };
+    let now = Time(jiff::Timestamp::from_second(0).unwrap());
+    Cluster::from_inventory(inventory, settings, now)
+}
+
+/// Everything that is said about objects, once the good pod has its port.
+async fn messages(objects: &str) -> Vec<String> {
+    let cluster = complete(objects).unwrap();
+    let mut zone = ZoneReconciler::new("n1", Embedded::new(0).unwrap(), UuidSource::seeded(1));
+    let outcome = zone.reconcile(&cluster).await.unwrap();
+    let snapshot = zone.northbound().snapshot();
+    let ports = snapshot.typed::<LogicalSwitchPort>();
+    let mut ports = ports.iter().map(|port| port.unwrap().1);
+    assert!(ports.any(|port| port.name == "blue.l3_blue_good"));
+    let skipped = outcome.skipped_networks.iter();
+    let skipped = skipped.map(|skipped| format!("{}: {}", skipped.network, skipped.reason));
+    let pods = outcome.pod_problems.iter();
+    let pods = pods.map(|(pod, problem)| format!("Pod {pod}: {problem}"));
+    let policies = outcome.policy_problems.iter().map(ToString::to_string);
+    let services = outcome.service_problems.iter();
+    let services = services.map(|(service, problem)| format!("Service {service}: {problem}"));
+    let warnings = cluster.warnings.iter().cloned();
+    let all = warnings.chain(skipped).chain(pods);
+    all.chain(policies).chain(services).collect()
+}
+
+#[track_caller]
+fn assert_named(messages: &[String], expected: &[&str]) {
+    for text in expected {
+        let mut found = messages.iter();
+        assert!(found.any(|one| one.contains(text)), "{text}\n{messages:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pod_in_a_namespace_without_its_network() {
+    let messages = messages(
+        "- {apiVersion: v1, kind: Namespace, metadata: {name: red, labels: \
+         {k8s.ovn.org/primary-user-defined-network: ''}}}\n- {apiVersion: v1, kind: Pod, metadata: \
+         {name: p, namespace: red}, spec: {nodeName: n1, containers: []}}\n",
+    )
+    .await;
+    let reason = "Pod red/p: metadata.namespace: namespace red has the label \
+                  k8s.ovn.org/primary-user-defined-network, but no primary network";
+    assert_named(&messages, &[reason]);
+}
+
+fn green_pod(name: &str, annotation: &str) -> String {
+    format!(
+        "- {{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: green, annotations: \
+         {{{annotation}}}}}, spec: {{nodeName: n1, containers: []}}}}\n"
+    )
+}
+
+#[tokio::test]
+async fn an_exhausted_subnet() {
+    let pods = ["a", "b", "c", "d", "e"].map(|name| green_pod(name, ""));
+    let messages = messages(&pods.concat()).await;
+    assert_named(
+        &messages,
+        &["Pod green/e: ", "no addresses left in subnet 10.20.0.0/29"],
+    );
+    assert!(!messages.iter().any(|one| one.contains("green/d")));
+}
+
+#[tokio::test]
+async fn a_requested_address_that_is_taken_or_outside() {
+    let request = |name: &str, address: &str| {
+        let element = format!(
+            "v1.multus-cni.io/default-network: '[{{\"namespace\":\"ovn-kubernetes\",\"name\":\
+             \"default\",\"ips\":[\"{address}\"]}}]'"
+        );
+        green_pod(name, &element)
+    };
+    let pods = [
+        request("a", "10.20.0.5/29"),
+        request("b", "10.20.0.5/29"),
+        request("c", "10.99.0.1/29"),
+    ];
+    let messages = messages(&pods.concat()).await;
+    assert_named(
+        &messages,
+        &[
+            "green/b: provided IP is already allocated",
+            "10.99.0.1/29 is not for pods of the network",
+        ],
+    );
+    assert!(!messages.iter().any(|one| one.contains("Pod green/a")));
+}
+
+#[tokio::test]
+async fn a_definition_that_somebody_changed() {
+    let messages = messages(
+        "- {apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, metadata: {name: l2, \
+         namespace: green}, spec: {config: '{}'}}\n",
+    )
+    .await;
+    assert_named(
+        &messages,
+        &[
+            "UserDefinedNetwork green/l2",
+            "foreign NetworkAttachmentDefinition with the desired name already exist [green/l2]",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn a_service_whose_endpoints_are_outside_of_the_network() {
+    let messages = messages(
+        "- {apiVersion: v1, kind: Service, metadata: {name: web, namespace: blue}, spec: {clusterIP: \
+         10.96.7.7, clusterIPs: [10.96.7.7], ports: [{port: 80, protocol: TCP}]}}\n\
+         - {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web-1, namespace: \
+         blue, labels: {k8s.ovn.org/service-name: web, endpointslice.kubernetes.io/managed-by: \
+         endpointslice-mirror-controller.k8s.ovn.org}, annotations: \
+         {k8s.ovn.org/endpointslice-network: blue_l3}}, addressType: IPv4, endpoints: [{addresses: \
+         [203.0.113.5]}], ports: [{port: 8080, protocol: TCP}]}\n",
+    )
+    .await;
+    assert_named(&messages, &["Service blue/web: ", "203.0.113.5"]);
+}
+
+fn node(name: &str, subnet: &str) -> String {
+    format!(
+        "- {{apiVersion: v1, kind: Node, metadata: {{name: {name}, annotations: \
+         {{k8s.ovn.org/node-subnets: '{{\"blue_l3\":[\"{subnet}\"]}}'}}}}}}\n"
+    )
+}
+
+#[tokio::test]
+async fn a_node_subnet_that_is_outside_of_the_network() {
+    let messages = messages(&node("n2", "10.99.0.0/24")).await;
+    let reason = "Node n2: metadata.annotations[k8s.ovn.org/node-subnets]: 10.99.0.0/24 is no node \
+                  subnet of network blue_l3 and gets replaced";
+    assert_named(&messages, &[reason]);
+}
+
+#[test]
+fn a_node_subnet_that_another_node_has() {
+    // An error of files: nothing is applied before it is corrected.
+    let nodes = [node("n3", "10.10.7.0/24"), node("n4", "10.10.7.0/24")];
+    let errors = complete(&nodes.concat()).unwrap_err().to_string();
+    let reason = "Node n4: metadata.annotations[k8s.ovn.org/node-subnets]: 10.10.7.0/24 of network \
+                  blue_l3 is already that of node n3";
+    assert!(errors.contains(reason), "{errors}");
+}
+
+#[tokio::test]
+async fn a_network_with_the_names_of_anothers_rows() {
+    let network = |name: &str| {
+        format!(
+            "- {{apiVersion: k8s.ovn.org/v1, kind: UserDefinedNetwork, metadata: {{name: {name}, \
+             namespace: blue}}, spec: {{topology: Layer2, layer2: {{role: Secondary, subnets: \
+             [10.30.0.0/24]}}}}}}\n"
+        )
+    };
+    let messages = messages(&[network("a-b"), network("a.b")].concat()).await;
+    let reason = "network blue_a.b conflicts with network blue_a-b in OVN: routers and switches of \
+                  both have names that start with";
+    assert_named(&messages, &[reason]);
+}
+
+#[tokio::test]
+async fn a_policy_peer_that_cannot_be_used() {
+    let messages = messages(
+        "- {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: p, namespace: \
+         green}, spec: {podSelector: {}, ingress: [{from: [{}]}]}}\n",
+    )
+    .await;
+    let reason = "NetworkPolicy green/p: spec.ingress[0].from[0]: a peer has either ipBlock, or \
+                  podSelector and namespaceSelector";
+    assert_named(&messages, &[reason]);
+}
