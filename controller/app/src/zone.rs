@@ -156,10 +156,10 @@ impl<N: Northbound> ZoneReconciler<N> {
         let held = HeldRows::of(&cluster.inventory);
         let zone_networks = view.networks();
         let mut warnings = Vec::new();
-        if !held.networks {
+        if !held.has_networks() {
             warnings.extend(self.commit_networks(&zone_networks).await?);
         }
-        let (zone_pods, policies) = if held.pods {
+        let (zone_pods, policies) = if held.has_pods() {
             (None, None)
         } else {
             view.pods_and_policies()
@@ -177,16 +177,16 @@ impl<N: Northbound> ZoneReconciler<N> {
             policy_problems = policies.problems();
             policy_problems.extend(self.policies.problems().cloned());
         }
-        if !held.admin_policies {
+        if !held.has_admin_policies() {
             let admin_policies = view.admin_policies();
             warnings.extend(self.commit_admin_policies(&admin_policies).await?);
             policy_problems.extend(self.admin_policies.problems(&admin_policies));
         }
-        if !held.services {
+        if !held.has_services() {
             warnings.extend(self.commit_services(&view.services()).await?);
         }
         let mut egress_problems = Vec::new();
-        if !held.egress {
+        if !held.has_egress() {
             let egress = view.egress(zone_pods.as_ref());
             warnings.extend(self.commit_egress(&egress).await?);
             egress_problems = self.egress.problems(&egress);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod admin_policies;
+mod bad_input;
 mod claims;
 mod dynamic_allocation;
 mod egress;

@@ -1,7 +1,5 @@
 //! Bad input: the object and the field are named, and everything else goes on.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
-
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
