@@ -75,7 +75,8 @@ impl<C: Capability> Reports<C> {
         &'e self,
         parts: &'e Parts<C::Part>,
     ) -> impl Iterator<Item = ChangedReport<'e, C::Part, C::Report>> {
-        let first = parts.iter().filter(|_| self.changed.is_none());
+        let first = self.changed.is_none().then(|| parts.iter());
+        let first = first.into_iter().flatten();
         let first = first.filter(|(_, id)| self.get(*id).is_some());
         let first = first.map(|(part, _)| ChangedReport { part, former: None });
         let later = self.changed.iter().flatten();
