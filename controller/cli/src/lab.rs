@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use patchbay_app::Cluster;
 use patchbay_lab::{
-    CheckReport, CheckedQuestion, Lab, LabError, Promises, Release, with_default_pods,
+    CheckReport, CheckedQuestion, DatabaseServer, Lab, LabError, Promises, Release,
+    with_default_pods,
 };
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
@@ -53,8 +54,13 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         release.ovs_version()
     )?;
     let cluster = read_cluster(arguments, None, console)?;
+    let server = if arguments.ovsdb_server {
+        DatabaseServer::OvsdbServer
+    } else {
+        DatabaseServer::Sim
+    };
     let started = tokio::select! {
-        started = Lab::start(release, &cluster) => started?,
+        started = Lab::start_with(server, release, &cluster) => started?,
         () = stop.asked() => return Err(Failure::Lab("stopped".to_owned())),
     };
     report_warnings(&started, &cluster, console)?;

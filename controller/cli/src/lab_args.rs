@@ -21,6 +21,10 @@ pub(super) struct Lab {
     /// installed programs.
     #[arg(long, value_name = "DIR")]
     pub(super) ovn: Option<PathBuf>,
+    /// Serve the databases by the release's ovsdb-server, a process for each node, instead of
+    /// ovsdb-sim in this process.
+    #[arg(long)]
+    pub(super) ovsdb_server: bool,
     /// Execute a command of the prompt, such as "ping blue-1 green-3", and exit; may be repeated. The
     /// status is 2 if a packet is lost or a command has a mistake.
     #[arg(

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use ovsdb_sim::SimDatabase;
 use patchbay_app::Cluster;
+use patchbay_app::northbound::Northbound as _;
 use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
@@ -17,7 +17,7 @@ use patchbay_resources::manifests::ObjectKey;
 use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
 
-use super::databases::DatabaseError;
+use super::databases::{DatabaseError, DatabaseServer, NodeDatabase};
 use super::folder::{FolderError, LabFolder};
 use super::node::{CABLE_SOCKET, Device, Node, NodeError, NodeId};
 use super::outside;
@@ -77,6 +77,7 @@ pub enum LabError {
 #[derive(Debug)]
 pub struct Lab {
     release: Release,
+    server: DatabaseServer,
     zones: BTreeMap<String, Zone>,
     pods: Vec<LabPod>,
     /// Warnings of the last apply, one line each.
@@ -96,7 +97,7 @@ pub struct Lab {
 #[derive(Debug)]
 struct Zone {
     node: Node,
-    reconciler: ZoneReconciler<SimDatabase>,
+    reconciler: ZoneReconciler<NodeDatabase>,
     /// Outcome of the last apply.
     outcome: ZoneOutcome,
     /// The host behind the gateway.
@@ -124,11 +125,27 @@ impl Lab {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn start(release: Release, cluster: &Cluster) -> Result<Self, LabError> {
+        Self::start_with(DatabaseServer::default(), release, cluster).await
+    }
+
+    /// [`start`](Self::start) with a server of the databases.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start), or ovsdb-server does not run.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start_with(
+        server: DatabaseServer,
+        release: Release,
+        cluster: &Cluster,
+    ) -> Result<Self, LabError> {
         let flights = Arc::<Flights>::default();
         let mut lab = Self {
             folder: LabFolder::create()?,
             spawner: Spawner::start().map_err(LabError::Thread)?,
             release,
+            server,
             zones: BTreeMap::new(),
             pods: Vec::new(),
             warnings: Vec::new(),
@@ -150,7 +167,7 @@ impl Lab {
         let ids = self.node_ids(cluster)?;
         let started = self.create_nodes(&ids).await?;
         for zone in self.zones.values() {
-            zone.node.write_chassis(&ids)?;
+            zone.node.write_chassis(&ids).await?;
         }
         self.write_rows(cluster).await?;
         self.start_nodes(&ids, &started).await?;
@@ -212,8 +229,9 @@ impl Lab {
                 self.next_node += 1;
             }
             let folder = self.folder.node(id.number)?;
-            let node = Node::create(id.clone(), folder, &self.release).await?;
-            let northbound = node.databases.northbound.handle();
+            let (release, spawner) = (&self.release, &self.spawner);
+            let node = Node::create(id.clone(), folder, self.server, release, spawner).await?;
+            let northbound = node.databases.northbound.clone();
             let uuids = UuidSource::seeded(id.number as u64);
             let reconciler = ZoneReconciler::new(&*id.name, northbound, uuids);
             created.push(id.name.clone());
@@ -273,7 +291,7 @@ impl Lab {
         for (name, zone) in &mut self.zones {
             let devices = self.pods.iter().filter(|pod| pod.pod.node == *name);
             let devices: Vec<Device> = devices.map(|pod| pod.device.clone()).collect();
-            zone.node.write_devices(&devices)?;
+            zone.node.write_devices(&devices).await?;
         }
         Ok(())
     }
@@ -415,12 +433,14 @@ impl Lab {
     ///
     /// # Errors
     /// There is no such node, or the database rejects the change.
-    pub fn change_northbound(
+    pub async fn change_northbound(
         &self,
         node: &str,
         change: impl FnOnce(&mut TxnBuilder) -> Result<(), BuildError>,
     ) -> Result<(), LabError> {
-        Ok(self.zone(node)?.node.databases.northbound.change(change)?)
+        let northbound = &self.zone(node)?.node.databases.northbound;
+        northbound.change(change).await?;
+        Ok(())
     }
 
     /// Environment variables with which the programs of OVN and Open vSwitch reach a node.
@@ -479,12 +499,12 @@ impl Lab {
     }
 
     /// Ends all connections to the databases of a node and refuses new ones, as if their server had
-    /// been killed. The rows stay, and Patchbay reaches them.
+    /// been killed. The rows stay.
     ///
     /// # Errors
     /// There is no such node.
-    pub async fn stop_databases(&self, node: &str) -> Result<(), LabError> {
-        self.zone(node)?.node.databases.go_down().await;
+    pub async fn stop_databases(&mut self, node: &str) -> Result<(), LabError> {
+        self.zone_mut(node)?.node.databases.go_down().await;
         Ok(())
     }
 
@@ -492,8 +512,8 @@ impl Lab {
     ///
     /// # Errors
     /// There is no such node, or the socket cannot be opened.
-    pub async fn start_databases(&self, node: &str) -> Result<(), LabError> {
-        Ok(self.zone(node)?.node.databases.come_back().await?)
+    pub async fn start_databases(&mut self, node: &str) -> Result<(), LabError> {
+        Ok(self.zone_mut(node)?.node.databases.come_back().await?)
     }
 
     fn zone_mut(&mut self, node: &str) -> Result<&mut Zone, LabError> {

@@ -48,7 +48,7 @@ mod wire;
 
 pub use appctl::AppctlError;
 pub use check::{CheckedQuestion, Promises, Question, QuestionsError, common_families};
-pub use databases::DatabaseError;
+pub use databases::{DatabaseError, DatabaseServer, ServerError};
 pub use diagnosis::{Diagnosis, NodeTrace};
 pub use folder::FolderError;
 pub use lab::{Lab, LabError};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::select_all;
+use patchbay_app::northbound::Northbound;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_schemas::nb::NbGlobal;
@@ -16,7 +17,9 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::appctl::{self, AppctlError};
-use super::databases::{DatabaseError, Databases, Lookup, SOCKET, rows, text, texts, value_of};
+use super::databases::{
+    DatabaseError, DatabaseServer, Databases, Lookup, SOCKET, rows, text, texts, value_of,
+};
 use super::outside::{self, Exits};
 use super::process::{Program, ProgramError, Spawner, environment};
 use super::release::{PROGRAMS, Release, ReleaseError, SWITCH};
@@ -118,17 +121,20 @@ impl Node {
     pub(crate) async fn create(
         id: NodeId,
         folder: PathBuf,
+        server: DatabaseServer,
         release: &Release,
+        spawner: &Spawner,
     ) -> Result<Self, NodeError> {
-        let databases = Databases::create(release, &folder).await?;
-        let bridge = write_switch(&databases, &id, &folder)?;
-        databases.northbound.change(|txn| {
+        let databases = Databases::create(server, release, spawner, &id.name, &folder).await?;
+        let bridge = write_switch(&databases, &id, &folder).await?;
+        let made = databases.northbound.change(|txn| {
             txn.insert(&NbGlobal {
                 name: id.name.clone(),
                 ..NbGlobal::default()
             })?;
             Ok(())
-        })?;
+        });
+        made.await?;
         Ok(Self {
             id,
             folder,
@@ -141,8 +147,8 @@ impl Node {
     }
 
     /// Makes the chassis of all nodes those of the Southbound database. `nodes` contains this one.
-    pub(crate) fn write_chassis(&self, nodes: &[NodeId]) -> Result<(), DatabaseError> {
-        self.databases.southbound.change(|txn| {
+    pub(crate) async fn write_chassis(&self, nodes: &[NodeId]) -> Result<(), DatabaseError> {
+        let written = self.databases.southbound.change(|txn| {
             let snapshot = txn.snapshot().clone();
             for node in nodes {
                 let is_known = value_of::<String>(&snapshot, "Chassis", "name", |row| {
@@ -180,7 +186,9 @@ impl Node {
                 }
             }
             Ok(())
-        })
+        });
+        written.await?;
+        Ok(())
     }
 
     /// Starts all programs.
@@ -235,12 +243,13 @@ impl Node {
             &database,
         ];
         let mut wanted = 0_i64;
-        self.databases.switch.change(|txn| {
+        let requested = self.databases.switch.change(|txn| {
             let snapshot = txn.snapshot().clone();
             let next = value_of::<i64>(&snapshot, "Open_vSwitch", "next_cfg", |_| true);
             wanted = next.unwrap_or_default() + 1;
             set_next_configuration(txn, wanted)
-        })?;
+        });
+        requested.await?;
         self.start_program(release, spawner, SWITCH, arguments)
             .await?;
         self.outside_flows.clear();
@@ -272,7 +281,7 @@ impl Node {
     }
 
     /// Makes these devices those of the switch, beside the device of the wire between the nodes.
-    pub(crate) fn write_devices(&mut self, wanted: &[Device]) -> Result<(), DatabaseError> {
+    pub(crate) async fn write_devices(&mut self, wanted: &[Device]) -> Result<(), DatabaseError> {
         let Self {
             databases,
             devices,
@@ -281,7 +290,7 @@ impl Node {
             ..
         } = self;
         let mut added = Vec::new();
-        databases.switch.change(|txn| {
+        let changed = databases.switch.change(|txn| {
             for device in wanted.iter().filter(|d| !devices.contains_key(&d.name)) {
                 let socket = format!("punix:{}", device.socket(folder).display());
                 let interface = txn.insert_row(
@@ -312,9 +321,11 @@ impl Node {
                 txn.mutate_row("Bridge", *bridge, "ports", Mutator::Delete, removed)?;
             }
             Ok(())
-        })?;
+        });
+        let inserted = changed.await?;
         devices.retain(|name, _| wanted.iter().any(|device| device.name == *name));
-        devices.extend(added);
+        let added = added.into_iter();
+        devices.extend(added.map(|(name, port)| (name, inserted.uuid(port))));
         Ok(())
     }
 
@@ -331,14 +342,15 @@ impl Node {
             .await?;
         let northbound = self.databases.northbound.clone();
         let mut wanted = 0;
-        northbound.change(|txn| {
+        let requested = northbound.change(|txn| {
             let snapshot = txn.snapshot().clone();
             for row in snapshot.typed::<NbGlobal>().iter().flatten() {
                 wanted = row.1.nb_cfg + 1;
                 txn.set(row.0, NbGlobal::NB_CFG, wanted)?;
             }
             Ok(())
-        })?;
+        });
+        requested.await?;
         let done = northbound.wait_until(|snapshot| {
             let rows = snapshot.typed::<NbGlobal>();
             rows.iter().flatten().all(|(_, row)| row.hv_cfg >= wanted)
@@ -353,7 +365,7 @@ impl Node {
 
     /// Leads packets from outside to the networks whose gateway routers have sent theirs.
     async fn write_outside_flows(&mut self, release: &Release) -> Result<(), NodeError> {
-        let exits = Exits::read(&self.databases.northbound.snapshot());
+        let exits = Exits::read(&Northbound::snapshot(&self.databases.northbound));
         let switch = self.databases.switch.clone();
         let mut flows = String::new();
         let ready = switch.wait_until(|snapshot| {
@@ -402,14 +414,16 @@ impl Node {
 
     /// Names of the running programs, each with its process id.
     pub(crate) fn running(&self) -> impl Iterator<Item = (&'static str, u32)> {
-        self.programs
-            .iter()
-            .filter_map(|p| Some((p.name(), p.id()?)))
+        let programs = self.programs.iter();
+        let programs = programs.filter_map(|p| Some((p.name(), p.id()?)));
+        programs.chain(self.databases.process())
     }
 
     /// Fails if a program has ended by itself.
     pub(crate) fn check(&mut self) -> Result<(), ProgramError> {
-        self.programs.iter_mut().try_for_each(Program::check)
+        let programs = self.programs.iter_mut();
+        let mut programs = programs.chain(self.databases.program());
+        programs.try_for_each(Program::check)
     }
 
     /// Remote of all databases.
@@ -487,13 +501,17 @@ fn set_next_configuration(txn: &mut TxnBuilder, number: i64) -> Result<(), Build
 
 /// Writes the configuration of a switch: the integration bridge, the bridge of the wire between the
 /// nodes, that to the world outside, and the settings of ovn-controller. Returns the UUID of the integration bridge.
-fn write_switch(databases: &Databases, id: &NodeId, folder: &Path) -> Result<Uuid, DatabaseError> {
+async fn write_switch(
+    databases: &Databases,
+    id: &NodeId,
+    folder: &Path,
+) -> Result<Uuid, DatabaseError> {
     let remote = format!("unix:{}", folder.join(SOCKET).display());
     let socket = format!("punix:{}", folder.join(CABLE_SOCKET).display());
     let address = underlay::address(id.number).to_string();
     let mac = underlay::format_mac(underlay::mac(id.number));
     let mut integration = Uuid::nil();
-    databases.switch.change(|txn| {
+    let written = databases.switch.change(|txn| {
         let port = |txn: &mut TxnBuilder, name: &str, values| {
             let mut interface: Vec<(&str, _)> = values;
             interface.push(("name", text(name)));
@@ -560,6 +578,6 @@ fn write_switch(databases: &Databases, id: &NodeId, folder: &Path) -> Result<Uui
             ],
         )?;
         Ok(())
-    })?;
-    Ok(integration)
+    });
+    Ok(written.await?.uuid(integration))
 }

@@ -280,6 +280,11 @@ impl Release {
         self.programs.command(program)
     }
 
+    /// Path of a schema, such as `ovn-nb`.
+    pub(crate) fn schema_path(&self, schema: &'static str) -> Result<PathBuf, ReleaseError> {
+        self.programs.schema_path(schema)
+    }
+
     /// Schema of the Northbound database.
     pub(crate) fn northbound(&self) -> &Arc<DatabaseSchema> {
         &self.northbound
@@ -350,17 +355,23 @@ impl Programs {
         })
     }
 
-    fn schema(&self, schema: &'static str) -> Result<Arc<DatabaseSchema>, ReleaseError> {
+    fn schema_path(&self, schema: &'static str) -> Result<PathBuf, ReleaseError> {
         let root = match self {
             Self::Installed(_) => Path::new("/"),
             Self::Folder { folder, .. } => folder,
         };
         let file = format!("{schema}.ovsschema");
         let mut files = SCHEMA_FOLDERS.iter().map(|f| root.join(f).join(&file));
-        let Some(path) = files.find(|path| path.is_file()) else {
-            let place = self.place("/usr/share");
-            return Err(ReleaseError::NoSchema { schema, place });
-        };
+        files
+            .find(|path| path.is_file())
+            .ok_or_else(|| ReleaseError::NoSchema {
+                schema,
+                place: self.place("/usr/share"),
+            })
+    }
+
+    fn schema(&self, schema: &'static str) -> Result<Arc<DatabaseSchema>, ReleaseError> {
+        let path = self.schema_path(schema)?;
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(source) => return Err(ReleaseError::ReadSchema { path, source }),

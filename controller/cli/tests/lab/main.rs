@@ -292,7 +292,8 @@ fn a_service_answers_across_a_connect_and_a_policy_is_promised() {
 #[test]
 fn commands_of_arguments_are_executed_and_a_lost_packet_has_status_2() {
     let Some(ovn) = ovn() else { return };
-    let (code, output, errors) = run(&ovn, &["-c", "ping blue-1 green-3", "-c", "pods"]);
+    let ping = ["-c", "ping blue-1 green-3", "-c", "pods", "--ovsdb-server"];
+    let (code, output, errors) = run(&ovn, &ping);
     assert_eq!(code, Some(0), "{output}{errors}");
     assert!(
         output.starts_with("> ping blue-1 green-3\n104.104.1.3: reached through 3 routers"),

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use patchbay_lab::{CableQuality, Lab, ProbeStream, Protocol};
+use patchbay_lab::{CableQuality, DatabaseServer, Lab, ProbeStream, Protocol};
 use tokio::time::sleep;
 
 use crate::support::{ask, assert_connected, cluster, connect, manifests, release};
@@ -173,4 +173,41 @@ async fn a_partition_between_nodes_is_bridged_by_nobody_and_heals() {
     assert_connected(&lab, "blue-1", "green-3", Protocol::Icmp).await;
     across.assert_connected().await;
     apart.assert_apart().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ovsdb_server_serves_a_lab_and_may_be_killed() {
+    let Some(release) = release() else { return };
+    let all = ["blue", "green", "red"];
+    let connected = networks() + &connect("c", &all, "192.168.0.0/16", "PodNetwork");
+    let server = DatabaseServer::OvsdbServer;
+    let lab = Lab::start_with(server, release, &cluster(&networks())).await;
+    let mut lab = lab.unwrap();
+    let programs = lab.programs("n1").unwrap();
+    let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        names,
+        [
+            "ovn-northd",
+            "ovs-vswitchd",
+            "ovn-controller",
+            "ovsdb-server"
+        ]
+    );
+    assert_eq!(ask(&lab, "blue-1", "green-3", Protocol::Icmp).await, "lost");
+    lab.apply(&cluster(&connected)).await.unwrap();
+    for (from, to) in CONNECTED.into_iter().take(2) {
+        assert_connected(&lab, from, to, Protocol::Tcp(80)).await;
+    }
+    let streams = Streams::start(&lab, &CONNECTED).await;
+    let apart = Streams::start(&lab, &APART).await;
+    lab.stop_databases("n1").await.unwrap();
+    sleep(FAULT_TIME).await;
+    lab.start_databases("n1").await.unwrap();
+    lab.sync().await.unwrap();
+    lab.apply(&cluster(&connected)).await.unwrap();
+    streams.assert_connected().await;
+    apart.assert_apart().await;
+    lab.apply(&cluster(&networks())).await.unwrap();
+    assert_eq!(ask(&lab, "blue-1", "green-3", Protocol::Icmp).await, "lost");
 }

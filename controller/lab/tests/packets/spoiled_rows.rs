@@ -247,7 +247,7 @@ async fn spoil(rows: &[Spoiled]) {
         if !verdict.starts_with("reached") {
             failures.push(format!("{name}: before: {verdict}"));
         }
-        lab.change_northbound("n1", spoiled.change).unwrap();
+        lab.change_northbound("n1", spoiled.change).await.unwrap();
         lab.sync().await.unwrap();
         let verdict = ask(&lab, from, to, Protocol::Icmp).await;
         if verdict.starts_with("reached") {
@@ -257,8 +257,8 @@ async fn spoil(rows: &[Spoiled]) {
         if diagnosis.obstacles().next().is_none() {
             failures.push(format!("{name}: {verdict}: {diagnosis}"));
         }
-        lab.change_northbound("n1", |txn| restore(txn, &before))
-            .unwrap();
+        let restored = lab.change_northbound("n1", |txn| restore(txn, &before));
+        restored.await.unwrap();
         lab.apply(&cluster).await.unwrap();
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
