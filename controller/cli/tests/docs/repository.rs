@@ -101,7 +101,10 @@ impl Repository {
 
     /// Returns all words of the sources that identifiers can consist of.
     pub(crate) fn source_words(&self) -> BTreeSet<String> {
-        let is_source = |path: &&String| path.ends_with(".rs") || path.ends_with(".ovsschema");
+        let is_source = |path: &&String| {
+            let extension = path.rsplit_once('.').map(|(_, extension)| extension);
+            matches!(extension, Some("rs" | "ovsschema"))
+        };
         let texts = self.paths.iter().filter(is_source);
         let texts = texts.map(|path| fs::read_to_string(self.root.join(path)).unwrap_or_default());
         let mut words = BTreeSet::new();
