@@ -60,7 +60,6 @@ pub struct Config {
     ///
     /// * the transaction does nothing but insert rows, add elements, expect values and comment;
     /// * the replica holds at most 1.25 rows for each row that the transaction inserts;
-    /// * no table has a filter;
     /// * no lock is requested.
     ///
     /// After the commit the replica shows the transaction's own changes at once. Other clients'

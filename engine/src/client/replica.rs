@@ -10,7 +10,9 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::streaming::StreamedRows;
 use patchbay_schemas::strings::StringCache;
-use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, UpdateError, UpdateReader};
+use patchbay_schemas::wire::{
+    Condition, MonitorRequests, MonitorVersion, UpdateError, UpdateReader,
+};
 use uuid::Uuid;
 
 use crate::db::{ChangeSet, IndexSpec, RowChange, Snapshot};
@@ -227,7 +229,8 @@ fn restrict_to_monitor(
     schema: &DatabaseSchema,
     monitored: &MonitorRequests,
 ) {
-    let unreported: HashMap<TableId, Vec<(ColumnId, Datum)>, RandomState> = monitored
+    type Unreported<'m> = (&'m Condition, Vec<(ColumnId, Datum)>);
+    let unreported: HashMap<TableId, Unreported<'_>, RandomState> = monitored
         .tables
         .iter()
         .map(|(id, monitored)| {
@@ -235,13 +238,19 @@ fn restrict_to_monitor(
             let is_reported = |column| monitored.columns.iter().any(|(id, _)| *id == column);
             let others = table.column_ids().filter(|column| !is_reported(*column));
             let default = |column| (column, table.column_type(column).default_datum());
-            (*id, others.map(default).collect())
+            (*id, (&monitored.condition, others.map(default).collect()))
         })
         .collect();
     changes.rows.retain_mut(|change| {
-        let (Some(unreported), Some(new)) = (unreported.get(&change.table), &mut change.new) else {
+        let (Some((condition, unreported)), Some(new)) =
+            (unreported.get(&change.table), &mut change.new)
+        else {
             return false;
         };
+        if !condition.matches_any(new) {
+            change.new = None;
+            return change.old.is_some();
+        }
         let new = Arc::make_mut(new);
         // Row versions are not monitored.
         new.version = Uuid::nil();

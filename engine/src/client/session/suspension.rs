@@ -16,18 +16,15 @@ impl Session {
     /// Cancels the monitor for the transaction that is sent next.
     /// [`resume_monitor`](Self::resume_monitor) ends the suspension.
     ///
-    /// Returns false if that is not possible: a filter hides some rows, so that the client cannot
-    /// compute the replica's new rows; a change of filters is outstanding; the server supports only
-    /// the oldest monitor method; or an update is received in part.
+    /// Returns false if that is not possible: a change of filters is outstanding; the server supports
+    /// only the oldest monitor method; or an update is received in part.
     pub(in crate::client) fn suspend_monitor(&mut self, retained: &mut RetainedState) -> bool {
         let SessionState::Live(monitor) = &mut self.state else {
             return false;
         };
-        let mut tables = monitor.monitored.tables.values();
         if monitor.version == MonitorVersion::V1
             || monitor.change.is_some()
             || matches!(self.incoming, IncomingMessage::Rows(_))
-            || tables.any(|table| !table.condition.clauses().is_empty())
         {
             return false;
         }
