@@ -46,6 +46,8 @@ pub(super) struct Executor<'a, 'o> {
     deadline_ms: Option<u64>,
     /// `true` if the operations may have to be executed again, because a `wait` may be unsatisfied.
     may_wait: bool,
+    /// `true` if no two committed rows have one key of a unique index.
+    has_unique_keys: bool,
 }
 
 impl<'a, 'o> Executor<'a, 'o> {
@@ -62,6 +64,16 @@ impl<'a, 'o> Executor<'a, 'o> {
             access,
             deadline_ms: None,
             may_wait: true,
+            has_unique_keys: true,
+        }
+    }
+
+    /// Finds rows without unique indexes. The copy of a database may lack columns, so that rows have
+    /// equal keys in it.
+    pub(super) fn without_unique_keys(self) -> Self {
+        Self {
+            has_unique_keys: false,
+            ..self
         }
     }
 
@@ -262,19 +274,17 @@ impl<'a, 'o> Executor<'a, 'o> {
     }
 
     fn matching_rows(&self, table: TableId, condition: &Condition) -> Vec<&Arc<Row>> {
-        match condition.as_uuid() {
-            Some(uuid) => self
-                .overlay
-                .get(table, uuid)
-                .into_iter()
-                .filter(|row| condition.matches_all(row))
-                .collect(),
-            None => self
-                .overlay
-                .rows(table)
-                .filter(|row| condition.matches_all(row))
-                .collect(),
+        let matches = |row: &&Arc<Row>| condition.matches_all(row);
+        if let Some(uuid) = condition.as_uuid() {
+            let row = self.overlay.get(table, uuid);
+            return row.into_iter().filter(matches).collect();
         }
+        if self.has_unique_keys
+            && let Some(rows) = self.overlay.rows_by_key(table, condition)
+        {
+            return rows.filter(matches).collect();
+        }
+        self.overlay.rows(table).filter(matches).collect()
     }
 
     fn matching_uuids(&self, table: TableId, condition: &Condition) -> Vec<Uuid> {

@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableId;
+use patchbay_schemas::wire::Condition;
 use uuid::Uuid;
 
 use super::references::RowId;
@@ -88,6 +89,20 @@ impl<'a> Overlay<'a> {
             .iter()
             .filter(|row| !touched.contains_key(&row.uuid));
         untouched.chain(touched.values().filter_map(|touched| touched.new.as_ref()))
+    }
+
+    /// Present rows that may satisfy a condition, if it names all columns of a unique index: the
+    /// committed row with that key, and the touched ones. `None`: it does not.
+    pub(super) fn rows_by_key(
+        &self,
+        table: TableId,
+        condition: &Condition,
+    ) -> Option<impl Iterator<Item = &Arc<Row>>> {
+        let touched = &self.tables[table.index()];
+        let committed = self.base.table(table).find_named(condition)?;
+        let untouched = committed.filter(|row| !touched.contains_key(&row.uuid));
+        let present = touched.values().filter_map(|touched| touched.new.as_ref());
+        Some(untouched.chain(present))
     }
 
     /// Number of present rows of a table.

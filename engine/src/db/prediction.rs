@@ -23,6 +23,7 @@ impl Snapshot {
         let mut overlay = Overlay::new(self);
         let (mut versions, access) = (UuidSource::seeded(0), Access::unrestricted());
         Executor::new(self.schema(), &mut overlay, &mut versions, &access)
+            .without_unique_keys()
             .run(&mut transaction, &mut Vec::new())
             .ok()?;
         let changed = |table, TouchedRow { old, new, .. }| {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::TableSchema;
+use patchbay_schemas::schema::{ColumnId, TableSchema};
+use patchbay_schemas::wire::Condition;
 use uuid::Uuid;
 
 use super::change::RowChange;
@@ -61,6 +62,34 @@ impl Table {
     /// each column of the index.
     pub fn find(&self, index: usize, key: &[Datum]) -> Option<&Arc<Row>> {
         self.get(self.unique_indexes.get(index)?.get(key)?)
+    }
+
+    /// `true` if at most one committed row has to be compared with a condition, because the condition
+    /// names a UUID or all columns of a unique index.
+    pub fn is_lookup(&self, condition: &Condition) -> bool {
+        condition.as_uuid().is_some() || self.index_of(condition).is_some()
+    }
+
+    /// Position of a unique index of which a condition names all columns.
+    fn index_of(&self, condition: &Condition) -> Option<usize> {
+        let is_named = |column: &ColumnId| condition.equal_value(*column).is_some();
+        self.unique_indexes
+            .iter()
+            .position(|index| index.columns.iter().all(is_named))
+    }
+
+    /// The row, if it exists, with the key of a unique index that a condition names. `None`: there is
+    /// no index of which the condition names all columns.
+    pub(super) fn find_named(
+        &self,
+        condition: &Condition,
+    ) -> Option<impl Iterator<Item = &Arc<Row>>> {
+        let index = self.index_of(condition)?;
+        let columns = self.unique_indexes[index].columns.iter();
+        let key: Vec<Datum> = columns
+            .filter_map(|column| condition.equal_value(*column).cloned())
+            .collect();
+        Some(self.find(index, &key).into_iter())
     }
 
     /// Adds an index and fills it with the present rows.

@@ -113,6 +113,63 @@ fn a_row_of_a_non_root_table_exists_while_rows_refer_to_it() {
 }
 
 #[test]
+fn a_condition_on_a_unique_index_follows_the_operations_before_it() {
+    let mut database = TestDatabase::new();
+    database.commit(
+        r#"{"op":"insert","table":"Root","row":{"name":"a","number":1}},
+           {"op":"insert","table":"Root","row":{"name":"b","number":2}}"#,
+    );
+    let named = |name: &str, number: u8| {
+        format!(
+            r#"{{"op":"update","table":"Root","where":[["name","==","{name}"],["number","==",{number}]],"row":{{"number":{number}}}}}"#
+        )
+    };
+    let rename = |from: &str, to: &str| {
+        format!(
+            r#"{{"op":"update","table":"Root","where":[["name","==","{from}"]],"row":{{"name":"{to}"}}}}"#
+        )
+    };
+    let insert = r#"{"op":"insert","table":"Root","row":{"name":"d","number":4}}"#.to_owned();
+    let delete = r#"{"op":"delete","table":"Root","where":[["name","==","b"]]}"#.to_owned();
+    let steps = [
+        (named("a", 1), 1),
+        (named("a", 2), 0),
+        (named("c", 1), 0),
+        (rename("a", "c"), 1),
+        (named("a", 1), 0),
+        (named("c", 1), 1),
+        (insert, 0),
+        (named("d", 4), 1),
+        (delete.clone(), 1),
+        (delete, 0),
+        (named("b", 2), 0),
+        // Two rows have the name until the second is renamed.
+        (rename("d", "c"), 1),
+        (rename("c", "e"), 2),
+        (named("e", 4), 1),
+        (
+            r#"{"op":"delete","table":"Root","where":[["name","==","e"],["number","==",1]]}"#
+                .to_owned(),
+            1,
+        ),
+    ];
+    let operations: Vec<&str> = steps.iter().map(|(text, _)| text.as_str()).collect();
+    let results = database.commit(&operations.join(","));
+    for ((operation, wanted), result) in steps.iter().zip(&results) {
+        if let OperationResult::Count(count) = result {
+            assert_eq!(count, wanted, "{operation}");
+        }
+    }
+    assert_eq!(database.count("Root"), 1);
+    database.commit(&rename("e", "f"));
+    assert!(
+        database
+            .error(&format!("{},{}", named("f", 4), r#"{"op":"abort"}"#))
+            .contains("aborted")
+    );
+}
+
+#[test]
 fn chains_of_references_are_collected_and_cycles_are_not() {
     let mut database = TestDatabase::new();
     database.commit(

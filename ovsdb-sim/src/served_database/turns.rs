@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
+use patchbay_engine::db::Table;
 use patchbay_schemas::schema::{DatabaseSchema, RefType};
 use patchbay_schemas::wire::{Condition, DecodedTransaction, Mutator, Operation};
 use tokio::sync::{Mutex, MutexGuard as Turn};
@@ -142,10 +143,9 @@ impl DatabaseState {
         };
         operations.iter().any(|operation| {
             let scan = |condition: &Condition| {
-                let rows = match (condition.as_uuid(), operation.table()) {
-                    (None, Some(table)) => snapshot.table(table).len(),
-                    _ => 1,
-                };
+                let table = operation.table().map(|table| snapshot.table(table));
+                let scanned = table.filter(|table| !table.is_lookup(condition));
+                let rows = scanned.map_or(1, Table::len);
                 rows > LONG_ROWS || rows * (1 + condition.clauses().len()) > LONG_COMPARISONS
             };
             match operation {

@@ -191,6 +191,19 @@ impl Condition {
         })
     }
 
+    /// Returns the value that a column must equal, because the first `==` clause of the column names
+    /// it. `None`: there is no such clause.
+    pub fn equal_value(&self, of: ColumnId) -> Option<&Datum> {
+        self.clauses.iter().find_map(|clause| match clause {
+            Clause::Column {
+                column,
+                function: Function::Equal,
+                argument,
+            } if *column == of => Some(argument),
+            _ => None,
+        })
+    }
+
     /// True if a row satisfies all clauses.
     pub fn matches_all(&self, row: &Row) -> bool {
         let Some((first, rest)) = self.clauses.split_at_checked(UNINDEXED_CLAUSES) else {
