@@ -234,6 +234,11 @@ impl NetworksZone {
         Ok(pass)
     }
 
+    /// The northbound.
+    pub fn northbound(&mut self) -> &mut Embedded {
+        &mut self.northbound
+    }
+
     /// Number of rows in the northbound.
     pub fn row_count(&self) -> usize {
         self.northbound.snapshot().row_count()

@@ -2,7 +2,7 @@
 //! of change.
 //!
 //! `cargo bench --workspace --bench connect` runs all parts; `-- changes sockets many memory
-//! growth`, or some of these names, runs only those parts. `growth` writes
+//! zone growth`, or some of these names, runs only those parts. `growth` writes
 //! `benches/figures/connect.svg`. The benchmark needs ovsdb-server and ovsdb-tool.
 
 #![allow(
@@ -16,6 +16,7 @@ mod many;
 mod memory;
 mod sockets;
 mod table;
+mod zone_process;
 
 use anyhow::Result;
 use mimalloc::MiMalloc;
@@ -33,11 +34,18 @@ fn main() -> Result<()> {
     {
         return memory::subject();
     }
-    let parts: [(&str, Part); 5] = [
+    if arguments
+        .first()
+        .is_some_and(|first| first == zone_process::SUBJECT)
+    {
+        return zone_process::subject(&arguments);
+    }
+    let parts: [(&str, Part); 6] = [
         ("changes", changes::report),
         ("sockets", sockets::report),
         ("many", many::report),
         ("memory", memory::report),
+        ("zone", zone_process::report),
         ("growth", growth::report),
     ];
     parts::run(&parts, &arguments)

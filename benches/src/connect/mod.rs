@@ -181,3 +181,53 @@ fn networks(count: usize) -> Result<Networks> {
     }
     Ok(conversion::networks(&definitions, &namespaces))
 }
+
+#[cfg(test)]
+mod tests {
+    use patchbay_app::northbound::{Embedded, Northbound as _, connects_config};
+    use patchbay_connects::{Counts, ZoneController};
+    use patchbay_engine::client::Client;
+
+    use super::*;
+
+    /// Counts of all changes that a new controller plans, and its transactions.
+    fn plan(inputs: &Inputs, snapshot: &Snapshot) -> (Counts, Vec<Transaction>) {
+        let mut counts = Counts::default();
+        let mut transactions = Vec::new();
+        for connect in ZoneController::default().plan(inputs, snapshot).connects {
+            let change = connect.change.unwrap();
+            counts += change.counts;
+            transactions.extend(change.transaction);
+        }
+        (counts, transactions)
+    }
+
+    #[test]
+    fn plans_on_what_connects_read_are_those_on_the_whole_database() {
+        let size = ClusterSize {
+            networks: 3,
+            nodes: 4,
+        };
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let mut northbound = Embedded::new(1).unwrap();
+            let prerequisites = size.prerequisites(&northbound.snapshot()).unwrap();
+            northbound.commit(prerequisites).await.unwrap();
+            let inputs = size.connected_inputs().unwrap();
+            let mut rows = Vec::new();
+            // All rows come, stay, and go.
+            for inputs in [&inputs, &inputs, &size.inputs().unwrap()] {
+                let remotes = northbound.sim().connector().into();
+                let client = Client::connect(connects_config(remotes)).await.unwrap();
+                let (counts, _) = plan(inputs, &client.snapshot());
+                let (whole, transactions) = plan(inputs, &northbound.snapshot());
+                assert_eq!(counts, whole);
+                rows.push((whole.inserted > 0, whole.deleted > 0));
+                for transaction in transactions {
+                    northbound.commit(transaction).await.unwrap();
+                }
+            }
+            assert_eq!(rows, [(true, false), (false, false), (false, true)]);
+        });
+    }
+}

@@ -7,10 +7,6 @@ use std::sync::Arc;
 use patchbay_engine::client::{
     Client, ClientClosed, CommitOutcome, Config as ClientConfig, OpError, SnapshotChanges,
 };
-use patchbay_schemas::nb::{
-    Acl, AddressSet, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
-    LogicalRouterStaticRoute,
-};
 use thiserror::Error;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -22,7 +18,7 @@ use super::store::WatchEnded;
 use super::zone_inputs::{ZoneInputs, ZoneSources};
 use super::zone_log::ConnectLogFields;
 use super::zone_reports::{ConnectSummary, ZoneReport};
-use patchbay_app::northbound::{BULK_ROWS, DATABASE};
+use patchbay_app::northbound::connects_config;
 use patchbay_connects::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
 
 /// The zone controller. It watches Kubernetes objects and the Northbound database alike, so a
@@ -99,26 +95,11 @@ impl ZoneControllerTask {
         }
     }
 
-    /// The part of the database that CNCs depend on. Most of the database is left
-    /// out, such as ports of switches and the contents of load balancers.
+    /// Configuration of the client.
     fn replica(&self) -> ClientConfig {
-        let mut config = ClientConfig::new(self.config.northbound.clone(), DATABASE);
+        let mut config = connects_config(self.config.northbound.clone());
         config.tls.clone_from(&self.config.tls);
-        config.bulk_rows = Some(BULK_ROWS);
         config
-            .with_table::<LogicalRouter>()
-            .with_table::<LogicalRouterPort>()
-            .with_table::<LogicalRouterPolicy>()
-            .with_table::<LogicalRouterStaticRoute>()
-            .with_table::<Acl>()
-            .with_table::<AddressSet>()
-            .with_table::<LoadBalancerGroup>()
-            .with_columns("Load_Balancer", ["name", "external_ids"])
-            .with_columns("Copp", ["name"])
-            .with_columns(
-                "Logical_Switch",
-                ["name", "external_ids", "acls", "load_balancer_group"],
-            )
     }
 }
 

@@ -6,6 +6,7 @@
 //! | [`Remote`] | an OVSDB server | all clients of the server |
 //! | [`DryRun`] | a snapshot, and a copy of it after the first commit | nothing else; it collects the changed rows |
 
+mod connects_config;
 mod dry_run;
 mod embedded;
 mod remote;
@@ -18,6 +19,7 @@ use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use thiserror::Error;
 
+pub use connects_config::connects_config;
 pub use dry_run::DryRun;
 pub use embedded::{Embedded, EmbeddedError};
 pub use remote::{OpenError, Remote};
