@@ -2,7 +2,7 @@
 //! client, on ovsdb-server (installed and newest) and ovsdb-sim.
 //!
 //! `cargo bench --workspace --bench delays` prints for each request the time until its reply, and
-//! the longest `echo` of a second client meanwhile. Each figure is the best of two runs.
+//! the longest `echo` of a second client meanwhile. Each figure is the best of two runs, or of N with `-- N`.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
@@ -17,12 +17,12 @@ use patchbay_benches::process::{Server, ServerKind};
 /// Number of rows in the table.
 const ROWS: usize = 20_000;
 /// Number of clauses of the long conditions.
-const CLAUSES: usize = 500;
+const CLAUSES: usize = 2_000;
 /// Numbers of keys that a mutation inserts into a map of each row.
 const KEYS: [usize; 2] = [4, 40];
 /// Number of small transactions in one write.
 const PIPELINED: usize = 1_000;
-/// Runs of each measurement; the best is printed.
+/// Runs of each measurement, unless the command line has another number; the best is printed.
 const ROUNDS: usize = 2;
 /// Pause between two `echo` requests of the other client.
 const ECHO_INTERVAL: Duration = Duration::from_millis(2);
@@ -46,9 +46,11 @@ impl Times {
 fn main() -> Result<()> {
     let kinds = ServerKind::available();
     let requests = requests();
+    let rounds = std::env::args().find_map(|argument| argument.parse().ok());
+    let rounds = rounds.unwrap_or(ROUNDS);
     let all = kinds
         .iter()
-        .map(|kind| measure(*kind, &requests))
+        .map(|kind| measure(*kind, &requests, rounds))
         .collect::<Result<Vec<_>>>()?;
     print!(
         "{:<56}",
@@ -153,7 +155,11 @@ fn transact(operation: &str) -> String {
 }
 
 /// Measures all requests on one server with the rows.
-fn measure(kind: ServerKind, requests: &[(String, Vec<String>)]) -> Result<Vec<Times>> {
+fn measure(
+    kind: ServerKind,
+    requests: &[(String, Vec<String>)],
+    rounds: usize,
+) -> Result<Vec<Times>> {
     let server = Server::start(kind)?;
     let mut client = RawClient::connect(server.socket())?;
     let rows: Vec<_> = (0..ROWS)
@@ -165,7 +171,7 @@ fn measure(kind: ServerKind, requests: &[(String, Vec<String>)]) -> Result<Vec<T
         .collect();
     client.call_and_skip(&transact(&rows.join(",")))?;
     let mut all: Vec<Option<Times>> = vec![None; requests.len()];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         for ((name, requests), best) in requests.iter().zip(&mut all) {
             let times =
                 measure_request(&server, &mut client, requests).with_context(|| name.clone())?;

@@ -9,6 +9,7 @@
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -24,6 +25,8 @@ const SMALL_TRANSACTIONS: usize = 2_000;
 const INDEPENDENT_TRANSACTIONS: usize = 40_000;
 /// Number of clients that monitor the changes.
 const MONITORS: usize = 50;
+/// Time in which a server gives memory back that it needed for a transaction.
+const REST: Duration = Duration::from_secs(3);
 /// Number of starts in one run.
 const STARTS: usize = 5;
 /// Runs of each measurement, unless the command line has another number; the best is printed.
@@ -127,11 +130,15 @@ fn measure_router(kind: ServerKind, ports: usize, figures: &mut Figures) -> Resu
     let router = northbound::last_inserted_uuid(&reply)?;
     figures.push(format!("{size}: one transaction"), wall, "s");
     figures.push("  server CPU", cpu, "s");
+    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     figures.push(
-        "  resident memory",
-        server.resident_bytes()? as f64 / f64::from(1 << 20),
+        "  peak of resident memory",
+        mebibytes(server.peak_bytes()?),
         "MiB",
     );
+    thread::sleep(REST);
+    let resident = mebibytes(server.resident_bytes()?);
+    figures.push("  resident memory, 3 s later", resident, "MiB");
 
     let mut reader = RawClient::connect(server.socket())?;
     let request = northbound::monitor_request(1);
@@ -212,7 +219,7 @@ fn measure_monitors(kind: ServerKind, figures: &mut Figures) -> Result<()> {
     }
     let last = format!("_node{}\"", 10 + SMALL_TRANSACTIONS - 1);
     let (updates, _, cpu) = measure_work(&server, || {
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let watching: Vec<_> = watchers
                 .iter_mut()
                 .map(|watcher| {

@@ -171,6 +171,14 @@ impl Server {
         resident_bytes(self.child.id())
     }
 
+    /// Maximum of resident memory since the start, in bytes.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn peak_bytes(&self) -> Result<u64> {
+        memory_of(self.child.id(), "VmHWM:")
+    }
+
     /// CPU time since the start.
     ///
     /// # Errors
@@ -193,11 +201,16 @@ impl Drop for Server {
 /// # Errors
 /// The process has ended.
 pub fn resident_bytes(process: u32) -> Result<u64> {
+    memory_of(process, "VmRSS:")
+}
+
+/// Reads an amount of memory in `/proc/PID/status`, in bytes.
+fn memory_of(process: u32, name: &'static str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .context("VmRSS")?;
+        .find_map(|line| line.strip_prefix(name))
+        .context(name)?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kib * 1024)
 }
