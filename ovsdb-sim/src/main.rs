@@ -21,6 +21,7 @@ use program::args::Args;
 use program::daemon::{self, DaemonError, Role};
 use program::name::{ProgramName, run_folder};
 use program::pidfile::Pidfile;
+use program::user::become_user;
 use program::{log, memory, run_command};
 
 /// Allocator for millions of small requests, rows and replies, which several threads make.
@@ -75,6 +76,10 @@ fn describe_error(error: &anyhow::Error) -> String {
 /// Does the part of this process: that of the whole program, or of one process of a daemon.
 fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
     let (detach, monitor) = (args.daemon.detach, args.daemon.monitor);
+    // Before there are files, sockets or threads.
+    if let Some(user) = &args.daemon.user {
+        become_user(user)?;
+    }
     match args.process_role {
         None if detach => {
             let role = if monitor { Role::Monitor } else { Role::Server };

@@ -224,6 +224,10 @@ pub(crate) struct DaemonArgs {
     #[expect(clippy::option_option, reason = "an option whose value is optional")]
     pub(crate) pidfile: Option<Option<PathBuf>>,
 
+    /// Run as another user, without any of root's capabilities: USER, :GROUP or USER:GROUP
+    #[arg(long, value_name = "USER[:GROUP]")]
+    pub(crate) user: Option<String>,
+
     /// Replace the pidfile of a running process
     #[arg(long)]
     pub(crate) overwrite_pidfile: bool,

@@ -7,3 +7,4 @@ pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod pidfile;
 pub(crate) mod run_command;
+pub(crate) mod user;

@@ -6,6 +6,7 @@ mod config_file;
 mod daemon;
 mod scripts;
 mod tls;
+mod user;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
