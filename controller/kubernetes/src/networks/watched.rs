@@ -81,10 +81,9 @@ fn remove_field(value: &mut Value, path: &str) -> Option<Value> {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => ("", path),
     };
-    let pointer: String = parent
-        .split(['.', '['])
-        .filter(|part| !part.is_empty())
-        .map(|part| format!("/{}", part.trim_end_matches(']')))
+    let parts = parent.split(['.', '[']).filter(|part| !part.is_empty());
+    let pointer: String = parts
+        .flat_map(|part| ["/", part.trim_end_matches(']')])
         .collect();
     match value.pointer_mut(&pointer)? {
         Value::Object(fields) => fields.remove(last),
