@@ -4,6 +4,7 @@
 mod addresses;
 mod advertised;
 mod database;
+mod gateway_changes;
 mod skipped;
 
 use std::fmt::Write;

@@ -1,7 +1,5 @@
 //! Changes of the zone's own node: nothing of its former gateway stays.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
-
 use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
 use patchbay_model::{ClusterSettings, IpFamily};
