@@ -10,7 +10,7 @@ use patchbay_schemas::nb::LogicalSwitchPort;
 use patchbay_schemas::uuids::UuidSource;
 
 /// Two networks, and a pod that is not concerned by what is bad.
-const CLUSTER: &str = r#"
+const CLUSTER: &str = "
 apiVersion: v1
 kind: List
 items:
@@ -29,7 +29,7 @@ items:
   kind: Pod
   metadata: {name: good, namespace: blue, labels: {app: good}}
   spec: {nodeName: n1, containers: [{name: c, image: i}]}
-"#;
+";
 
 /// The cluster with these objects.
 fn complete(objects: &str) -> Result<Cluster, LoadError> {

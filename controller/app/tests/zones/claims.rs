@@ -8,7 +8,7 @@ use patchbay_model::{ClusterSettings, IpFamily, PodNetworks};
 use patchbay_resources::object::{Object as _, Time};
 use patchbay_resources::state::StateFolder;
 
-const CLUSTER: &str = r#"
+const CLUSTER: &str = "
 apiVersion: v1
 kind: List
 items:
@@ -19,14 +19,14 @@ items:
   kind: UserDefinedNetwork
   metadata: {name: l2, namespace: green}
   spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.20.0.0/16], ipam: {lifecycle: Persistent}}}
-"#;
+";
 
-const CLAIM: &str = r#"
+const CLAIM: &str = "
 - apiVersion: k8s.cni.cncf.io/v1alpha1
   kind: IPAMClaim
   metadata: {name: vm, namespace: green}
   spec: {network: green_l2, interface: ovn-udn1}
-"#;
+";
 
 fn pod(name: &str, node: &str, claim: Option<&str>) -> String {
     let annotation = claim.map(|claim| format!("k8s.ovn.org/primary-udn-ipamclaim: {claim}"));

@@ -13,7 +13,7 @@ use patchbay_schemas::nb::{
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
 
-const CLUSTER: &str = r#"
+const CLUSTER: &str = "
 apiVersion: v1
 kind: List
 items:
@@ -39,7 +39,7 @@ items:
   kind: NetworkPolicy
   metadata: {name: none, namespace: green}
   spec: {podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}
-"#;
+";
 
 fn pod(namespace: &str, name: &str, node: &str) -> String {
     format!(
