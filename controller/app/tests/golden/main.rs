@@ -75,14 +75,14 @@ const QUIRKS: &[Purpose] = &[
         scenario: "l2-primary-gateway-changes",
         rules: "W7",
         what: "the policy for a former address of the node goes, and the former gateway chassis",
-        test: "../networks/tests/gateway_changes.rs",
+        test: "../networks/tests/topology/gateway_changes.rs",
     },
     Purpose {
         folder: "udn",
         scenario: "l3-primary-gateway-changes",
         rules: "W7",
         what: "a changed MAC or next hop of the gateway annotation is applied at once",
-        test: "../networks/tests/gateway_changes.rs",
+        test: "../networks/tests/topology/gateway_changes.rs",
     },
     Purpose {
         folder: "udn",
