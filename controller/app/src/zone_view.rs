@@ -93,7 +93,7 @@ impl<'a> ZoneView<'a> {
         networks
     }
 
-    /// `None`: the objects contain no pods, and say nothing about the ports of pods that are there.
+    /// `None`: the objects contain no pods, so ports of pods that are there stay.
     pub(crate) fn pods(&self) -> Option<ZonePods> {
         let inventory = &self.cluster.inventory;
         let has_pods = self.cluster.is_watched() || !inventory.pods.is_empty();

@@ -35,7 +35,7 @@ impl ChangeWatch {
         for (networks, change) in find_changes(lab, old, new) {
             let is_watched = changes.len() < MAX_WATCHED;
             let stream = if is_watched {
-                // Without a next hop the pod has nobody to ask yet.
+                // Without a next hop the pod has no neighbor to resolve yet.
                 lab.start_probes(&change.from, &change.to).await.ok()
             } else {
                 None

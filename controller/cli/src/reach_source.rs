@@ -21,7 +21,7 @@ use super::zones::{complete_cluster, open_zone, reconcile_zone};
 /// Name of the database that is read.
 const DATABASE: &str = "OVN_Northbound";
 
-/// Databases, and what manifests say beside them.
+/// Databases, and manifests beside them.
 pub(super) struct Source {
     /// By zone. There is one without a name if the rows are not those of manifests.
     zones: BTreeMap<String, Northbound>,

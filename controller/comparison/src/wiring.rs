@@ -26,9 +26,9 @@ const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
 pub enum Frame {
     /// A packet.
     Packet(TracedPacket),
-    /// Nothing, because nobody has the address that it looks for.
+    /// Nothing, because no port has the address that it resolves.
     Nothing,
-    /// Rows do not say: the sender has no address of the family, or several neighbours answer.
+    /// Not determined by rows: the sender has no address of the family, or several neighbours answer.
     Unclear,
 }
 

@@ -56,7 +56,7 @@ impl Lab {
     /// Starts a stream of probes.
     ///
     /// # Errors
-    /// There is no such pod, or nobody answers for the next hop.
+    /// There is no such pod, or the next hop is not resolved.
     pub async fn start_probes(
         &self,
         from: &PodName,
@@ -71,7 +71,7 @@ impl Lab {
     /// Opens a TCP connection. `None`: it is not accepted.
     ///
     /// # Errors
-    /// There is no such pod, or nobody answers for the next hop.
+    /// There is no such pod, or the next hop is not resolved.
     pub async fn connect(
         &self,
         from: &PodName,

@@ -29,7 +29,7 @@ fn a_server_and_its_monitor_run_as_the_user() {
     for monitor in [&[][..], &["--monitor"]] {
         let [real, sim] = Bed::both().map(|bed| {
             fs::set_permissions(bed.path(""), Permissions::from_mode(0o777)).unwrap();
-            // The id of nobody.
+            // The id of user nobody.
             let user = 65_534;
             for file in ["db", ".db.~lock~"] {
                 chown(bed.path(file), Some(user), None).unwrap();

@@ -44,7 +44,7 @@ fn complete(objects: &str) -> Result<Cluster, LoadError> {
     Cluster::from_inventory(inventory, settings, now)
 }
 
-/// Everything that is said about objects, once the good pod has its port.
+/// Warnings and errors about objects, once the good pod has its port.
 async fn messages(objects: &str) -> Vec<String> {
     let cluster = complete(objects).unwrap();
     let mut zone = ZoneReconciler::new("n1", Embedded::new(0).unwrap(), UuidSource::seeded(1));

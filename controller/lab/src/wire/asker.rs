@@ -40,7 +40,7 @@ impl Asker {
     }
 
     /// The next hop for packets to an address. `None`: there is no own address of the family, or
-    /// nobody answers for the next hop.
+    /// the next hop is not resolved.
     pub(crate) async fn way(&self, destination: IpAddr) -> Option<Way> {
         let (source, mac) = self.resolve(destination).await?;
         Some(Way {
@@ -71,13 +71,13 @@ impl Asker {
         self.0.flights.end(probe.token)
     }
 
-    /// Opens a connection that stays open. `None`: nobody accepts it.
+    /// Opens a connection that stays open. `None`: it is not accepted.
     pub(crate) async fn connect(&self, way: Way, port: u16) -> Option<Stream> {
         Stream::open(self.0.clone(), (way.mac, way.source, way.destination), port).await
     }
 
     /// Own address and the Ethernet address of the next hop for packets to an address. `None`:
-    /// there is no own address of the family, or nobody answers for the next hop.
+    /// there is no own address of the family, or the next hop is not resolved.
     pub(crate) async fn resolve(&self, to: IpAddr) -> Option<(IpAddr, Mac)> {
         let station = &*self.0;
         let source = station.source(to)?;

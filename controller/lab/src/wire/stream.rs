@@ -16,7 +16,7 @@ const RETRANSMISSION: Duration = Duration::from_millis(400);
 /// Number of times that a segment is sent.
 const ATTEMPTS: u32 = 5;
 
-/// Open connection. Dropping it forgets it; the other end is told nothing.
+/// Open connection. Dropping it forgets it; the other end receives no packet.
 #[derive(Debug)]
 pub(crate) struct Stream {
     station: Arc<Station>,

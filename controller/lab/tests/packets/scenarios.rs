@@ -67,7 +67,7 @@ struct ExpectedConnection {
     from: String,
     to: String,
     port: u16,
-    /// Pod that answers on the connection. `None`: nobody does.
+    /// Pod that answers on the connection. `None`: no pod does.
     #[serde(rename = "answered-by")]
     answered_by: Option<String>,
 }
@@ -77,7 +77,7 @@ struct ExpectedConnection {
 struct ExpectedAnswer {
     from: String,
     to: String,
-    /// `None`: an echo request, in place of what `reach` says about the pair.
+    /// `None`: an echo request, in place of `reach`'s answer about the pair.
     protocol: Option<String>,
     reached: bool,
 }
