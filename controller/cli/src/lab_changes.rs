@@ -10,8 +10,10 @@ use patchbay_lab::{
 
 /// Number of pairs of networks whose probes are watched at most.
 const MAX_WATCHED: usize = 8;
-/// Time for the answers of the last probes.
-const LAST_ANSWERS: Duration = Duration::from_millis(200);
+/// Time for the answer to a probe that shows the new state.
+const ANSWER_TIME: Duration = Duration::from_millis(200);
+/// Time within which packets have to show the new state.
+const CHANGE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Pairs of pods of two networks that manifests open or close for each other.
 struct Change {
@@ -50,7 +52,11 @@ impl ChangeWatch {
         let mut lines = Vec::new();
         for (networks, change, stream) in self.changes {
             let report = match stream {
-                Some(stream) => stream.stop(LAST_ANSWERS).await,
+                Some(stream) => {
+                    stream
+                        .stop_when(change.is_opened, CHANGE_LIMIT, ANSWER_TIME)
+                        .await
+                }
                 None => None,
             };
             let Change {

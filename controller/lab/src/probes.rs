@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::lab::Lab;
 use super::pods::PodName;
 use super::questions::QuestionError;
 use super::wire::asker::{Asker, Probe, Way};
+use super::wire::flight::Seen;
 use super::wire::stream::Stream;
 
 /// Interval between the probes of a stream.
@@ -19,7 +20,7 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(20);
 /// Echo requests from one pod to another, 50 in a second, until it is stopped.
 #[derive(Debug)]
 pub struct ProbeStream {
-    stop: oneshot::Sender<Duration>,
+    stop: oneshot::Sender<Stop>,
     task: JoinHandle<ProbeReport>,
 }
 
@@ -36,6 +37,23 @@ pub struct ProbeReport {
     pub arrived: Vec<Duration>,
 }
 
+/// Message that ends a stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stop {
+    /// Time for the last answers.
+    patience: Duration,
+    /// State that the last probe has to show. `None`: any.
+    awaited: Option<AwaitedState>,
+}
+
+/// State that a stream goes on to see before it ends.
+#[derive(Clone, Copy, Debug)]
+struct AwaitedState {
+    is_answered: bool,
+    /// Time after which the stream ends without it.
+    limit: Duration,
+}
+
 /// TCP connection from one pod to another that stays open.
 #[derive(Debug)]
 pub struct Connection {
@@ -46,9 +64,52 @@ impl ProbeStream {
     /// Stops, waits at most `patience` for the last answers, and reports. A busy machine answers
     /// late, and loses nothing. `None`: the stream has panicked.
     pub async fn stop(self, patience: Duration) -> Option<ProbeReport> {
+        self.end(Stop {
+            patience,
+            awaited: None,
+        })
+        .await
+    }
+
+    /// Goes on until a probe is answered, or is not, for at most `limit`, then stops and reports.
+    /// `patience`: time for the answer to each of these probes. Open vSwitch removes the datapath
+    /// flows of the former state some milliseconds after the tables have changed. `None`: the
+    /// stream has panicked.
+    pub async fn stop_when(
+        self,
+        is_answered: bool,
+        limit: Duration,
+        patience: Duration,
+    ) -> Option<ProbeReport> {
+        let awaited = Some(AwaitedState { is_answered, limit });
+        self.end(Stop { patience, awaited }).await
+    }
+
+    async fn end(self, stop: Stop) -> Option<ProbeReport> {
         // The task waits for this message.
-        let _ = self.stop.send(patience);
+        let _ = self.stop.send(stop);
         self.task.await.ok()
+    }
+}
+
+impl ProbeReport {
+    fn add(&mut self, time: Duration, is_answered: bool, seen: &Seen) {
+        self.sent += 1;
+        let times = if is_answered {
+            &mut self.answered
+        } else {
+            &mut self.unanswered
+        };
+        times.push(time);
+        if !seen.arrivals.is_empty() {
+            self.arrived.push(time);
+        }
+    }
+
+    fn sort(&mut self) {
+        for times in [&mut self.answered, &mut self.unanswered, &mut self.arrived] {
+            times.sort_unstable();
+        }
     }
 }
 
@@ -117,35 +178,48 @@ impl Lab {
     }
 }
 
-async fn send_probes(
-    asker: Asker,
-    way: Way,
-    mut stopped: oneshot::Receiver<Duration>,
-) -> ProbeReport {
+async fn send_probes(asker: Asker, way: Way, mut stopped: oneshot::Receiver<Stop>) -> ProbeReport {
     let start = Instant::now();
     let mut ticks = interval(PROBE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut probes: Vec<(Duration, Probe)> = Vec::new();
-    let patience = loop {
+    let stop = loop {
         tokio::select! {
-            patience = &mut stopped => break patience.unwrap_or_default(),
+            stop = &mut stopped => break stop.unwrap_or_default(),
             _ = ticks.tick() => probes.push((start.elapsed(), asker.probe(way))),
         }
     };
-    let mut report = ProbeReport {
-        sent: probes.len(),
-        ..ProbeReport::default()
-    };
-    let until = Instant::now() + patience;
-    for (time, mut probe) in probes {
-        if asker.is_answered(&mut probe, until).await {
-            report.answered.push(time);
-        } else {
-            report.unanswered.push(time);
-        }
-        if !asker.end(&probe).arrivals.is_empty() {
-            report.arrived.push(time);
-        }
+    let mut report = ProbeReport::default();
+    let until = Instant::now() + stop.patience;
+    if let Some(awaited) = stop.awaited {
+        await_state(&asker, way, start, (awaited, stop.patience), &mut report).await;
     }
+    for (time, mut probe) in probes {
+        let is_answered = asker.is_answered(&mut probe, until).await;
+        report.add(time, is_answered, &asker.end(&probe));
+    }
+    report.sort();
     report
+}
+
+/// Sends one probe after the other until one shows the awaited state.
+async fn await_state(
+    asker: &Asker,
+    way: Way,
+    start: Instant,
+    (awaited, patience): (AwaitedState, Duration),
+    report: &mut ProbeReport,
+) {
+    let limit = Instant::now() + awaited.limit;
+    loop {
+        let (time, mut probe) = (start.elapsed(), asker.probe(way));
+        let is_answered = asker
+            .is_answered(&mut probe, Instant::now() + patience)
+            .await;
+        report.add(time, is_answered, &asker.end(&probe));
+        if is_answered == awaited.is_answered || Instant::now() >= limit {
+            return;
+        }
+        sleep(PROBE_INTERVAL).await;
+    }
 }
