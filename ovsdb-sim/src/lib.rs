@@ -131,7 +131,9 @@ pub use sim_database::{SimDatabase, TransactError};
 pub use target::RemoteError;
 pub use tls_options::TlsOptions;
 #[cfg(feature = "unixctl")]
-pub use unixctl::{Log, LogSink, LogSpecificationError, ReopenLogError, Unixctl, module_of};
+pub use unixctl::{
+    Log, LogDestination, LogSink, LogSpecificationError, ReopenLogError, Unixctl, module_of,
+};
 
 /// Runs the examples of the README as tests.
 #[cfg(doctest)]

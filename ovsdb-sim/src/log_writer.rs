@@ -19,7 +19,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub(crate) struct LogWriter(Arc<SharedQueue>);
 
-/// Guard of a [`LogWriter`]. Dropping it waits until the lines are written, for at most a second.
+/// Guard of a [`LogWriter`]. Dropping it waits as [`LogFlush::wait`] does.
 #[derive(Debug)]
 pub(crate) struct LogFlush(Arc<SharedQueue>);
 
@@ -112,8 +112,9 @@ impl Write for LogWriter {
     }
 }
 
-impl Drop for LogFlush {
-    fn drop(&mut self) {
+impl LogFlush {
+    /// Waits until the lines are written, for at most a second.
+    pub(crate) fn wait(&self) {
         let end = Instant::now() + FLUSH_TIMEOUT;
         let mut queue = self.0.lock();
         while queue.is_writing || !queue.lines.is_empty() {
@@ -124,6 +125,12 @@ impl Drop for LogFlush {
             let waited = self.0.changed.wait_timeout(queue, left);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+impl Drop for LogFlush {
+    fn drop(&mut self) {
+        self.wait();
     }
 }
 

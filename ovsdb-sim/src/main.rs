@@ -103,28 +103,33 @@ fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
 }
 
 fn run_monitor(name: &ProgramName, args: &Args) -> anyhow::Result<()> {
-    let (log, _log_flush) = init_log(name, args)?;
-    daemon::monitor(|| finish_start(args, &log))?;
+    let (log, flush) = init_log(name, args)?;
+    daemon::monitor(|| finish_start(args, &log, &flush))?;
     Ok(())
 }
 
-/// Notifies the process that has started this one, and leaves its terminal.
-fn finish_start(args: &Args, log: &Log) -> std::io::Result<()> {
-    if args.process_role.is_some() {
-        daemon::notify_ready()?;
-    }
+/// Leaves the terminal, and notifies the process that has started this one. Nothing is written to
+/// the terminal after that process has ended.
+fn finish_start(args: &Args, log: &Log, flush: &LogFlush) -> std::io::Result<()> {
     if args.daemon.detach {
         if !args.daemon.no_chdir {
             env::set_current_dir("/")?;
         }
         log.set(&["console:off"]).map_err(std::io::Error::other)?;
-        daemon::close_standard_streams()?;
+        flush.wait();
+        daemon::leave_terminal()?;
+    }
+    if args.process_role.is_some() {
+        daemon::notify_ready()?;
+    }
+    if args.daemon.detach {
+        daemon::close_standard_output()?;
     }
     Ok(())
 }
 
 fn init_log(name: &ProgramName, args: &Args) -> anyhow::Result<(Log, LogFlush)> {
-    let (log, file, flush) = log::init(name.is_ovsdb_server())?;
+    let (log, file, flush) = log::init(name)?;
     for specification in &args.log.verbose {
         let specification = specification.as_deref().unwrap_or_default();
         log.set(&[specification])
@@ -141,7 +146,8 @@ fn init_log(name: &ProgramName, args: &Args) -> anyhow::Result<(Log, LogFlush)> 
 /// Serves until a signal, the command `exit` or the end of the command of `--run`.
 #[tokio::main]
 async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
-    let (log, _log_flush) = init_log(name, &args)?;
+    daemon::die_of_sent_faults()?;
+    let (log, flush) = init_log(name, &args)?;
     let log = Arc::new(log);
     // Before the pidfile and the listeners, so that a signal removes their files at any time.
     let mut signals = [
@@ -213,7 +219,7 @@ async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
         }
         None => None,
     };
-    finish_start(&args, &log)?;
+    finish_start(&args, &log, &flush)?;
     if command.is_none() {
         tracing::info!(target: "ovsdb_server", "{}", name.version());
     }

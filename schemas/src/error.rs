@@ -78,6 +78,24 @@ impl OvsdbError {
     }
 }
 
+impl OvsdbError {
+    /// The text of the error in ovsdb-server's logs: `syntax "SYNTAX": TAG: DETAILS`.
+    ///
+    /// ```
+    /// use patchbay_schemas::error::OvsdbError;
+    ///
+    /// let error = OvsdbError::new("syntax error", "expected integer");
+    /// assert_eq!(error.with_syntax_first(), "syntax error: expected integer");
+    /// ```
+    pub fn with_syntax_first(&self) -> String {
+        let syntax = self.syntax.as_ref();
+        let syntax = syntax.map_or_else(String::new, |syntax| format!("syntax \"{syntax}\": "));
+        let details = self.details.as_ref();
+        let details = details.map_or_else(String::new, |details| format!(": {details}"));
+        format!("{syntax}{}{details}", self.tag)
+    }
+}
+
 impl fmt::Display for OvsdbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.tag)?;

@@ -12,6 +12,7 @@ use crate::database_column::{COLUMN_PREFIX, DatabaseColumn};
 use crate::model::Model;
 use crate::remotes::Remotes;
 use crate::sim::Sim;
+use crate::unixctl::add_error;
 
 use parse::Config;
 
@@ -76,6 +77,9 @@ impl ConfigFile {
         tracing::info!(target: "ovsdb_server", "loading configuration from '{path}'");
         let config = Config::parse(&text).map_err(|error| {
             tracing::warn!(target: "ovsdb_server", "{error}");
+            if let Some(member) = error.unread_member() {
+                tracing::warn!(target: "ovsdb_server", "config: failed to parse '{member}'");
+            }
             tracing::warn!(target: "ovsdb_server", "failed to load configuration from {path}");
             ConfigFileError::Unusable
         })?;
@@ -120,7 +124,8 @@ impl ConfigFile {
                     opened.insert(path.clone(), schema.name.clone());
                 }
                 Err(error) => {
-                    tracing::warn!(target: "ovsdb_server", "failed to open database '{path}': {error}");
+                    let problem = add_error(&error);
+                    tracing::warn!(target: "ovsdb_server", "failed to open database '{path}': {problem}");
                     is_complete = false;
                 }
             }

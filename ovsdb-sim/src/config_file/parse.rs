@@ -14,15 +14,15 @@ use crate::target::default_probe_interval;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ParseError {
     #[error("config: reading JSON failed ({0})")]
-    Json(#[from] patchbay_schemas::json::JsonError),
+    Json(String),
     #[error("configuration in a file must be a JSON object")]
     NotAnObject,
     #[error("config: '{0}' is not a JSON object")]
     Member(&'static str),
     #[error("{0}: JSON-RPC options are not a JSON object or null")]
     RemoteOptions(String),
-    /// The options of a remote or of a database.
-    #[error(transparent)]
+    /// The options of a database.
+    #[error("{}", .0.with_syntax_first())]
     Options(#[from] OvsdbError),
     #[error("database {0}: relays and backups are not supported")]
     Replica(String),
@@ -39,9 +39,21 @@ pub(super) struct Config {
     pub(super) databases: BTreeMap<String, Option<Model>>,
 }
 
+impl ParseError {
+    /// The member of the configuration whose value cannot be read. `None`: the error names it, or
+    /// there is none.
+    pub(super) fn unread_member(&self) -> Option<&'static str> {
+        match self {
+            Self::Options(_) | Self::Replica(_) | Self::Member("databases") => Some("databases"),
+            Self::RemoteOptions(_) | Self::Member("remotes") => Some("remotes"),
+            _ => None,
+        }
+    }
+}
+
 impl Config {
     pub(super) fn parse(text: &[u8]) -> Result<Self, ParseError> {
-        let json = Json::parse(text)?;
+        let json = Json::parse(text).map_err(|error| ParseError::Json(error.describe_in(text)))?;
         if !json.is_object() {
             return Err(ParseError::NotAnObject);
         }
@@ -133,6 +145,7 @@ fn database_model(path: &str, options: &Json) -> Result<Option<Model>, ParseErro
             None
         }
         Some(other) => {
+            tracing::warn!(target: "ovsdb_server", "Unrecognized database service model: '{other}'");
             members.fail(&format!("'{other}' is not a valid service model"));
             None
         }
@@ -182,7 +195,10 @@ mod tests {
     #[test]
     fn errors_name_the_member() {
         let texts = [
-            ("{", "config: reading JSON failed"),
+            (
+                "\n{\"remotes\": {}, }",
+                "config: reading JSON failed (line 1, column 16, byte 17: syntax error parsing object",
+            ),
             ("[]", "configuration in a file must be a JSON object"),
             (
                 r#"{"remotes":[]}"#,
@@ -194,15 +210,15 @@ mod tests {
             ),
             (
                 r#"{"databases":{"db":{"service-model":"x"}}}"#,
-                "syntax error: Parsing database db failed: 'x' is not a valid service model",
+                "syntax \"{\"service-model\":\"x\"}\": syntax error: Parsing database db failed: 'x' is not a valid service model",
             ),
             (
                 r#"{"databases":{"db":{"unknown":"x"}}}"#,
-                "syntax error: Parsing database db failed: Member 'unknown' is present",
+                "syntax \"{\"unknown\":\"x\"}\": syntax error: Parsing database db failed: Member 'unknown' is present",
             ),
             (
                 r#"{"databases":{"db":{"service-model":"relay"}}}"#,
-                "syntax error: Parsing database db failed: Required 'source' member is missing.",
+                "syntax \"{\"service-model\":\"relay\"}\": syntax error: Parsing database db failed: Required 'source' member is missing.",
             ),
             (
                 r#"{"databases":{"db":{"service-model":"relay","source":{"unix:s":{}}}}}"#,

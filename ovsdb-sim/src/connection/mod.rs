@@ -72,7 +72,10 @@ pub(crate) async fn serve<S, G>(
         Duration::ZERO
     };
     let close = async {
-        if let Err(error) = (&mut writer).await {
+        // It is canceled when the program ends.
+        if let Err(error) = (&mut writer).await
+            && !error.is_cancelled()
+        {
             tracing::error!(session = id, %error, "the writer of a session failed");
         }
         // If a client is still sending when the connection is closed, the system may discard what

@@ -1,5 +1,8 @@
 //! Damage of a record.
 
+use std::fmt::Display;
+use std::path::Path;
+
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::JsonError;
 
@@ -59,4 +62,45 @@ pub enum Damage {
     /// The first record is not a schema.
     #[error(transparent)]
     Schema(#[from] OvsdbError),
+}
+
+impl Damage {
+    /// ovsdb-server's text for the damage of a file's first record.
+    pub(crate) fn of_first_record(&self, path: &Path) -> String {
+        let path = path.display();
+        match self {
+            Self::Empty => format!("ovsdb error: {path}: cannot identify file type"),
+            Self::Header { .. } => format!("ovsdb error: {path}: unexpected file format"),
+            _ => self.of_record(&path, 0),
+        }
+    }
+
+    /// ovsdb-server's text for the damage of the record at `record_offset`, in bytes.
+    pub(super) fn of_record(&self, path: &dyn Display, record_offset: u64) -> String {
+        match self {
+            Self::Empty => format!("I/O error: {path}: the file is empty"),
+            Self::Header { line } => format!(
+                "syntax error: {path}: parse error at offset {record_offset} in header line \"{line}\""
+            ),
+            Self::Cut { offset, len, .. } => format!(
+                "I/O error: {path}: error reading {len} bytes starting at offset {offset} (End of file)"
+            ),
+            Self::Hash {
+                offset,
+                len,
+                found,
+                expected,
+            } => format!(
+                "syntax error: {path}: {len} bytes starting at offset {offset} have SHA-1 hash \
+                 {found} but should have hash {expected}"
+            ),
+            Self::Json { offset, len, error } => format!(
+                "syntax error: {path}: {len} bytes starting at offset {offset} are not valid JSON ({error})"
+            ),
+            Self::NotAnObject { offset, len } => format!(
+                "syntax error: {path}: {len} bytes starting at offset {offset} are not a JSON object"
+            ),
+            Self::Schema(error) => error.with_syntax_first(),
+        }
+    }
 }

@@ -37,8 +37,6 @@ pub(crate) use sources::{DatabaseSource, InitialDatabases};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use patchbay_schemas::error::OvsdbError;
-
 /// Error: a database file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -68,18 +66,6 @@ pub enum FileError {
     Clustered {
         /// The file.
         path: PathBuf,
-    },
-    /// An intact record is not a transaction on a database of the file's schema.
-    #[error("{}: record {record} at byte {offset}: {error}", path.display())]
-    Transaction {
-        /// The file.
-        path: PathBuf,
-        /// Number of the record. The schema is 0.
-        record: u64,
-        /// Offset of its header in the file, in bytes.
-        offset: u64,
-        /// The error of the transaction.
-        error: OvsdbError,
     },
     /// Another program, or another journal of this program, has the file open for writing.
     #[error("{}: another program has it open for writing", path.display())]

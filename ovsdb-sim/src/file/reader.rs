@@ -1,5 +1,6 @@
 //! Replay of a standalone database file into a database.
 
+use std::env;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -75,15 +76,16 @@ impl DatabaseFile {
     }
 
     /// Executes the file's transactions on an empty database with its schema, one record at a time.
-    /// Returns the end of the last intact record, an offset in bytes.
+    /// Returns the end of the last record with a transaction, an offset in bytes.
     ///
-    /// Like ovsdb-server, stops at the first damaged record, and leaves out transactions that
-    /// violate a constraint. Both are logged.
+    /// Like ovsdb-server, stops at the first damaged record, and leaves out records that are not
+    /// transactions on the schema and transactions that violate a constraint. All are logged.
     pub(crate) fn replay(mut self, database: &mut Database) -> Result<u64, FileError> {
         let mut strings = StringCache::default();
+        let path = display_path(&self.path);
+        let mut end = self.records.offset();
         for record in 1_u64.. {
             let offset = self.records.offset();
-            let path = self.path.display();
             let text = match self.records.next() {
                 Ok(Some(text)) => text,
                 Ok(None) => break,
@@ -92,8 +94,13 @@ impl DatabaseFile {
                     tracing::warn!(%path, record, offset, "ignoring a record of a clustered database and all after it");
                     break;
                 }
-                Err(RecordError::Damaged(problem)) => {
-                    tracing::warn!(%path, record, offset, %problem, "ignoring a damaged record and all after it");
+                Err(RecordError::Damaged(damage)) => {
+                    let problem = damage.of_record(&path, offset);
+                    tracing::error!(
+                        record,
+                        offset,
+                        "{problem}: ignoring the record and all after it"
+                    );
                     break;
                 }
             };
@@ -106,12 +113,14 @@ impl DatabaseFile {
             };
             let decoded = decoder.decode(&text);
             drop((content, text));
-            let operations = decoded.map_err(|error| FileError::Transaction {
-                path: self.path.clone(),
-                record,
-                offset,
-                error,
-            })?;
+            let operations = match decoded {
+                Ok(operations) => operations,
+                Err(error) => {
+                    let problem = error.with_syntax_first();
+                    tracing::error!(%path, record, offset, "{problem}: leaving out the record");
+                    continue;
+                }
+            };
             let mut transaction = DecodedTransaction {
                 total: operations.len(),
                 operations,
@@ -122,9 +131,17 @@ impl DatabaseFile {
             {
                 tracing::warn!(%path, record, offset, %error, "leaving out a transaction that violates a constraint");
             }
+            end = self.records.offset();
         }
-        Ok(self.records.offset())
+        Ok(end)
     }
+}
+
+/// Path of a file as a command line in the same folder names it.
+fn display_path(path: &Path) -> String {
+    let folder = env::current_dir().unwrap_or_default();
+    let path = path.strip_prefix(folder).unwrap_or(path);
+    path.display().to_string()
 }
 
 /// Decoder of a record into operations with the same effect.
@@ -151,7 +168,9 @@ impl RecordDecoder<'_> {
                 _ => {
                     let name = String::from_utf8_lossy(&name);
                     let table = self.schema.table_id(&name).ok_or_else(|| {
-                        OvsdbError::new("unknown table", format!("No table named {name}."))
+                        let details = format!("No table named {name}.");
+                        let record = Json::from_text(text.as_text());
+                        OvsdbError::new("unknown table", details).with_syntax(&record)
                     })?;
                     reader.skip();
                     tables.push((table, at));

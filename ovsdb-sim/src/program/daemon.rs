@@ -4,7 +4,7 @@
 //! new process is ready. Standard output of the new process is a pipe for that message.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,6 +13,7 @@ use std::{env, thread};
 
 use clap::ValueEnum;
 use nix::libc;
+use nix::sys::signal::{Signal, raise};
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 /// Option with the [`Role`], the first argument of a process that this program starts.
@@ -105,12 +106,38 @@ pub(crate) fn notify_ready() -> io::Result<()> {
     pipe.flush()
 }
 
-/// Replaces the standard streams by `/dev/null`.
-pub(crate) fn close_standard_streams() -> io::Result<()> {
-    let null = File::options().read(true).write(true).open("/dev/null")?;
+/// Replaces standard input and standard error by `/dev/null`.
+pub(crate) fn leave_terminal() -> io::Result<()> {
+    let null = open_null()?;
     dup2_stdin(&null)?;
-    dup2_stdout(&null)?;
     dup2_stderr(&null)?;
+    Ok(())
+}
+
+/// Replaces standard output by `/dev/null`.
+pub(crate) fn close_standard_output() -> io::Result<()> {
+    Ok(dup2_stdout(&open_null()?)?)
+}
+
+fn open_null() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/null")
+}
+
+/// Makes a `SIGSEGV` or `SIGBUS` that another process sends end this one, as it ends any program.
+///
+/// The handlers of Rust's runtime, which recognize an overflow of the stack, take the first signal
+/// for a fault whose instruction is executed again. They restore the default action and return.
+pub(crate) fn die_of_sent_faults() -> io::Result<()> {
+    // A system without this file keeps the handlers.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    for signal in [Signal::SIGSEGV, Signal::SIGBUS] {
+        // Without a handler the default action is in force already.
+        if caught.is_some_and(|mask| mask >> (signal as i32 - 1) & 1 == 1) {
+            raise(signal)?;
+        }
+    }
     Ok(())
 }
 

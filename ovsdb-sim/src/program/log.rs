@@ -7,8 +7,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use ovsdb_sim::{Log, LogSink, ReopenLogError, module_of};
+use ovsdb_sim::{Log, LogDestination, LogSink, ReopenLogError, module_of};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
@@ -19,6 +20,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, reload};
 
+use super::log_pattern::{LogPattern, Message};
+use super::name::ProgramName;
 use crate::log_writer::{LogFlush, LogWriter};
 
 /// Level of ovsdb-server's messages before options and `vlog/set` change it.
@@ -31,7 +34,8 @@ const SERVER_LEVEL: &str = "info";
 ///
 /// # Errors
 /// The thread that writes to the console cannot be started.
-pub(crate) fn init(is_ovsdb_server: bool) -> io::Result<(Log, LogFile, LogFlush)> {
+pub(crate) fn init(name: &ProgramName) -> io::Result<(Log, LogFile, LogFlush)> {
+    let is_ovsdb_server = name.is_ovsdb_server();
     let default = if is_ovsdb_server {
         SERVER_LEVEL
     } else {
@@ -47,8 +51,12 @@ pub(crate) fn init(is_ovsdb_server: bool) -> io::Result<(Log, LogFile, LogFlush)
         // Reporting an internal error panics if standard error cannot be written.
         .log_internal_errors(false)
         .with_ansi(!is_ovsdb_server && is_coloured());
+    let patterns = [LogPattern::of_console(), LogPattern::of_file()]
+        .map(|pattern| Arc::new(Mutex::new(pattern)));
+    let [console_pattern, file_pattern] = &patterns;
     let console = if is_ovsdb_server {
-        console.event_format(VlogFormat::new(false)).boxed()
+        let format = VlogFormat::new(name.as_str(), console_pattern);
+        console.event_format(format).boxed()
     } else {
         console.boxed()
     };
@@ -57,7 +65,7 @@ pub(crate) fn init(is_ovsdb_server: bool) -> io::Result<(Log, LogFile, LogFlush)
     let file = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .log_internal_errors(false)
-        .event_format(VlogFormat::new(true))
+        .event_format(VlogFormat::new(name.as_str(), file_pattern))
         .with_writer(move || file_writer.clone());
     tracing_subscriber::registry()
         .with(console.with_filter(console_filter))
@@ -78,15 +86,19 @@ pub(crate) fn init(is_ovsdb_server: bool) -> io::Result<(Log, LogFile, LogFlush)
                 .reload(EnvFilter::new(directives))
                 .unwrap_or_default();
         }),
+        patterns,
     };
     Ok((Log::new(level, sink), log_file, flush))
 }
 
 type SetFilter = dyn Fn(&str) + Send + Sync;
+type SharedPattern = Arc<Mutex<LogPattern>>;
 
 struct Sink {
     file: LogFile,
     set_console_filter: Box<SetFilter>,
+    /// Patterns of the console and of the file.
+    patterns: [SharedPattern; 2],
 }
 
 impl LogSink for Sink {
@@ -108,6 +120,15 @@ impl LogSink for Sink {
         let mut state = self.file.state();
         state.file = None;
         state.update_filter();
+    }
+
+    fn set_pattern(&self, destination: LogDestination, pattern: &str) {
+        let [console, file] = &self.patterns;
+        let shared = match destination {
+            LogDestination::Console => console,
+            LogDestination::File => file,
+        };
+        *shared.lock().unwrap_or_else(PoisonError::into_inner) = LogPattern::new(pattern);
     }
 }
 
@@ -173,16 +194,20 @@ impl Write for LogFile {
     }
 }
 
-/// ovsdb-server's format of messages: `TIME|NUMBER|MODULE|LEVEL|TEXT`.
+/// ovsdb-server's format of messages, by default `TIME|NUMBER|MODULE|LEVEL|TEXT`.
 struct VlogFormat {
-    has_milliseconds: bool,
+    program: String,
+    pattern: SharedPattern,
+    start: Instant,
     last_number: AtomicU32,
 }
 
 impl VlogFormat {
-    fn new(has_milliseconds: bool) -> Self {
+    fn new(program: &str, pattern: &SharedPattern) -> Self {
         Self {
-            has_milliseconds,
+            program: program.to_owned(),
+            pattern: pattern.clone(),
+            start: Instant::now(),
             last_number: AtomicU32::new(0),
         }
     }
@@ -199,22 +224,29 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
+        // With microseconds: 2026-01-31T12:00:00.123456Z.
         let mut time = String::new();
         SystemTime.format_time(&mut Writer::new(&mut time))?;
-        // The time has microseconds: 2026-01-31T12:00:00.123456Z.
-        let len = if self.has_milliseconds { 23 } else { 19 };
-        let time = time.get(..len).unwrap_or(&time);
-        let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
-        let module = module_of(event.metadata().target());
-        let level = match *event.metadata().level() {
-            Level::ERROR => "ERR",
-            Level::WARN => "WARN",
-            Level::INFO => "INFO",
-            Level::DEBUG | Level::TRACE => "DBG",
+        let mut text = String::new();
+        context.format_fields(Writer::new(&mut text), event)?;
+        let (level, severity) = match *event.metadata().level() {
+            Level::ERROR => ("ERR", 3),
+            Level::WARN => ("WARN", 4),
+            Level::INFO => ("INFO", 6),
+            Level::DEBUG | Level::TRACE => ("DBG", 7),
         };
-        write!(writer, "{time}Z|{number:05}|{module}|{level}|")?;
-        context.format_fields(writer.by_ref(), event)?;
-        writeln!(writer)
+        let message = Message {
+            time: &time,
+            number: self.last_number.fetch_add(1, Ordering::Relaxed) + 1,
+            program: &self.program,
+            module: module_of(event.metadata().target()),
+            level,
+            severity,
+            uptime: self.start.elapsed(),
+            text: &text,
+        };
+        let pattern = self.pattern.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(writer, "{}", pattern.format(&message))
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod daemon;
 pub(crate) mod log;
+pub(crate) mod log_pattern;
 pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod pidfile;

@@ -3,18 +3,16 @@
 use std::io;
 use std::path::Path;
 
-use patchbay_schemas::error::OvsdbError;
-
-use crate::file::{Damage, FileError};
+use crate::file::FileError;
 use crate::server::{AddDatabaseError, RemoveDatabaseError};
 
 use super::vlog::ReopenLogError;
 
 /// The text of an error of `ovsdb-server/add-db`.
-pub(super) fn add_error(error: &AddDatabaseError) -> String {
+pub(crate) fn add_error(error: &AddDatabaseError) -> String {
     match error {
         AddDatabaseError::File(error) => file_error(error),
-        AddDatabaseError::Refused(error) => with_syntax_first(error),
+        AddDatabaseError::Refused(error) => error.with_syntax_first(),
         _ => format!("ovsdb error: {error}"),
     }
 }
@@ -48,48 +46,9 @@ fn file_error(error: &FileError) -> String {
         FileError::Io { path, source } => failed(path, "open failed", source),
         FileError::Lock { path, source, .. } => failed(path, lock_failed, source),
         FileError::InUse { path } => failed(path, lock_failed, &nix::errno::Errno::EAGAIN.into()),
-        FileError::NotADatabase { path, problem } => damage_error(path, problem),
+        FileError::NotADatabase { path, problem } => problem.of_first_record(path),
         _ => format!("ovsdb error: {error}"),
     }
-}
-
-fn damage_error(path: &Path, problem: &Damage) -> String {
-    let path = path.display();
-    match problem {
-        Damage::Empty => format!("ovsdb error: {path}: cannot identify file type"),
-        Damage::Header { .. } => format!("ovsdb error: {path}: unexpected file format"),
-        Damage::Cut { offset, len, .. } => format!(
-            "I/O error: {path}: error reading {len} bytes starting at offset {offset} (End of file)"
-        ),
-        Damage::Hash {
-            offset,
-            len,
-            found,
-            expected,
-        } => format!(
-            "syntax error: {path}: {len} bytes starting at offset {offset} have SHA-1 hash {found} \
-             but should have hash {expected}"
-        ),
-        Damage::Json { offset, len, error } => format!(
-            "syntax error: {path}: {len} bytes starting at offset {offset} are not valid JSON ({error})"
-        ),
-        Damage::NotAnObject { offset, len } => format!(
-            "syntax error: {path}: {len} bytes starting at offset {offset} are not a JSON object"
-        ),
-        Damage::Schema(error) => with_syntax_first(error),
-    }
-}
-
-fn with_syntax_first(error: &OvsdbError) -> String {
-    let syntax = error
-        .syntax
-        .as_ref()
-        .map(|syntax| format!("syntax \"{syntax}\": "));
-    let details = error.details.as_ref().map(|details| format!(": {details}"));
-    [syntax.as_deref().unwrap_or_default(), &error.tag]
-        .into_iter()
-        .chain(details.as_deref())
-        .collect()
 }
 
 /// The system's text of an error, without the number that Rust adds.

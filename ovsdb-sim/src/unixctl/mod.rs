@@ -27,7 +27,8 @@ use crate::reply;
 use crate::sim::Sim;
 
 use commands::{CommandResult, Commands};
-pub use vlog::{Log, LogSink, LogSpecificationError, ReopenLogError, module_of};
+pub(crate) use error_text::add_error;
+pub use vlog::{Log, LogDestination, LogSink, LogSpecificationError, ReopenLogError, module_of};
 
 /// Length of the longest request, in bytes: more than any command has.
 const MAX_REQUEST_BYTES: usize = 1 << 20;

@@ -1,7 +1,7 @@
 //! Log levels by module and destination: `vlog/set` and `vlog/list` (ovs-appctl(8)).
 //!
 //! The modules are those of [`modules::TARGETS`]. In `vlog/set`, ovsdb-server's other modules, the
-//! destination `syslog`, patterns and the facility are valid words without an effect.
+//! destination `syslog` and the facility are valid words without an effect.
 
 mod modules;
 
@@ -52,6 +52,18 @@ pub trait LogSink: Send + Sync {
 
     /// Closes the log file.
     fn close_file(&self);
+
+    /// Sets the pattern of the messages of a destination (ovs-appctl(8), "Log Patterns").
+    fn set_pattern(&self, destination: LogDestination, pattern: &str);
+}
+
+/// Destination of messages that a program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogDestination {
+    /// Standard error.
+    Console,
+    /// The log file.
+    File,
 }
 
 /// Log of a program, whose levels options and `ovs-appctl vlog/set` change.
@@ -148,11 +160,15 @@ impl Log {
         };
         let mut is_changed = false;
         let set = specifications.iter().try_for_each(|specification| {
-            if !is_pattern(specification) {
-                set_level(&mut modules, specification)?;
-                is_changed = true;
+            let mut rest = *specification;
+            match next_word(&mut rest) {
+                Some(word) if is_word(word, "PATTERN") => self.set_pattern(rest),
+                Some(word) if is_word(word, "FACILITY") => Ok(()),
+                _ => {
+                    is_changed = true;
+                    set_level(&mut modules, specification)
+                }
             }
-            Ok(())
         });
         if is_changed {
             let [console, file] =
@@ -160,6 +176,25 @@ impl Log {
             self.sink.set_filters(&console, &file);
         }
         set.map_err(LogSpecificationError)
+    }
+
+    /// Executes the rest of a specification `PATTERN:DESTINATION:PATTERN`.
+    fn set_pattern(&self, mut rest: &str) -> Result<(), String> {
+        let word = next_word(&mut rest).ok_or("missing destination")?;
+        let destination = DESTINATIONS.iter().position(|name| is_word(word, name));
+        let is_any = is_word(word, "any");
+        if destination.is_none() && !is_any {
+            return Err(format!("unknown destination \"{word}\""));
+        }
+        for (number, to) in [
+            (CONSOLE, LogDestination::Console),
+            (FILE, LogDestination::File),
+        ] {
+            if is_any || destination == Some(number) {
+                self.sink.set_pattern(to, rest);
+            }
+        }
+        Ok(())
     }
 
     /// The table of `vlog/list`.
@@ -215,6 +250,8 @@ impl LogSink for NoSink {
     }
 
     fn close_file(&self) {}
+
+    fn set_pattern(&self, _destination: LogDestination, _pattern: &str) {}
 }
 
 /// Checks the modules of `vlog/enable-rate-limit` and `vlog/disable-rate-limit`. The commands have
@@ -271,14 +308,6 @@ fn set_level(modules: &mut [LogModule], mut words: &str) -> Result<(), String> {
             None => each.levels = [level; 3],
         });
     Ok(())
-}
-
-/// Returns true for a specification that sets no levels: `PATTERN:DESTINATION:PATTERN` or
-/// `FACILITY:FACILITY`.
-fn is_pattern(specification: &str) -> bool {
-    specification
-        .split_once(SEPARATORS)
-        .is_some_and(|(word, _)| is_word(word, "PATTERN") || is_word(word, "FACILITY"))
 }
 
 /// The filter of a destination's levels, in the notation of `RUST_LOG`.

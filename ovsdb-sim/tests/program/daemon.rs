@@ -146,7 +146,7 @@ fn a_monitor_restarts_a_server_that_a_signal_of_an_error_has_ended() {
         let started = bed.server(&[&options[..], &["--remote=punix:db.sock", "db"]].concat());
         assert!(started.status.success(), "{started:?}");
         let first = bed.wait_for_process(|process| !process.is_empty());
-        kill("ABRT", &first);
+        kill("SEGV", &first);
         let second = bed.wait_for_process(|process| !process.is_empty() && process != first);
         kill("TERM", &second);
         bed.wait_for_process(str::is_empty);
@@ -157,6 +157,40 @@ fn kill(signal: &str, process: &str) {
     let command = format!("kill -{signal} {process}");
     let sent = Command::new("sh").args(["-c", &command]).status();
     assert!(sent.unwrap().success(), "{command}");
+}
+
+#[test]
+fn messages_have_the_pattern_of_the_options() {
+    let pattern = "-vPATTERN:console:%-6p|%8c|%03N|%D{%%}|%A|%m%q";
+    let [real, sim] = Bed::both().map(|bed| {
+        let arguments = [
+            pattern,
+            "-vconsole:info",
+            "--log-file=log",
+            "--unixctl=none",
+            "--remote=punix:db.sock",
+            "--run=true",
+            "db",
+        ];
+        let output = bed.server(&arguments);
+        assert!(output.status.success(), "{output:?}");
+        let text = text(&output.stderr);
+        let first = text.lines().next().unwrap_or_default();
+        let (fields, file) = first.split_once("opened log file ").expect(first);
+        (fields.to_owned(), file.ends_with("logq"))
+    });
+    assert_eq!(real, sim);
+    assert_eq!(
+        sim,
+        ("INFO  |    vlog|001|%|ovsdb-server|".to_owned(), true)
+    );
+    for wrong in ["-vPATTERN:nope:x", "-vPATTERN"] {
+        let [real, sim] = Bed::both().map(|bed| {
+            let output = bed.server(&[wrong, "--unixctl=none", "--run=true", "db"]);
+            (text(&output.stderr), output.status.code())
+        });
+        assert_eq!(real, sim, "{wrong}");
+    }
 }
 
 #[test]

@@ -171,13 +171,13 @@ fn log_messages_are_coloured_on_a_terminal_only() {
     let mut content = std::fs::read(&file).unwrap();
     content.extend_from_slice(b"damage\n");
     std::fs::write(&file, content).unwrap();
-    // The program warns of the damage and ends because of the target.
+    // The program reports the damage and ends because of the target.
     let load = format!("--load={}", file.display());
     let arguments = [&load, "--listen=none"];
     let is_coloured = |output: Output| {
         let output = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(
-            output.contains("WARN") && output.contains("damaged.db"),
+            output.contains("ERROR") && output.contains("damaged.db"),
             "{output}"
         );
         output.contains('\x1b')

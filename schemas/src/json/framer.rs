@@ -17,6 +17,22 @@ pub struct JsonError {
 }
 
 impl JsonError {
+    /// The place and the description in the words of ovsdb-server, which counts lines and columns
+    /// from 0: `line 0, column 3, byte 3: syntax error parsing object expecting string`. `text` is
+    /// the whole text.
+    pub fn describe_in(&self, text: &[u8]) -> String {
+        let before = text.get(..self.at).unwrap_or(text);
+        let lines = before.split(|byte| *byte == b'\n');
+        let (line, column) = lines
+            .enumerate()
+            .last()
+            .map_or((0, 0), |(n, l)| (n, l.len()));
+        format!(
+            "line {line}, column {column}, byte {}: {}",
+            self.at, self.problem
+        )
+    }
+
     /// Adds `removed` to the offset: the number of bytes that were removed from the text before the
     /// violation.
     pub(crate) fn offset_by(self, removed: usize) -> Self {
