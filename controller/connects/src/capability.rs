@@ -1,9 +1,8 @@
 //! Connects on the row engine: which parts there are, and the rows of each.
 
-use std::sync::Arc;
-
 use patchbay_rows::{Capability, Layout, PartRow, PartRows, Reader};
 use patchbay_schemas::typed::Ref;
+use smol_str::SmolStr;
 
 use super::desired::{self, COPP};
 use super::link_report::LinkReport;
@@ -34,7 +33,7 @@ pub(super) type Rows = PartRows<PartReport>;
 impl Capability for Connects {
     type Part = ConnectPart;
     /// Name of the connect.
-    type Group = Arc<str>;
+    type Group = SmolStr;
     type Inputs = ZoneInputs;
     type Report = PartReport;
     type SharedKey = SharedKey;
@@ -46,11 +45,11 @@ impl Capability for Connects {
         }
     }
 
-    fn group(&self, part: &ConnectPart) -> Arc<str> {
+    fn group(&self, part: &ConnectPart) -> SmolStr {
         part.connect.clone()
     }
 
-    fn comment(&self, connect: &Arc<str>) -> String {
+    fn comment(&self, connect: &SmolStr) -> String {
         format!("patchbay: ClusterNetworkConnect {connect}")
     }
 
@@ -120,7 +119,7 @@ impl Capability for Connects {
 }
 
 impl Connects {
-    fn router(&self, name: &Arc<str>, reader: &ConnectReader<'_>, rows: &mut Rows) {
+    fn router(&self, name: &SmolStr, reader: &ConnectReader<'_>, rows: &mut Rows) {
         let inputs = reader.read(&Cell::Connect(name.clone()));
         let wanted = inputs.connect(name).zip(inputs.router_key(name));
         let copp = reader.row(self.tables.copps, COPP);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use patchbay_engine::db::Snapshot;
 use patchbay_rows::{Change, Engine, PlanError};
 use patchbay_schemas::uuids::UuidSource;
+use smol_str::SmolStr;
 
 use super::capability::Connects;
 use super::inputs::Inputs;
@@ -127,7 +128,7 @@ impl ZoneController {
         }
         self.reports.follow(&self.engine, plan.is_first);
         let is_there = |name: &str| inputs.connects.contains_key(name);
-        let gone: Vec<Arc<str>> = plan
+        let gone: Vec<SmolStr> = plan
             .changes
             .keys()
             .filter(|name| !is_there(name))
@@ -137,7 +138,7 @@ impl ZoneController {
         let connects = gone
             .into_iter()
             .chain(there)
-            .map(|name: Arc<str>| ConnectPlan {
+            .map(|name: SmolStr| ConnectPlan {
                 change: plan
                     .changes
                     .remove(&name)

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
 use patchbay_model::{Attachment, NetworkId, NodeId};
+use smol_str::SmolStr;
 
 /// Attachment of a network to the connect router: the network and the node id (0 for a layer2
 /// network).
@@ -30,19 +30,16 @@ impl LinkId {
 /// Part of the rows of all connects. Parts are ordered by the name of the connect, then by kind.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct ConnectPart {
-    pub(super) connect: Arc<str>,
+    /// Name of the connect. A part of a row shares the name with the row.
+    pub(super) connect: SmolStr,
     pub(super) part: Part,
 }
 
 impl Ord for ConnectPart {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Most parts share the name of their connect.
-        let connects = if Arc::ptr_eq(&self.connect, &other.connect) {
-            Ordering::Equal
-        } else {
-            self.connect.cmp(&other.connect)
-        };
-        connects.then_with(|| self.part.cmp(&other.part))
+        self.connect
+            .cmp(&other.connect)
+            .then_with(|| self.part.cmp(&other.part))
     }
 }
 
@@ -53,7 +50,7 @@ impl PartialOrd for ConnectPart {
 }
 
 impl ConnectPart {
-    pub(super) fn new(connect: &Arc<str>, part: Part) -> Self {
+    pub(super) fn new(connect: &SmolStr, part: Part) -> Self {
         Self {
             connect: connect.clone(),
             part,
@@ -61,7 +58,7 @@ impl ConnectPart {
     }
 
     /// All parts of a connect from one to another.
-    pub(super) fn range(connect: &Arc<str>, parts: RangeInclusive<Part>) -> RangeInclusive<Self> {
+    pub(super) fn range(connect: &SmolStr, parts: RangeInclusive<Part>) -> RangeInclusive<Self> {
         let (first, last) = parts.into_inner();
         Self::new(connect, first)..=Self::new(connect, last)
     }

@@ -7,6 +7,7 @@ use patchbay_model::external_ids::{AclKind, OwnedRow, address_set_name, key};
 use patchbay_model::{Connect, Network, NetworkId, NodeId, OwnerKey, Topology, names};
 use patchbay_rows::Reader;
 use patchbay_schemas::typed::TableRow as _;
+use smol_str::SmolStr;
 
 use super::capability::Connects;
 use super::desired::{COPP, Member};
@@ -20,11 +21,11 @@ use super::zone_inputs::Cell;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum SharedKey {
     /// Whether the rows of a connect can be planned.
-    Standing(Arc<str>),
+    Standing(SmolStr),
     /// A network of a connect's subnet annotation.
-    Network(Arc<str>, NetworkId),
+    Network(SmolStr, NetworkId),
     /// Rows that a network keeps while it is not known.
-    Retained(Arc<str>, NetworkId),
+    Retained(SmolStr, NetworkId),
 }
 
 /// Value that many parts read.
@@ -97,7 +98,7 @@ pub(super) struct RetainedNetwork {
 pub(super) type ConnectReader<'a> = Reader<'a, Connects>;
 
 impl Connects {
-    pub(super) fn standing(connect: &Arc<str>, reader: &ConnectReader<'_>) -> Standing {
+    pub(super) fn standing(connect: &SmolStr, reader: &ConnectReader<'_>) -> Standing {
         match &*reader.shared(&SharedKey::Standing(connect.clone())) {
             Shared::Standing(standing) => standing.clone(),
             _ => Standing::Absent,
@@ -106,7 +107,7 @@ impl Connects {
 
     /// A network of the connect's subnet annotation.
     pub(super) fn network(
-        connect: &Arc<str>,
+        connect: &SmolStr,
         id: NetworkId,
         reader: &ConnectReader<'_>,
     ) -> Arc<AnnotatedNetwork> {
@@ -118,7 +119,7 @@ impl Connects {
 
     /// All networks of the connect's subnet annotation, by id.
     pub(super) fn networks(
-        connect: &Arc<str>,
+        connect: &SmolStr,
         reader: &ConnectReader<'_>,
     ) -> BTreeMap<NetworkId, Arc<AnnotatedNetwork>> {
         let inputs = reader.read(&Cell::Connect(connect.clone()));
@@ -132,7 +133,7 @@ impl Connects {
 
     /// Rows that a network keeps while it is not known.
     pub(super) fn retained(
-        connect: &Arc<str>,
+        connect: &SmolStr,
         id: NetworkId,
         reader: &ConnectReader<'_>,
     ) -> Arc<RetainedNetwork> {
@@ -154,7 +155,7 @@ impl Connects {
         }
     }
 
-    fn find_standing(&self, name: &Arc<str>, reader: &ConnectReader<'_>) -> Standing {
+    fn find_standing(&self, name: &SmolStr, reader: &ConnectReader<'_>) -> Standing {
         let inputs = reader.read(&Cell::Connect(name.clone()));
         let Some(input) = inputs.connect_input(name) else {
             return Standing::Absent;
@@ -211,7 +212,7 @@ impl Connects {
     /// Resolves the entries of the subnet annotation with one network id.
     fn resolve(
         &self,
-        name: &Arc<str>,
+        name: &SmolStr,
         id: NetworkId,
         reader: &ConnectReader<'_>,
     ) -> AnnotatedNetwork {
@@ -321,7 +322,7 @@ impl Connects {
     /// Finds the rows of a network that is not known from its ports.
     fn find_retained(
         &self,
-        connect: &Arc<str>,
+        connect: &SmolStr,
         id: NetworkId,
         reader: &ConnectReader<'_>,
     ) -> RetainedNetwork {
@@ -349,7 +350,7 @@ impl Connects {
     /// `true` if a switch has the ACLs that isolate the network's pods.
     fn is_isolated(
         &self,
-        connect: &Arc<str>,
+        connect: &SmolStr,
         network: NetworkId,
         switch: &str,
         reader: &ConnectReader<'_>,

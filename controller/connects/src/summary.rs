@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use patchbay_model::{NetworkId, OwnerKey, Topology};
 use patchbay_rows::Engine;
+use smol_str::SmolStr;
 
 use super::capability::{Connects, PartReport, Rows};
 use super::link_report::{LinkReport, LinkSkip};
@@ -29,7 +30,7 @@ pub(super) struct Summary {
 }
 
 impl Connects {
-    pub(super) fn summary(name: &Arc<str>, reader: &ConnectReader<'_>, rows: &mut Rows) {
+    pub(super) fn summary(name: &SmolStr, reader: &ConnectReader<'_>, rows: &mut Rows) {
         let mut summary = Summary::default();
         match Self::standing(name, reader) {
             Standing::Absent => return,
@@ -41,7 +42,7 @@ impl Connects {
 }
 
 impl Summary {
-    fn read(&mut self, name: &Arc<str>, reader: &ConnectReader<'_>) {
+    fn read(&mut self, name: &SmolStr, reader: &ConnectReader<'_>) {
         let networks = Connects::networks(name, reader);
         let version = version_without_remote_ports(reader.schema());
         let version = version.filter(|_| reader.read(&Cell::SeveralNodes).has_several_nodes());
@@ -169,12 +170,12 @@ impl Links {
 /// Reports of all connects, each made again when something in it has changed.
 #[derive(Debug, Default)]
 pub(super) struct ConnectReports {
-    links: BTreeMap<Arc<str>, Links>,
+    links: BTreeMap<SmolStr, Links>,
     /// Notices about connects that join the same networks.
     shared: BTreeMap<String, Vec<Notice>>,
-    reports: BTreeMap<Arc<str>, Arc<ConnectReport>>,
+    reports: BTreeMap<SmolStr, Arc<ConnectReport>>,
     /// Connects whose reports have to be made again.
-    outdated: BTreeSet<Arc<str>>,
+    outdated: BTreeSet<SmolStr>,
 }
 
 impl ConnectReports {

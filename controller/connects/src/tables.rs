@@ -10,6 +10,7 @@ use patchbay_model::NetworkId;
 use patchbay_model::external_ids::{OWNER_CONTROLLER, OWNER_TYPE, key};
 use patchbay_model::names::LOAD_BALANCER_GROUP_PREFIX;
 use patchbay_rows::{Holding, Identity, Layout, Owner, Phase, Phases, RowView, Table, table_row};
+use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::{Map, Set};
 use patchbay_schemas::nb::{
     Acl, AclAction, AclDirection, AddressSet, Copp, LoadBalancer, LoadBalancerGroup, LogicalRouter,
@@ -256,13 +257,19 @@ struct PartIds<'r> {
 /// Owner of a row by its external ids, read in one pass over them. Rows that show no part are
 /// stray.
 fn owner(row: &RowView<'_>, part: impl Fn(PartIds<'_>) -> Option<Part>) -> Owner<ConnectPart> {
-    let (mut controller, mut owner_type, mut connect) = (None, None, None);
+    let (mut controller, mut owner_type, mut connect) = (None, None, None::<&SmolStr>);
     let mut ids = PartIds::default();
     for (key, value) in row.external_ids().into_iter().flat_map(Map::iter) {
         let place = match key.as_str().unwrap_or_default() {
             key::OWNER_CONTROLLER => &mut controller,
             key::OWNER_TYPE => &mut owner_type,
-            key::NAME => &mut connect,
+            key::NAME => {
+                connect = match value {
+                    Atom::String(name) => Some(name),
+                    _ => None,
+                };
+                continue;
+            }
             key::NETWORK_ID => &mut ids.network,
             key::NODE_ID => &mut ids.node,
             key::SOURCE_NETWORK_ID => &mut ids.source,
@@ -274,7 +281,7 @@ fn owner(row: &RowView<'_>, part: impl Fn(PartIds<'_>) -> Option<Part>) -> Owner
     let is_connect = controller == Some(OWNER_CONTROLLER) && owner_type == Some(OWNER_TYPE);
     match connect.filter(|_| is_connect) {
         Some(connect) => Owner::Part(ConnectPart {
-            connect: connect.into(),
+            connect: connect.clone(),
             part: part(ids).unwrap_or(Part::Stray),
         }),
         None if controller.is_some() => Owner::Other,

@@ -9,6 +9,7 @@ use patchbay_model::{
     Topology,
 };
 use patchbay_rows::Inputs as RowInputs;
+use smol_str::SmolStr;
 
 use super::inputs::Inputs;
 use super::nodes::NodeIds;
@@ -40,7 +41,7 @@ pub(super) enum Cell {
     SeveralNodes,
     /// Name and chassis of the node that owns an id.
     Node(NodeId),
-    /// Subnets of a node in a network.
+    /// What a link of a node to a network follows from: name, chassis and subnets of the node.
     NodeSubnets(NodeId, NetworkId),
     Network(NetworkId),
     /// Nodes on which the network of this name is active.
@@ -48,9 +49,9 @@ pub(super) enum Cell {
     /// Load balancers that services need.
     Services,
     /// A connect, but for its connect subnets.
-    Connect(Arc<str>),
+    Connect(SmolStr),
     /// Connect subnets of a network in a connect.
-    Entry(Arc<str>, NetworkId),
+    Entry(SmolStr, NetworkId),
 }
 
 /// What is known of the zone's node.
@@ -203,7 +204,7 @@ impl ZoneInputs {
     }
 
     /// Valid connects by name.
-    fn connects(&self) -> impl Iterator<Item = (Arc<str>, &Connect)> {
+    fn connects(&self) -> impl Iterator<Item = (SmolStr, &Connect)> {
         let connects = self.given.connects.iter();
         connects
             .filter_map(|(name, input)| Some((name.as_str().into(), input.connect.as_ref().ok()?)))
@@ -281,7 +282,12 @@ impl RowInputs for ZoneInputs {
         }
         for item in earlier.nodes.owners().diff(self.nodes.owners()) {
             match item {
-                DiffItem::Add(id, _) | DiffItem::Remove(id, _) => changed(Cell::Node(*id)),
+                DiffItem::Add(id, _) | DiffItem::Remove(id, _) => {
+                    changed(Cell::Node(*id));
+                    for network in self.given.networks.iter() {
+                        changed(Cell::NodeSubnets(*id, network.id));
+                    }
+                }
                 DiffItem::Update {
                     old: (_, old),
                     new: (id, new),
@@ -320,7 +326,7 @@ impl RowInputs for ZoneInputs {
 
 /// Calls `changed` for what a connect consists of.
 fn new_connect(name: &str, input: &ConnectInput, changed: &mut dyn FnMut(Cell)) {
-    let name: Arc<str> = name.into();
+    let name: SmolStr = name.into();
     changed(Cell::Connect(name.clone()));
     if let Ok(connect) = &input.connect {
         for owner in connect.subnets.owners() {
@@ -339,7 +345,7 @@ fn changed_connect(
         new_connect(name, new, changed);
         return;
     };
-    let name: Arc<str> = name.into();
+    let name: SmolStr = name.into();
     changed(Cell::Connect(name.clone()));
     for owner in old.subnets.owners().chain(new.subnets.owners()) {
         if old.subnets.get(owner) != new.subnets.get(owner) {
@@ -354,12 +360,14 @@ fn changed_node(
     networks: &Networks,
     changed: &mut dyn FnMut(Cell),
 ) {
-    if (&old.name, &old.chassis_id) != (&new.name, &new.chassis_id) {
+    let is_other = (&old.name, &old.chassis_id) != (&new.name, &new.chassis_id);
+    if is_other {
         changed(Cell::Node(id));
     }
     for network in networks.iter() {
         let name = &network.name;
-        if old.subnets_of(name) != new.subnets_of(name)
+        if is_other
+            || old.subnets_of(name) != new.subnets_of(name)
             || old.refused_subnets_of(name) != new.refused_subnets_of(name)
             || old.has_unknown_subnets_of(name) != new.has_unknown_subnets_of(name)
         {

@@ -211,11 +211,11 @@ impl<P: Ord> Dependencies<P> {
         found.map(|(node, _)| *node)
     }
 
-    /// Replaces what a node has read. Returns the sources that it does not claim any more.
+    /// Replaces what a node has read, and sorts it. Returns the sources that it does not claim any more.
     pub(crate) fn record(
         &mut self,
         node: Node,
-        mut reads: Vec<Read>,
+        reads: &mut Vec<Read>,
         ranges: Vec<RangeInclusive<P>>,
     ) -> Vec<Source> {
         if !(ranges.is_empty() && self.ranges.is_empty()) {
@@ -233,10 +233,17 @@ impl<P: Ord> Dependencies<P> {
             is_same
         });
         let place = self.reads(node);
-        if **place == *reads {
+        if **place == **reads {
             return Vec::new();
         }
-        let former = std::mem::replace(place, reads.into());
+        let former = std::mem::replace(place, reads.as_slice().into());
+        if former.is_empty() {
+            for read in &*reads {
+                let reader = SourceReader::new(node, read.is_claimed());
+                self.add_reader(read.source(), reader);
+            }
+            return Vec::new();
+        }
         let mut released = Vec::new();
         for (read, is_new) in self.changed_reads(node, &former) {
             let reader = SourceReader::new(node, read.is_claimed());
@@ -297,9 +304,17 @@ mod tests {
         let [cell, key] = [Source::new(1), Source::new(2)];
         let read = |source| Read::new(source, false);
         let claim = |source| Read::new(source, true);
-        dependencies.record(Node::Part(one), vec![read(cell), claim(key)], Vec::new());
-        dependencies.record(Node::Part(two), vec![read(cell), read(key)], Vec::new());
-        dependencies.record(value, vec![read(cell)], vec![3..=5]);
+        dependencies.record(
+            Node::Part(one),
+            &mut vec![read(cell), claim(key)],
+            Vec::new(),
+        );
+        dependencies.record(
+            Node::Part(two),
+            &mut vec![read(cell), read(key)],
+            Vec::new(),
+        );
+        dependencies.record(value, &mut vec![read(cell)], vec![3..=5]);
         let readers = |dependencies: &Dependencies<_>, source| {
             let mut readers: Vec<Node> = dependencies.readers(source).collect();
             readers.sort_by_key(|node| format!("{node:?}"));
@@ -315,11 +330,11 @@ mod tests {
         assert_eq!(claimants, [one]);
         let of_rows = |part| dependencies.readers_of_rows(&part).collect::<Vec<_>>();
         assert_eq!((of_rows(2), of_rows(5)), (vec![], vec![value]));
-        let released = dependencies.record(Node::Part(one), vec![read(cell)], Vec::new());
+        let released = dependencies.record(Node::Part(one), &mut vec![read(cell)], Vec::new());
         assert_eq!(released, [key]);
         assert_eq!(readers(&dependencies, key), parts[1..]);
         for node in [parts[0], parts[1], value] {
-            dependencies.record(node, Vec::new(), Vec::new());
+            dependencies.record(node, &mut Vec::new(), Vec::new());
         }
         assert!(dependencies.sources.is_empty() && !dependencies.has_ranges());
         assert_eq!(dependencies.free.len(), dependencies.many.len());

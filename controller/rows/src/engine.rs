@@ -115,19 +115,28 @@ impl<C: Capability> Engine<C> {
         memory.index.complete();
         let (steps, evaluated) = memory.evaluate(&self.capability);
         self.evaluated = evaluated;
+        let mut pending = Vec::new();
         for (group, mut steps) in memory.by_group(&self.capability, steps) {
-            drop_waiting(&memory.index.layout, &mut steps);
+            let referred = drop_waiting(&memory.index.layout, &mut steps);
             if steps.is_empty() {
                 continue;
             }
-            memory.pending.extend(steps.iter().map(|step| step.part));
+            // Steps of one part follow each other.
+            for step in &steps {
+                if pending.last() != Some(&step.part) {
+                    pending.push(step.part);
+                }
+            }
+            let new = steps.iter().filter(|step| step.is_insert()).count();
             let (seed, _) = self.uuids.next_uuid().as_u64_pair();
-            let txn = TxnBuilder::with_uuids(snapshot, UuidSource::seeded(seed));
-            let writer = Writer::new(&memory.index.layout, snapshot, txn);
+            let txn = TxnBuilder::with_uuids(snapshot, UuidSource::seeded(seed))
+                .with_capacity(new.min(self.transaction_rows));
+            let writer = Writer::new(&memory.index.layout, snapshot, txn, referred);
             let comment = self.capability.comment(&group);
             let change = writer.write(steps, self.transaction_rows, &comment);
             plan.changes.insert(group, change);
         }
+        memory.pending = pending.into_iter().collect();
         plan
     }
 
@@ -274,9 +283,9 @@ impl<C: Capability> Memory<C> {
             }
             let reader = Reader::new(self.scene(capability), None);
             let value = capability.shared(&key, &reader);
-            let reads = reader.into_reads();
+            let mut reads = reader.into_reads();
             self.dependencies
-                .record(Node::Shared(id), reads.sources, reads.ranges);
+                .record(Node::Shared(id), &mut reads.sources, reads.ranges);
             self.record_fresh();
             let shared = self.shared.get_mut();
             if shared.replace(id, value) {
@@ -289,16 +298,16 @@ impl<C: Capability> Memory<C> {
 
     /// Records what new shared values have read.
     fn record_fresh(&mut self) {
-        for (id, reads) in std::mem::take(&mut self.shared.get_mut().fresh) {
+        for (id, mut reads) in std::mem::take(&mut self.shared.get_mut().fresh) {
             self.dependencies
-                .record(Node::Shared(id), reads.sources, reads.ranges);
+                .record(Node::Shared(id), &mut reads.sources, reads.ranges);
         }
     }
 
     fn forget_shared(&mut self, id: SharedId) {
         self.shared.get_mut().forget(id);
         self.dependencies
-            .record(Node::Shared(id), Vec::new(), Vec::new());
+            .record(Node::Shared(id), &mut Vec::new(), Vec::new());
     }
 
     /// Evaluates the pending parts, and leaves none pending. Returns the steps of all of them, and
@@ -313,10 +322,11 @@ impl<C: Capability> Memory<C> {
             count += 1;
             let evaluated = evaluation.evaluate((part, &key), self.scene(capability));
             self.record_fresh();
-            let reads = evaluated.reads;
-            let released = self
-                .dependencies
-                .record(Node::Part(part), reads.sources, reads.ranges);
+            let mut sources = evaluated.reads.sources;
+            let released =
+                self.dependencies
+                    .record(Node::Part(part), &mut sources, evaluated.reads.ranges);
+            evaluation.reuse(sources);
             if evaluated.is_empty {
                 empty.push(part);
             }
@@ -377,7 +387,7 @@ impl<C: Capability> Memory<C> {
             self.reports.set((part, &key), None);
             self.refused.remove(&key);
             self.dependencies
-                .record(Node::Part(part), Vec::new(), Vec::new());
+                .record(Node::Part(part), &mut Vec::new(), Vec::new());
             self.parts.forget(part);
             is_changed = true;
         }

@@ -42,6 +42,9 @@ pub(crate) struct Evaluation<C: Capability> {
     /// Rows of evaluated parts that were not asked for when their part was evaluated.
     rest: Vec<OwnedRow>,
     named: NamedTargets,
+    /// Memory of what earlier parts have read and wanted.
+    sources: Vec<Read>,
+    wanted: Vec<WantedRow>,
 }
 
 /// Rows that others refer to by name. Many rows have the same holder.
@@ -77,6 +80,7 @@ pub(crate) struct Evaluated<C: Capability> {
 struct Current<'a, P> {
     part: PartId,
     key: &'a P,
+    /// Sorted by table and UUID.
     owned: &'a [OwnedRow],
 }
 
@@ -92,14 +96,24 @@ impl<C: Capability> Evaluation<C> {
     pub(crate) fn new(pending: impl IntoIterator<Item = PartId>, parts: &Parts<C::Part>) -> Self {
         let pending = pending.into_iter();
         let queue = pending.filter_map(|id| Some((parts.get(id)?.clone(), id)));
+        let queue: BTreeMap<C::Part, PartId> = queue.collect();
+        let parts = queue.len();
         Self {
-            queue: queue.collect(),
+            queue,
             steps: Vec::new(),
-            kept: HashSet::default(),
-            evaluated: HashSet::default(),
+            kept: HashSet::with_capacity_and_hasher(parts, RandomState::default()),
+            evaluated: HashSet::with_capacity_and_hasher(parts, RandomState::default()),
             rest: Vec::new(),
             named: NamedTargets::default(),
+            sources: Vec::new(),
+            wanted: Vec::new(),
         }
+    }
+
+    /// Gives the memory of what a part has read to the next part.
+    pub(crate) fn reuse(&mut self, sources: Vec<Read>) {
+        self.sources = sources;
+        self.sources.clear();
     }
 
     /// Takes the next pending part.
@@ -123,14 +137,15 @@ impl<C: Capability> Evaluation<C> {
         (part, key): (PartId, &C::Part),
         scene: Scene<'_, C>,
     ) -> Evaluated<C> {
-        let reader = Reader::new(scene, Some((part, key)));
-        let mut rows = PartRows::new();
+        let reads = Reads::with_sources(std::mem::take(&mut self.sources));
+        let reader = Reader::with_reads(scene, Some((part, key)), reads);
+        let mut rows = PartRows::new(std::mem::take(&mut self.wanted));
         scene.capability.rows(key, &reader, &mut rows);
         let mut reads = reader.into_reads();
-        for source in &reads.claims {
-            self.claim((part, key), *source, scene);
+        for claim in reads.claims.iter().filter(|claim| claim.is_contested) {
+            self.claim((part, key), claim.source, scene);
         }
-        let owned: Vec<OwnedRow> = scene.index.owned(part).collect();
+        let owned: SmallVec<[OwnedRow; 4]> = scene.index.owned(part).collect();
         let is_empty = owned.is_empty() && rows.wanted.is_empty();
         self.kept.extend(rows.kept.iter().copied());
         let mut asked_for = rows.kept;
@@ -140,12 +155,13 @@ impl<C: Capability> Evaluation<C> {
             owned: &owned,
         };
         let mut refused = Vec::new();
-        for wanted in rows.wanted {
-            match self.settle(&current, wanted, scene, &mut reads.sources) {
+        for wanted in rows.wanted.drain(..) {
+            match self.settle(&current, wanted, scene, &mut reads) {
                 Ok(row) => asked_for.extend(row),
                 Err(reason) => refused.push(reason),
             }
         }
+        self.wanted = rows.wanted;
         if !rows.keeps_rest {
             let unwanted = owned.iter().filter(|row| !asked_for.contains(&row.uuid));
             self.leave(&current, unwanted, scene, &mut reads);
@@ -216,7 +232,7 @@ impl<C: Capability> Evaluation<C> {
         current: &Current<'_, C::Part>,
         wanted: WantedRow,
         scene: Scene<'_, C>,
-        reads: &mut Vec<Read>,
+        reads: &mut Reads<C>,
     ) -> Result<Option<Uuid>, Refused<C::Part>> {
         let index = scene.index;
         let table = index.layout.table(wanted.table);
@@ -224,7 +240,7 @@ impl<C: Capability> Evaluation<C> {
             let spec = index.layout.holding(holding).spec;
             let table = if is_holder { spec.holder } else { spec.held };
             let (key, target) = self.named.find(table, name, index);
-            reads.push(Read::new(key.source(), false));
+            reads.sources.push(Read::new(key.source(), false));
             (holding, target)
         };
         let held_by: SmallVec<[(Holding, Target); 1]> = wanted
@@ -251,13 +267,16 @@ impl<C: Capability> Evaluation<C> {
         });
         let mut existing = None;
         if let Some(row_key) = row_key {
-            reads.push(Read::new(row_key.source(), true));
-            if let Some(first) = self.claim((current.part, current.key), row_key.source(), scene) {
-                let table = table.name;
-                let first = Some(first.clone());
-                return Err(Refused { table, first });
+            let source = row_key.source();
+            if !reads.has_alone(source) {
+                reads.sources.push(Read::new(source, true));
+                if let Some(first) = self.claim((current.part, current.key), source, scene) {
+                    let table = table.name;
+                    let first = Some(first.clone());
+                    return Err(Refused { table, first });
+                }
             }
-            existing = self.choose(current.owned, row_key, &wanted, index)?;
+            existing = self.choose(current, row_key, &wanted, index)?;
         } else if table.identity.is_in_part {
             existing = self.choose_in_part(current.owned, &wanted, index);
         }
@@ -281,7 +300,8 @@ impl<C: Capability> Evaluation<C> {
                 held_by,
                 holds,
             };
-            self.step(current.part, (phases.come, together), Action::Insert(row));
+            let action = Action::Insert(Box::new(row));
+            self.step(current.part, (phases.come, together), action);
             Ok(None)
         }
     }
@@ -327,7 +347,8 @@ impl<C: Capability> Evaluation<C> {
         source: Source,
         scene: Scene<'a, C>,
     ) -> Option<&'a C::Part> {
-        let mut others: Vec<PartId> = scene.dependencies.claimants(source).collect();
+        let claimants = scene.dependencies.claimants(source);
+        let mut others: SmallVec<[PartId; 4]> = claimants.collect();
         let count = others.len();
         others.retain(|other| *other != part);
         let is_new = others.len() == count;
@@ -361,11 +382,15 @@ impl<C: Capability> Evaluation<C> {
     /// Row of an identity that is to be the wanted one: of several the one that is right already.
     fn choose<'a>(
         &self,
-        owned: &[OwnedRow],
+        current: &Current<'_, C::Part>,
         key: RowKey,
         wanted: &WantedRow,
         index: &'a Index<C::Part>,
     ) -> Result<Option<&'a Row>, Refused<C::Part>> {
+        let own = index.own(current.part, key);
+        if let Some(row) = own.filter(|row| !self.kept.contains(&row.uuid)) {
+            return Ok(Some(row));
+        }
         let table = index.layout.table(wanted.table);
         let values = || table.identity.values(&wanted.data);
         let mut is_taken = false;
@@ -377,7 +402,9 @@ impl<C: Capability> Evaluation<C> {
                 continue;
             }
             let at = (wanted.table, row.uuid);
-            let own = owned.binary_search_by_key(&at, |row| (row.table, row.uuid));
+            let own = current
+                .owned
+                .binary_search_by_key(&at, |row| (row.table, row.uuid));
             if own.is_err() && matches!(index.owner(wanted.table, row), Owner::Other) {
                 is_taken = true;
             } else {

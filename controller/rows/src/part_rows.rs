@@ -39,9 +39,10 @@ pub(crate) struct WantedRow {
 pub struct Added<'r>(&'r mut WantedRow);
 
 impl<R> PartRows<R> {
-    pub(crate) fn new() -> Self {
+    /// No rows, with the memory of earlier ones.
+    pub(crate) fn new(wanted: Vec<WantedRow>) -> Self {
         Self {
-            wanted: Vec::new(),
+            wanted,
             kept: Vec::new(),
             keeps_rest: false,
             report: None,

@@ -53,11 +53,33 @@ impl<C: Capability> Copy for Scene<'_, C> {}
 /// What was read so far; some of it several times.
 pub(crate) struct Reads<C: Capability> {
     pub(crate) sources: Vec<Read>,
-    pub(crate) claims: Vec<Source>,
+    pub(crate) claims: Vec<Claim>,
     pub(crate) ranges: Vec<RangeInclusive<C::Part>>,
 }
 
+/// A value that the part has claimed through its reader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(crate) source: Source,
+    /// `true` if other parts claim it, too.
+    pub(crate) is_contested: bool,
+}
+
 impl<C: Capability> Reads<C> {
+    pub(crate) fn with_sources(sources: Vec<Read>) -> Self {
+        Self {
+            sources,
+            claims: Vec::new(),
+            ranges: Vec::new(),
+        }
+    }
+
+    /// `true` if the part has claimed a value that no other part claims.
+    pub(crate) fn has_alone(&self, source: Source) -> bool {
+        let mut claims = self.claims.iter();
+        claims.any(|claim| claim.source == source && !claim.is_contested)
+    }
+
     pub(crate) fn extend(&mut self, more: Self) {
         self.sources.extend(more.sources);
         self.claims.extend(more.claims);
@@ -67,11 +89,7 @@ impl<C: Capability> Reads<C> {
 
 impl<C: Capability> Default for Reads<C> {
     fn default() -> Self {
-        Self {
-            sources: Vec::with_capacity(READS_OF_PART),
-            claims: Vec::new(),
-            ranges: Vec::new(),
-        }
+        Self::with_sources(Vec::with_capacity(READS_OF_PART))
     }
 }
 
@@ -116,10 +134,19 @@ impl<C: Capability> fmt::Debug for Reader<'_, C> {
 
 impl<'a, C: Capability> Reader<'a, C> {
     pub(crate) fn new(scene: Scene<'a, C>, part: Option<(PartId, &'a C::Part)>) -> Self {
+        Self::with_reads(scene, part, Reads::default())
+    }
+
+    /// A reader that adds to earlier reads.
+    pub(crate) fn with_reads(
+        scene: Scene<'a, C>,
+        part: Option<(PartId, &'a C::Part)>,
+        reads: Reads<C>,
+    ) -> Self {
         Self {
             scene,
             part,
-            reads: RefCell::default(),
+            reads: RefCell::new(reads),
         }
     }
 
@@ -171,11 +198,14 @@ impl<'a, C: Capability> Reader<'a, C> {
 
     fn claim_source(&self, source: Source) -> Option<&'a C::Part> {
         let (part, key) = self.part?;
+        let claimants = self.scene.dependencies.claimants(source);
+        let mut others = claimants.filter(|other| *other != part).peekable();
         let mut reads = self.reads.borrow_mut();
         reads.sources.push(Read::new(source, true));
-        reads.claims.push(source);
-        let claimants = self.scene.dependencies.claimants(source);
-        let others = claimants.filter(|other| *other != part);
+        reads.claims.push(Claim {
+            source,
+            is_contested: others.peek().is_some(),
+        });
         let first = others
             .filter_map(|other| self.scene.parts.get(other))
             .min()?;
@@ -197,9 +227,21 @@ impl<'a, C: Capability> Reader<'a, C> {
     /// first by UUID.
     pub fn row<T>(&self, table: Table<T>, name: &str) -> Option<RowView<'a>> {
         let index = self.scene.index;
-        let (key, row) = index.named(table.place, &SmolStr::new(name));
+        let key = index.named_key(table.place, name);
         self.record(key.source());
+        // Parts mostly look for their own rows.
+        let own = self.part.and_then(|(part, _)| index.own(part, key));
+        let row = own.or_else(|| index.find_named(key, &SmolStr::new(name)));
         Some(index.view(table.place, row?))
+    }
+
+    /// Returns `true` if a row belongs to the part, as its content shows.
+    pub fn is_own(&self, row: RowView<'_>) -> bool {
+        let part = self.part.map(|(part, _)| part);
+        let mut own = part
+            .into_iter()
+            .flat_map(|part| self.scene.index.owned(part));
+        own.any(|own| own.uuid == row.uuid())
     }
 
     /// All rows whose identity is one text, by UUID.

@@ -21,7 +21,8 @@ pub(crate) struct Step {
 
 #[derive(Debug)]
 pub(crate) enum Action {
-    Insert(NewRow),
+    /// In a box, because steps are moved several times.
+    Insert(Box<NewRow>),
     Update {
         table: TablePlace,
         row: Uuid,
@@ -72,10 +73,14 @@ pub(crate) enum Target {
 }
 
 impl Step {
+    pub(crate) fn is_insert(&self) -> bool {
+        matches!(self.action, Action::Insert(_))
+    }
+
     /// Identities of new rows that the step refers to.
     pub(crate) fn targets(&self) -> impl Iterator<Item = RowKey> {
         let (rows, membership) = match &self.action {
-            Action::Insert(row) => (Some(row), None),
+            Action::Insert(row) => (Some(&**row), None),
             Action::Attach(membership) => (None, Some(membership)),
             Action::Update { .. } | Action::Detach { .. } | Action::Delete { .. } => (None, None),
         };

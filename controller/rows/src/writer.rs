@@ -27,10 +27,12 @@ pub(crate) struct Writer<'a> {
     txn: TxnBuilder,
     /// Placeholders of the new rows of this transaction that others can refer to.
     placeholders: Keyed<Uuid>,
-    new_rows: Vec<(Uuid, NewRow)>,
+    new_rows: Vec<(Uuid, Box<NewRow>)>,
+    /// Identities of new rows to which steps refer: few, because most new rows are never named.
+    referred: HashSet<RowKey, RandomState>,
     gains: BTreeMap<(Holding, Uuid), Vec<Atom>>,
     losses: BTreeMap<(Holding, Uuid), Vec<Atom>>,
-    new_holders: HashSet<Uuid, RandomState>,
+    inserted: usize,
     changed: HashSet<Uuid, RandomState>,
     deleted: HashSet<Uuid, RandomState>,
     dissolved: HashSet<Uuid, RandomState>,
@@ -43,12 +45,18 @@ type ColumnChange = (&'static str, Datum, Datum);
 
 /// Drops steps that cannot be taken, because they refer to rows that neither are there nor come:
 /// they wait for them.
-pub(crate) fn drop_waiting(layout: &Resolved, steps: &mut Vec<Step>) {
+///
+/// Returns the identities of new rows to which the steps refer.
+pub(crate) fn drop_waiting(
+    layout: &Resolved,
+    steps: &mut Vec<Step>,
+) -> HashSet<RowKey, RandomState> {
+    let referred: HashSet<RowKey, RandomState> = steps.iter().flat_map(Step::targets).collect();
     loop {
         let new: HashSet<RowKey, RandomState> = steps
             .iter()
             .filter_map(|step| match &step.action {
-                Action::Insert(row) => row.key,
+                Action::Insert(row) => row.key.filter(|key| referred.contains(key)),
                 _ => None,
             })
             .collect();
@@ -69,22 +77,28 @@ pub(crate) fn drop_waiting(layout: &Resolved, steps: &mut Vec<Step>) {
             _ => true,
         });
         if steps.len() == before {
-            return;
+            return referred;
         }
     }
 }
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(layout: &'a Resolved, snapshot: &'a Snapshot, txn: TxnBuilder) -> Self {
+    pub(crate) fn new(
+        layout: &'a Resolved,
+        snapshot: &'a Snapshot,
+        txn: TxnBuilder,
+        referred: HashSet<RowKey, RandomState>,
+    ) -> Self {
         Self {
             layout,
             snapshot,
             txn,
             placeholders: Keyed::default(),
             new_rows: Vec::new(),
+            referred,
             gains: BTreeMap::new(),
             losses: BTreeMap::new(),
-            new_holders: HashSet::default(),
+            inserted: 0,
             changed: HashSet::default(),
             deleted: HashSet::default(),
             dissolved: HashSet::default(),
@@ -104,7 +118,9 @@ impl<'a> Writer<'a> {
         let inserts: Keyed<usize> = (0..)
             .zip(&steps)
             .filter_map(|(place, step)| match &step.action {
-                Action::Insert(row) => Some((row.key?, place)),
+                Action::Insert(row) => {
+                    Some((row.key.filter(|key| self.referred.contains(key))?, place))
+                }
                 _ => None,
             })
             .collect();
@@ -215,10 +231,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn insert(&mut self, mut row: NewRow) {
+    fn insert(&mut self, mut row: Box<NewRow>) {
         let uuid = self.txn.reserve();
-        self.placeholders.extend(row.key.map(|key| (key, uuid)));
-        self.new_holders.insert(uuid);
+        let key = row.key.filter(|key| self.referred.contains(key));
+        self.placeholders.extend(key.map(|key| (key, uuid)));
+        self.inserted += 1;
         for (holding, holder) in std::mem::take(&mut row.held_by) {
             let held = Target::There(uuid);
             self.attach(Membership {
@@ -350,7 +367,7 @@ impl<'a> Writer<'a> {
         self.txn.comment(comment);
         Change {
             counts: Counts {
-                inserted: self.new_holders.len(),
+                inserted: self.inserted,
                 changed: self.changed.len(),
                 deleted: self.deleted.len(),
             },

@@ -121,6 +121,14 @@ impl TxnBuilder {
         }
     }
 
+    /// Makes room for a number of new rows.
+    #[must_use]
+    pub fn with_capacity(mut self, rows: usize) -> Self {
+        self.placeholders.reserve(rows);
+        self.operations.reserve(rows);
+        self
+    }
+
     /// Snapshot that the changes start from.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot

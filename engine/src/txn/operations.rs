@@ -122,6 +122,12 @@ impl Operations {
         }
     }
 
+    /// Makes room for a number of new rows.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve(rows);
+        self.list.reserve(rows);
+    }
+
     pub(super) fn insert(
         &mut self,
         table: TableId,

@@ -2,11 +2,11 @@
 //! of addresses.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::{Map, Set};
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::report::NodeSkip;
@@ -26,7 +26,7 @@ const CHASSIS_OPTION: &str = "requested-chassis";
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct LinkRows {
     /// Name of the connect.
-    connect: Arc<str>,
+    connect: SmolStr,
     /// Name of the connect router.
     router: SmolStr,
     /// Ranges of the connect subnets.
@@ -87,8 +87,10 @@ pub(crate) struct Link<'a> {
     pub(super) attachment: Attachment,
     /// Node of a layer3 link. `None`: layer2.
     pub(super) node: Option<&'a Node>,
+    /// Subnets of the node in the network. Empty for layer2.
+    node_subnets: &'a [IpNet],
     /// Addresses of both ends, IPv4 first.
-    addresses: Vec<PointToPoint>,
+    addresses: SmallVec<[PointToPoint; 2]>,
     /// Name of the port on the connect router.
     pub(crate) name: SmolStr,
     /// Tunnel key of the port on the connect router.
@@ -124,7 +126,7 @@ impl<'a> Link<'a> {
             .subnets
             .iter()
             .map(|subnet| point_to_point(subnet, attachment.index()))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<SmallVec<_>, _>>()?;
         let rows = &member.link_rows;
         let key = port_tunnel_key(&rows.ranges, &member.subnets, attachment)?;
         let remote = node.filter(|_| !is_local);
@@ -135,6 +137,7 @@ impl<'a> Link<'a> {
         Ok(Self {
             attachment,
             node,
+            node_subnets: node.map_or(&[], |node| node.subnets_of(&member.name)),
             addresses,
             name: SmolStr::from([&rows.port_name, node_name].concat()),
             key,
@@ -206,7 +209,7 @@ impl<'a> Link<'a> {
         'a: 'm,
     {
         match self.node {
-            Some(node) => node.subnets_of(&member.name),
+            Some(_) => self.node_subnets,
             None => &member.pod_subnets,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use patchbay_model::NetworkId;
 use patchbay_model::external_ids::key;
+use smol_str::SmolStr;
 
 use crate::capability::{Connects, Rows};
 use crate::desired::{self, IsolationRows};
@@ -25,7 +26,7 @@ struct WantedAcl<'r> {
 }
 
 impl Connects {
-    pub(crate) fn isolation(&self, name: &Arc<str>, reader: &ConnectReader<'_>, rows: &mut Rows) {
+    pub(crate) fn isolation(&self, name: &SmolStr, reader: &ConnectReader<'_>, rows: &mut Rows) {
         reader.read(&Cell::Zone);
         reader.read(&Cell::LocalNode);
         let inputs = reader.read(&Cell::Connect(name.clone()));
@@ -114,7 +115,7 @@ impl Connects {
 
     /// Rows that all unknown networks of a connect keep.
     pub(crate) fn retained_rows(
-        connect: &Arc<str>,
+        connect: &SmolStr,
         networks: &BTreeMap<NetworkId, Arc<AnnotatedNetwork>>,
         reader: &ConnectReader<'_>,
     ) -> RetainedNetwork {

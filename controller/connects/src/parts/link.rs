@@ -1,9 +1,8 @@
 //! Ports and routes of a link.
 
-use std::sync::Arc;
-
 use patchbay_model::{NodeId, Topology};
 use patchbay_rows::{Owner, PartRow, RowView};
+use smol_str::SmolStr;
 
 use crate::capability::{Connects, PartReport, Rows};
 use crate::desired::{self, Link, Member};
@@ -17,7 +16,7 @@ use crate::zone_inputs::Cell;
 impl Connects {
     pub(crate) fn link(
         &self,
-        connect: &Arc<str>,
+        connect: &SmolStr,
         id: LinkId,
         reader: &ConnectReader<'_>,
         rows: &mut Rows,
@@ -72,7 +71,7 @@ impl Connects {
     /// Of several links that need one name or key, the first one has it.
     fn find_link<'a>(
         &self,
-        connect: &Arc<str>,
+        connect: &SmolStr,
         network: &AnnotatedNetwork,
         id: LinkId,
         reader: &ConnectReader<'a>,
@@ -117,7 +116,6 @@ impl Connects {
             }
             Topology::Layer3 => {
                 let node_id = NodeId::try_new(id.index.into()).ok()?;
-                reader.read(&Cell::Node(node_id));
                 let inputs = reader.read(&Cell::NodeSubnets(node_id, member.id));
                 let node = inputs.nodes.owner(node_id)?;
                 let is_local = *node.name == *member.zone;
@@ -130,11 +128,14 @@ impl Connects {
 
     /// `true` if a port belongs to another program or connect, or to a link whose rows are retained.
     fn is_foreign(
-        connect: &Arc<str>,
+        connect: &SmolStr,
         id: LinkId,
         port: RowView<'_>,
         reader: &ConnectReader<'_>,
     ) -> bool {
+        if reader.is_own(port) {
+            return false;
+        }
         match owner_of_port(&port) {
             Owner::Unowned => false,
             Owner::Other => true,
@@ -164,7 +165,7 @@ impl Connects {
     /// and the route leads to none that is refused.
     pub(crate) fn keeps_route(
         &self,
-        connect: &Arc<str>,
+        connect: &SmolStr,
         id: LinkId,
         row: PartRow<'_>,
         reader: &ConnectReader<'_>,

@@ -1,8 +1,7 @@
 //! Policies on the routers of source networks.
 
-use std::sync::Arc;
-
 use patchbay_model::{NetworkId, Topology};
+use smol_str::SmolStr;
 
 use crate::capability::{Connects, PartReport, Rows};
 use crate::desired::{self, Link, Member};
@@ -13,7 +12,7 @@ use crate::zone_inputs::Cell;
 impl Connects {
     pub(crate) fn policies(
         &self,
-        connect: &Arc<str>,
+        connect: &SmolStr,
         (source, destination): (NetworkId, NetworkId),
         reader: &ConnectReader<'_>,
         rows: &mut Rows,
@@ -50,7 +49,7 @@ impl Connects {
 
     /// Link of a network in this zone, if it has its ports.
     fn local_link<'a>(
-        connect: &Arc<str>,
+        connect: &SmolStr,
         member: &Member,
         reader: &ConnectReader<'a>,
     ) -> Option<Link<'a>> {
@@ -76,7 +75,7 @@ impl Connects {
     /// With service-only connectivity, an unknown network stays connected only if it is isolated
     /// already, because the ACLs that it needs cannot be computed.
     fn is_connected(
-        connect: &Arc<str>,
+        connect: &SmolStr,
         id: NetworkId,
         network: &AnnotatedNetwork,
         reader: &ConnectReader<'_>,

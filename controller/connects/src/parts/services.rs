@@ -2,13 +2,13 @@
 //! of all connected networks.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use patchbay_model::external_ids::key;
 use patchbay_model::names;
 use patchbay_rows::RowView;
 use patchbay_schemas::nb::{LoadBalancer, LoadBalancerGroup};
 use patchbay_schemas::typed::Ref;
+use smol_str::SmolStr;
 
 use crate::capability::{Connects, PartReport, Rows};
 use crate::report::Notice;
@@ -23,7 +23,7 @@ const CLUSTER_SUFFIX: &str = "_cluster";
 impl Connects {
     /// The group has the existing load balancers. A missing one is reported as a notice and prevents
     /// no connection, because OVN-Kubernetes creates and deletes load balancers.
-    pub(crate) fn services(&self, name: &Arc<str>, reader: &ConnectReader<'_>, rows: &mut Rows) {
+    pub(crate) fn services(&self, name: &SmolStr, reader: &ConnectReader<'_>, rows: &mut Rows) {
         let inputs = reader.read(&Cell::Connect(name.clone()));
         let connect = inputs.connect(name);
         if !connect.is_some_and(|connect| connect.connectivity.service_network) {

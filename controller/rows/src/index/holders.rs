@@ -95,6 +95,7 @@ impl Holders {
         for held in &lost {
             self.remove(*held, number);
         }
+        self.first.reserve(gained.len());
         for held in &gained {
             self.add(*held, number);
         }

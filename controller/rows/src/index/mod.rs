@@ -36,6 +36,9 @@ use keys::Keys;
 pub(crate) use keys::RowKey;
 use owned::OwnedRows;
 
+/// Rows of a part at most that are looked at before an index is.
+const OWN_ROWS: usize = 4;
+
 /// A row of a part.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct OwnedRow {
@@ -207,24 +210,44 @@ impl<P: Clone + Eq + Hash> Index<P> {
         &self.holders[holding.index()]
     }
 
+    /// A row of a part with an identity that no other row can have. `None`: there is none, the
+    /// identity is not unique, or the part has many rows.
+    pub(crate) fn own(&self, part: PartId, key: RowKey) -> Option<&Arc<Row>> {
+        let identity = &self.layout.table(key.table).identity;
+        identity.unique_index?;
+        let rows = self.owned(part).take(OWN_ROWS);
+        let mut rows = rows
+            .filter(|row| row.table == key.table)
+            .filter_map(|row| self.row(row.table, row.uuid));
+        rows.find(|row| self.layout.row_key(key.table, row) == Some(key.hash))
+    }
+
     /// The row whose identity is one text: the first by UUID.
     pub(crate) fn named(&self, table: TablePlace, name: &SmolStr) -> (RowKey, Option<&Arc<Row>>) {
+        let key = self.named_key(table, name);
+        (key, self.find_named(key, name))
+    }
+
+    /// Key of the row whose identity is one text.
+    pub(crate) fn named_key(&self, table: TablePlace, name: &str) -> RowKey {
         let hash = self.layout.text_key(name);
-        let key = RowKey { table, hash };
+        RowKey { table, hash }
+    }
+
+    /// The row of a key whose identity is one text: the first by UUID.
+    pub(crate) fn find_named(&self, key: RowKey, name: &SmolStr) -> Option<&Arc<Row>> {
         let values = || vec![Datum::scalar(Atom::String(name.clone()))];
         let mut rows = self.find(key, values);
-        let row = rows.find(|row| self.layout.row_key(table, row) == Some(hash));
-        (key, row)
+        rows.find(|row| self.layout.row_key(key.table, row) == Some(key.hash))
     }
 
     /// All rows whose identity is one text, by UUID.
     pub(crate) fn all_named(&self, table: TablePlace, name: &SmolStr) -> (RowKey, Vec<Uuid>) {
-        let hash = self.layout.text_key(name);
-        let key = RowKey { table, hash };
+        let key = self.named_key(table, name);
         let values = || vec![Datum::scalar(Atom::String(name.clone()))];
         let rows = self
             .find(key, values)
-            .filter(|row| self.layout.row_key(table, row) == Some(hash))
+            .filter(|row| self.layout.row_key(table, row) == Some(key.hash))
             .map(|row| row.uuid);
         (key, rows.collect())
     }
