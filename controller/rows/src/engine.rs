@@ -14,6 +14,7 @@ use crate::change::Plan;
 use crate::dependencies::{Dependencies, Node};
 use crate::evaluation::{Evaluation, Refused};
 use crate::index::Index;
+use crate::members::Members;
 use crate::parts::{PartId, Parts};
 use crate::reader::{Reader, Scene};
 use crate::reports::{ChangedReport, Reports};
@@ -49,6 +50,7 @@ struct Memory<C: Capability> {
     shared: RefCell<SharedValues<C>>,
     /// Parts whose rows may not be as they should be.
     pending: BTreeSet<PartId>,
+    members: Members,
     reports: Reports<C>,
     refused: BTreeMap<C::Part, Vec<Refused<C::Part>>>,
 }
@@ -109,7 +111,7 @@ impl<C: Capability> Engine<C> {
             changes: BTreeMap::new(),
             is_first,
         };
-        if memory.pending.is_empty() {
+        if memory.pending.is_empty() && !memory.members.is_outdated() {
             return plan;
         }
         memory.index.complete();
@@ -212,6 +214,7 @@ impl<C: Capability> Memory<C> {
             dependencies,
             shared: RefCell::default(),
             pending,
+            members: Members::default(),
             reports: Reports::default(),
             refused: BTreeMap::new(),
         }
@@ -227,6 +230,9 @@ impl<C: Capability> Memory<C> {
             return false;
         };
         let touched = self.index.follow(snapshot, &changes, &mut self.parts);
+        for (row, members) in touched.members {
+            self.members.touch(row, members);
+        }
         let shared = self.shared.get_mut();
         let mut mark = |node| mark(node, &mut self.pending, shared);
         for part in touched.parts {
@@ -327,6 +333,8 @@ impl<C: Capability> Memory<C> {
                 self.dependencies
                     .record(Node::Part(part), &mut sources, evaluated.reads.ranges);
             evaluation.reuse(sources);
+            self.members.contribute(part, evaluated.members);
+            self.members.host(part, &evaluated.hosts);
             if evaluated.is_empty {
                 empty.push(part);
             }
@@ -345,7 +353,8 @@ impl<C: Capability> Memory<C> {
                 self.refused.insert(key, evaluated.refused);
             }
         }
-        let steps = evaluation.finish(&self.index);
+        let mut steps = evaluation.finish(&self.index);
+        self.members.finish(&self.index, &mut steps);
         self.forget(capability, empty);
         (steps, count)
     }

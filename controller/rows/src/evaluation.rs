@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::capability::Capability;
 use crate::dependencies::{Dependencies, Read, Source};
 use crate::index::{Index, OwnedRow, RowKey};
+use crate::members::{Contribution, Host};
 use crate::part_rows::{PartRows, WantedRow};
 use crate::parts::{PartId, Parts};
 use crate::reader::{PartRow, Reader, Reads, Scene};
@@ -72,7 +73,11 @@ pub(crate) struct Evaluated<C: Capability> {
     pub(crate) reads: Reads<C>,
     pub(crate) report: Option<C::Report>,
     pub(crate) refused: Vec<Refused<C::Part>>,
-    /// `true` if the part wants no rows and has none.
+    /// Members of rows of any part.
+    pub(crate) members: Vec<Contribution>,
+    /// Rows with contributed members.
+    pub(crate) hosts: Vec<Host>,
+    /// `true` if the part wants no rows, has none and contributes no members.
     pub(crate) is_empty: bool,
 }
 
@@ -146,7 +151,13 @@ impl<C: Capability> Evaluation<C> {
             self.claim((part, key), claim.source, scene);
         }
         let owned: SmallVec<[OwnedRow; 4]> = scene.index.owned(part).collect();
-        let is_empty = owned.is_empty() && rows.wanted.is_empty();
+        let is_empty = owned.is_empty() && rows.wanted.is_empty() && rows.members.is_empty();
+        let layout = &scene.index.layout;
+        let members = rows.members.into_iter().map(|(table, name, member)| {
+            let hash = layout.text_key(&name);
+            (RowKey { table, hash }, member)
+        });
+        let members = members.collect();
         self.kept.extend(rows.kept.iter().copied());
         let mut asked_for = rows.kept;
         let current = Current {
@@ -154,9 +165,9 @@ impl<C: Capability> Evaluation<C> {
             key,
             owned: &owned,
         };
-        let mut refused = Vec::new();
+        let (mut refused, mut hosts) = (Vec::new(), Vec::new());
         for wanted in rows.wanted.drain(..) {
-            match self.settle(&current, wanted, scene, &mut reads) {
+            match self.settle(&current, wanted, scene, &mut reads, &mut hosts) {
                 Ok(row) => asked_for.extend(row),
                 Err(reason) => refused.push(reason),
             }
@@ -170,6 +181,8 @@ impl<C: Capability> Evaluation<C> {
             reads,
             report: rows.report,
             refused,
+            members,
+            hosts,
             is_empty,
         }
     }
@@ -233,6 +246,7 @@ impl<C: Capability> Evaluation<C> {
         wanted: WantedRow,
         scene: Scene<'_, C>,
         reads: &mut Reads<C>,
+        hosts: &mut Vec<Host>,
     ) -> Result<Option<Uuid>, Refused<C::Part>> {
         let index = scene.index;
         let table = index.layout.table(wanted.table);
@@ -280,6 +294,15 @@ impl<C: Capability> Evaluation<C> {
         } else if table.identity.is_in_part {
             existing = self.choose_in_part(current.owned, &wanted, index);
         }
+        let phases = wanted.phases.unwrap_or(table.phases);
+        let host = row_key.filter(|_| table.members.is_some());
+        hosts.extend(host.map(|key| Host {
+            part: current.part,
+            key,
+            row: existing.map(|row| row.uuid),
+            phases,
+            together: wanted.together,
+        }));
         if let Some(row) = existing {
             self.kept.insert(row.uuid);
             let matched = Match {
@@ -291,7 +314,6 @@ impl<C: Capability> Evaluation<C> {
             self.compare(current.part, &matched, index);
             Ok(Some(row.uuid))
         } else {
-            let phases = wanted.phases.unwrap_or(table.phases);
             let together = wanted.together;
             let row = NewRow {
                 table: wanted.table,

@@ -16,6 +16,7 @@ mod dependencies;
 mod engine;
 mod evaluation;
 mod index;
+mod members;
 mod part_rows;
 mod parts;
 mod reader;

@@ -1,5 +1,6 @@
 //! Rows that a part wants.
 
+use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::typed::TableRow;
 use smallvec::SmallVec;
@@ -15,6 +16,8 @@ pub struct PartRows<R> {
     pub(crate) wanted: Vec<WantedRow>,
     pub(crate) kept: Vec<Uuid>,
     pub(crate) keeps_rest: bool,
+    /// Members of rows of any part: table and name of the row, and the member.
+    pub(crate) members: Vec<(TablePlace, SmolStr, Atom)>,
     pub(crate) report: Option<R>,
 }
 
@@ -45,6 +48,7 @@ impl<R> PartRows<R> {
             wanted,
             kept: Vec::new(),
             keeps_rest: false,
+            members: Vec::new(),
             report: None,
         }
     }
@@ -61,6 +65,15 @@ impl<R> PartRows<R> {
             together: None,
         });
         Added(&mut self.wanted[place])
+    }
+
+    /// Adds a member to the contributed column ([`Declared::members`]) of the row of this name,
+    /// whichever part wants the row. If several parts contribute a member, it stays until the last
+    /// of them does not. As long as no part wants the row, nothing happens.
+    ///
+    /// [`Declared::members`]: crate::Declared::members
+    pub fn member<T>(&mut self, table: Table<T>, row: impl Into<SmolStr>, member: Atom) {
+        self.members.push((table.place, row.into(), member));
     }
 
     /// Leaves a row of the part as it is.

@@ -29,6 +29,8 @@ pub(crate) struct ResolvedTable {
     pub(crate) phases: Phases,
     /// Column that grows before it shrinks.
     pub(crate) staged: Option<&'static str>,
+    /// Set column whose members parts contribute.
+    pub(crate) members: Option<MembersColumn>,
     /// Managed columns, in the order of the row type.
     pub(crate) columns: Vec<(&'static str, Option<ColumnId>, Rule)>,
     pub(crate) identity: ResolvedIdentity,
@@ -38,6 +40,16 @@ pub(crate) struct ResolvedTable {
     pub(crate) holds: Vec<Holding>,
     /// Holdings whose members are rows of this table.
     pub(crate) held_by: Vec<Holding>,
+}
+
+/// Set column whose members parts contribute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MembersColumn {
+    pub(crate) name: &'static str,
+    /// Place in the row type.
+    pub(crate) place: usize,
+    /// `None`: the schema has no such column.
+    pub(crate) column: Option<ColumnId>,
 }
 
 #[derive(Debug)]
@@ -93,10 +105,20 @@ impl Resolved {
                 };
                 match spec.is_shared {
                     _ if holds.iter().any(is_holding) => Rule::Leave,
+                    _ if spec.members == Some(name) => Rule::Leave,
                     true => Rule::Extend,
                     false => Rule::Replace,
                 }
             };
+            let members = spec.members.and_then(|name| {
+                let place = spec.columns.iter().position(|have| *have == name)?;
+                let column = column(name);
+                Some(MembersColumn {
+                    name,
+                    place,
+                    column,
+                })
+            });
             let columns = spec.columns.iter();
             ResolvedTable {
                 name: spec.name,
@@ -104,6 +126,7 @@ impl Resolved {
                 is_root: found.is_none_or(|(_, table)| table.is_root),
                 phases: spec.phases,
                 staged: spec.staged,
+                members,
                 columns: columns
                     .map(|name| (*name, column(name), rule(name)))
                     .collect(),

@@ -1,6 +1,8 @@
 //! What is to be done, in pieces between which a transaction may be cut.
 
+use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
+use patchbay_schemas::wire::Mutator;
 use smallvec::SmallVec;
 use uuid::Uuid;
 
@@ -43,6 +45,13 @@ pub(crate) enum Action {
         table: TablePlace,
         row: Uuid,
     },
+    /// A column of contributed members gains or loses some.
+    Mutate {
+        table: TablePlace,
+        row: Uuid,
+        mutator: Mutator,
+        members: Vec<Atom>,
+    },
 }
 
 /// A row that should come.
@@ -82,7 +91,10 @@ impl Step {
         let (rows, membership) = match &self.action {
             Action::Insert(row) => (Some(&**row), None),
             Action::Attach(membership) => (None, Some(membership)),
-            Action::Update { .. } | Action::Detach { .. } | Action::Delete { .. } => (None, None),
+            Action::Update { .. }
+            | Action::Detach { .. }
+            | Action::Delete { .. }
+            | Action::Mutate { .. } => (None, None),
         };
         let of_rows = rows
             .into_iter()

@@ -116,6 +116,8 @@ pub(crate) struct TableSpec<P> {
     pub(crate) owner: Option<OwnerOf<P>>,
     /// Column that grows before it shrinks.
     pub(crate) staged: Option<&'static str>,
+    /// Set column whose members parts contribute.
+    pub(crate) members: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +149,7 @@ impl<P> Layout<P> {
             phases: Phases::default(),
             owner: None,
             staged: None,
+            members: None,
         });
         Declared {
             layout: self,
@@ -235,6 +238,18 @@ impl<P, T: TableRow> Declared<'_, P, T> {
     #[must_use]
     pub fn staged<C>(mut self, column: Field<T, C>) -> Self {
         self.spec().staged = Some(column.name());
+        self
+    }
+
+    /// Lets parts contribute the members of a set column ([`PartRows::member`]). The value of a
+    /// wanted row is not used. As a staged column, it grows in the phase in which rows change and
+    /// shrinks in the phase in which they go. A change costs as much as the members that come and
+    /// go, however many there are.
+    ///
+    /// [`PartRows::member`]: crate::PartRows::member
+    #[must_use]
+    pub fn members<C>(mut self, column: Field<T, C>) -> Self {
+        self.spec().members = Some(column.name());
         self
     }
 

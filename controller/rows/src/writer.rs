@@ -197,6 +197,19 @@ impl<'a> Writer<'a> {
                 self.deleted.insert(row);
                 self.dissolved.insert(row);
             }
+            Action::Mutate {
+                table,
+                row,
+                mutator,
+                members,
+            } => {
+                let table = self.layout.table(table);
+                let column = table.members.map_or("", |members| members.name);
+                let members = Datum::Set(Set::from_vec(members));
+                self.txn
+                    .mutate_row(table.name, row, column, mutator, members)?;
+                self.changed.insert(row);
+            }
         }
         Ok(taken)
     }

@@ -54,6 +54,8 @@ pub(crate) struct Touched {
     pub(crate) parts: Vec<PartId>,
     /// Identities of changed rows.
     pub(crate) keys: Vec<RowKey>,
+    /// Rows whose contributed members have changed, with the members that came and went.
+    pub(crate) members: Vec<(Uuid, Vec<Atom>)>,
 }
 
 /// Indexes over one database.
@@ -158,6 +160,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
                 if !self.is_complete {
                     continue;
                 }
+                self.follow_contributed(place, old, new, &mut touched);
                 self.follow_keys(place, old, new, &mut touched);
                 moved.extend(self.follow_members(place, old, new, &mut touched));
             }
@@ -341,6 +344,34 @@ impl<P: Clone + Eq + Hash> Index<P> {
                 (false, true) => self.owned.add(owned),
                 (false, false) => self.owned.remove(owned),
             }
+        }
+    }
+
+    /// Follows the contributed members of a row that stays.
+    fn follow_contributed(
+        &self,
+        place: TablePlace,
+        old: Option<&Row>,
+        new: Option<&Row>,
+        touched: &mut Touched,
+    ) {
+        let column = self.layout.table(place).members;
+        let (Some(old), Some(new), Some(column)) = (old, new, column.and_then(|of| of.column))
+        else {
+            return;
+        };
+        let set = |row: &'_ Row| row.values.get(column)?.as_set().cloned();
+        let (old, removed) = (set(old).unwrap_or_default(), &mut Vec::new());
+        let (now, added) = (set(new).unwrap_or_default(), &mut Vec::new());
+        old.diff(
+            &now,
+            |atom| removed.push(atom.clone()),
+            |atom| added.push(atom.clone()),
+        );
+        removed.append(added);
+        if !removed.is_empty() {
+            let members = std::mem::take(removed);
+            touched.members.push((new.uuid, members));
         }
     }
 

@@ -93,6 +93,7 @@ pub(crate) struct Farming {
     routes: Table<LogicalRouterStaticRoute>,
     pub(crate) policies: Table<LogicalRouterPolicy>,
     pub(crate) sets: Table<AddressSet>,
+    pub(crate) crowds: Table<AddressSet>,
     groups: Table<LoadBalancerGroup>,
     router_copp: Holding,
     router_ports: Holding,
@@ -116,6 +117,9 @@ fn owner(row: &RowView<'_>) -> Owner<Part> {
     if let (Some("policies"), Some(site)) = (row.external_id("kind"), number("site")) {
         return Owner::Part(Part::Policies(site));
     }
+    if row.external_id("kind") == Some("crowd") {
+        return Owner::Unowned;
+    }
     match (row.external_id("owner"), number("site"), number("node")) {
         (Some("farm"), Some(site), Some(node)) => Owner::Part(Part::Link(site, node)),
         (Some("farm"), Some(site), None) => Owner::Part(Part::Site(site)),
@@ -123,6 +127,14 @@ fn owner(row: &RowView<'_>) -> Owner<Part> {
         (Some(_), ..) => Owner::Other,
         (None, ..) => Owner::Unowned,
     }
+}
+
+/// Address sets whose members links contribute.
+fn crowd_owner(row: &RowView<'_>) -> Owner<Part> {
+    let is_crowd = row.external_id("kind") == Some("crowd");
+    let site = row.external_id("site").filter(|_| is_crowd);
+    let site = site.and_then(|site| site.parse().ok());
+    site.map_or(Owner::Unowned, |site| Owner::Part(Part::Site(site)))
 }
 
 /// Load balancers of links belong to their sites, which never want one.
@@ -175,6 +187,12 @@ impl Capability for Farming {
             .phases(phases(0, 6))
             .owned_by(owner)
             .declare();
+        let crowds = layout
+            .table(Identity::NAME)
+            .members(AddressSet::ADDRESSES)
+            .phases(phases(3, 1))
+            .owned_by(crowd_owner)
+            .declare();
         let groups = layout.table(Identity::NAME).shared().declare();
         let balancers = layout
             .table(Identity::NAME)
@@ -196,6 +214,7 @@ impl Capability for Farming {
             routes,
             policies,
             sets,
+            crowds,
             groups,
             balancers,
         }
@@ -286,6 +305,7 @@ impl Farming {
         rows.put(self.routers, &router)
             .holds(self.router_copp, "shared");
         self.set(number, site, rows);
+        self.crowd(number, site, rows);
         if site.has_group {
             let group = LoadBalancerGroup {
                 name: format!("group{number}"),
@@ -314,6 +334,7 @@ impl Farming {
             return;
         }
         rows.report(MADE.to_owned());
+        self.join_crowds((site, node), facts, rows);
         let terms = reader.shared(&Terms::OfSite(site));
         let router = format!("router{site}");
         let ids = [

@@ -499,6 +499,32 @@ fn the_number_of_evaluated_parts_follows_the_change() {
 }
 
 #[test]
+fn a_contributed_member_changes_nothing_but_itself() {
+    let mut world = large(2, 100);
+    let crowd = |world: &World| {
+        let sets = world.rows::<AddressSet>().into_iter();
+        let mut sets = sets.filter(|(_, set)| set.name == "crowd0");
+        sets.next().unwrap().1.addresses
+    };
+    let before = crowd(&world);
+    assert!(before.len() > 100 && before.contains("10.2.0.7"));
+    world.happen(&Event::Node(100, Some(node(250, 1))));
+    let plan = world.engine.plan(&world.inputs, &world.snapshot());
+    let text = format!("{plan:?}");
+    assert!(text.contains("10.2.0.100") && !text.contains("10.2.0.7"));
+    world.settle();
+    let added: Vec<String> = crowd(&world).difference(&before).cloned().collect();
+    assert_eq!(added, ["10.2.0.100"]);
+    // Another link has the first address, too.
+    world.happen(&Event::Node(7, None));
+    world.settle();
+    let after = crowd(&world);
+    let removed: Vec<&String> = before.difference(&after).collect();
+    assert_eq!(removed, ["10.2.0.7"]);
+    assert!(after.contains("10.1.0.1"));
+}
+
+#[test]
 fn removed_parts_are_forgotten() {
     let mut world = large(3, 20);
     for number in 0..20 {

@@ -1,10 +1,11 @@
 //! Parts of the synthetic capability that need more than their own rows and cells: policies follow
 //! from the reports of links, and a tally counts the rows of links.
 
-use patchbay_rows::{PartRows, Reader};
+use patchbay_rows::{PartRows, Phase, Phases, Reader};
+use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::{AddressSet, LogicalRouterPolicy};
 
-use crate::farm::{Cell, Farming, Part, Site};
+use crate::farm::{Cell, Farming, Node, Part, Site};
 
 /// Report of a link that has its rows.
 pub(crate) const MADE: &str = "made";
@@ -52,6 +53,46 @@ impl Farming {
             ..AddressSet::default()
         };
         rows.put(self.sets, &set);
+    }
+
+    /// An address set of the site for the addresses of its links. Most sites have one. A site with a
+    /// group lets it shrink before it grows.
+    pub(crate) fn crowd(&self, number: u8, site: &Site, rows: &mut PartRows<String>) {
+        if site.key == 3 {
+            return;
+        }
+        let ids = [("kind", "crowd".to_owned()), ("site", number.to_string())];
+        let set = AddressSet {
+            name: format!("crowd{number}"),
+            external_ids: ids.map(|(key, value)| (key.to_owned(), value)).into(),
+            ..AddressSet::default()
+        };
+        let mut row = rows.put(self.crowds, &set);
+        if site.has_group {
+            row.phases(Phases {
+                come: Phase(0),
+                change: Phase(4),
+                go: Phase(1),
+            });
+        }
+    }
+
+    /// Addresses of a link in the address set of its site, which other links may have, too, and in
+    /// that of the next site.
+    pub(crate) fn join_crowds(
+        &self,
+        (site, node): (u8, u8),
+        facts: &Node,
+        rows: &mut PartRows<String>,
+    ) {
+        let mut join = |site: u8, address: String| {
+            rows.member(self.crowds, format!("crowd{site}"), Atom::from(address));
+        };
+        if facts.routes > 0 {
+            join(site, format!("10.1.0.{}", facts.address % 2));
+            join(site, format!("10.2.0.{node}"));
+        }
+        join((site + 1) % 4, format!("10.3.{site}.{node}"));
     }
 
     /// A policy for each of the first nodes whose link is made. A site changes all of them at once.
