@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{
-    AttachedNetwork, FirewallDestination, IpFamily, Policy, PolicyDirection, PolicyRule,
+    AttachedNetwork, FirewallDestination, IpFamily, PodKey, Policy, PolicyDirection, PolicyRule,
     PortNumbers, format_address,
 };
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
@@ -23,7 +23,7 @@ use super::inputs::{NetworkNamespace, PolicyCell, ZonePolicies, families};
 use super::logging::AclLogging;
 use super::ports::{Receivers, port_matches};
 use super::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
-use super::selections::{PodSelector, PolicyPod, Selection, SelectionKey};
+use super::selections::{PodSelector, PolicyPod, Selection, SelectionKey, Subject};
 use super::tables::{ADDRESS_PHASES, DEFAULT_ROUTER, Gate, PeerAddresses, PolicyGroup, Tables};
 use super::text::{text, text_map};
 
@@ -95,18 +95,38 @@ pub(super) enum Part {
     Group(NetworkNamespace),
     /// The EgressFirewall of a namespace.
     Firewall(Arc<str>),
+    /// What a selected pod contributes to address sets and port groups.
+    Member(SelectionKey, PodKey),
+}
+
+/// Rows to which the pods of a selection contribute.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Gathering {
+    /// Names of address sets.
+    sets: Vec<(IpFamily, SmolStr)>,
+    /// Names of port groups.
+    isolated: Vec<SmolStr>,
+    allowed: Vec<SmolStr>,
+    namespaces: Vec<SmolStr>,
 }
 
 impl Part {
     /// Network of the part. `None`: the namespace's primary one.
     fn network(&self) -> Option<&Arc<str>> {
         match self {
-            Self::Addresses(key) => Some(&key.network),
+            Self::Addresses(key) | Self::Member(key, _) => Some(&key.network),
             Self::Namespace(place) | Self::Policy(place, _) | Self::Group(place) => {
                 Some(&place.network)
             }
             Self::Firewall(_) => None,
         }
+    }
+}
+
+impl Gathering {
+    fn has_groups(&self) -> bool {
+        let mut groups = [&self.isolated, &self.allowed, &self.namespaces].into_iter();
+        groups.any(|names| !names.is_empty())
     }
 }
 
@@ -124,8 +144,7 @@ impl Capability for Policies {
     type Group = ();
     type Report = Vec<PolicyProblem>;
     type SharedKey = SelectionKey;
-    /// Switch ports of the selected pods of the zone's node.
-    type Shared = Set;
+    type Shared = Gathering;
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
@@ -149,8 +168,10 @@ impl Capability for Policies {
             PolicyCell::Firewall(namespace) => part(Part::Firewall(namespace.clone())),
             PolicyCell::Policies(place) => part(Part::Namespace(place.clone())),
             PolicyCell::Policy(place, name) => part(Part::Policy(place.clone(), name.clone())),
-            PolicyCell::Selection(key) => part(Part::Addresses(key.clone())),
-            PolicyCell::Network(_)
+            PolicyCell::Uses(key) => part(Part::Addresses(key.clone())),
+            PolicyCell::Member(key, pod) => part(Part::Member(key.clone(), pod.clone())),
+            PolicyCell::Selection(_)
+            | PolicyCell::Network(_)
             | PolicyCell::Namespace(_)
             | PolicyCell::Nodes
             | PolicyCell::Unread => {}
@@ -167,19 +188,56 @@ impl Capability for Policies {
                 group.is_some_and(|group| group.network == place.network)
             }
             Part::Firewall(namespace) => inputs.firewall(namespace).is_some(),
+            Part::Member(key, pod) => {
+                let selection = inputs.selection(key);
+                selection.is_some_and(|selection| selection.pod(pod).is_some())
+            }
         }
     }
 
-    fn shared(&self, key: &SelectionKey, reader: &Reader<'_, Self>) -> Set {
-        let inputs = reader.read(&PolicyCell::Selection(key.clone()));
-        let pods = inputs.selection(key).into_iter().flat_map(Selection::pods);
-        let pods = pods.filter(|pod| pod.pod.node.as_ref() == Some(inputs.zone()));
-        let places = pods.flat_map(|pod| pod.places_in(&key.network));
-        let ports = places.filter_map(|place| reader.row(self.tables.ports, &place.port));
-        Set::from_vec(ports.map(|port| Atom::Uuid(port.uuid())).collect())
+    fn shared(&self, key: &SelectionKey, reader: &Reader<'_, Self>) -> Gathering {
+        let inputs = reader.read(&PolicyCell::Uses(key.clone()));
+        reader.read(&PolicyCell::Network(key.network.clone()));
+        let selection = inputs.selection(key);
+        let network = inputs.network(&key.network);
+        let Some((selection, network)) = selection.zip(network) else {
+            return Gathering::default();
+        };
+        let mut found = Gathering::default();
+        if selection.uses().has_peers() {
+            let sets = families(network).into_iter().map(|family| {
+                let set = address_set(&key.network, &key.name, family);
+                (family, set.name.into())
+            });
+            found.sets.extend(sets);
+        }
+        let Some(namespace) = selection.namespace() else {
+            return found;
+        };
+        let place = NetworkNamespace {
+            network: key.network.clone(),
+            namespace: namespace.clone(),
+        };
+        for subject in selection.uses().subjects() {
+            match subject {
+                Subject::Namespace => found.namespaces.push(namespace_group(&place).name.into()),
+                Subject::Policy(name, directions) => {
+                    found.allowed.push(policy_group(&place, name).name.into());
+                    let groups = directions.iter();
+                    let groups = groups.map(|direction| isolated_group(&place, *direction));
+                    found
+                        .isolated
+                        .extend(groups.map(|group| SmolStr::from(group.name)));
+                }
+            }
+        }
+        found
     }
 
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        if let Part::Member(key, pod) = part {
+            return self.member(key, pod, reader, rows);
+        }
         let primary = || match part {
             Part::Firewall(namespace) => self.primary(namespace, reader, rows),
             _ => None,
@@ -196,6 +254,7 @@ impl Capability for Policies {
             Part::Policy(place, name) => scene.policy(place, name, rows),
             Part::Group(place) => scene.group(place, rows),
             Part::Firewall(namespace) => scene.firewall(namespace, rows),
+            Part::Member(..) => {}
         }
     }
 }
@@ -226,6 +285,44 @@ impl Policies {
             rows.keep_rest();
         }
         group.map(|group| group.network.clone())
+    }
+
+    /// Addresses and ports of a selected pod. Switch ports count once they are there, and only those of
+    /// the zone's node.
+    fn member(&self, key: &SelectionKey, pod: &PodKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let inputs = reader.read(&PolicyCell::Member(key.clone(), pod.clone()));
+        let selection = inputs.selection(key);
+        let Some(pod) = selection.and_then(|selection| selection.pod(pod)) else {
+            return;
+        };
+        let tables = &self.tables;
+        let rows_of = reader.shared(key);
+        let is_local = pod.pod.node.as_ref() == Some(inputs.zone());
+        for place in pod.places_in(&key.network) {
+            for (family, set) in &rows_of.sets {
+                let addresses = place.addresses.addresses.iter();
+                for net in addresses.filter(|net| IpFamily::of_net(**net) == *family) {
+                    let address = text(format_address(net.addr()));
+                    rows.member(tables.addresses, set.clone(), address);
+                }
+            }
+            if !is_local || !rows_of.has_groups() {
+                continue;
+            }
+            let Some(port) = reader.row(tables.ports, &place.port) else {
+                continue;
+            };
+            let groups = [
+                (tables.isolated.groups, &rows_of.isolated),
+                (tables.allowed.groups, &rows_of.allowed),
+                (tables.namespaces.groups, &rows_of.namespaces),
+            ];
+            for (table, names) in groups {
+                for name in names {
+                    rows.member(table, name.clone(), Atom::Uuid(port.uuid()));
+                }
+            }
+        }
     }
 
     /// The network of a part. `None`: the part has no rows, or they stay as they are.
@@ -264,21 +361,16 @@ impl Policies {
 
 impl<'a> Scene<'_, 'a> {
     fn addresses(&self, key: &SelectionKey, rows: &mut Rows) {
-        let inputs = self.reader.read(&PolicyCell::Selection(key.clone()));
+        let inputs = self.reader.read(&PolicyCell::Uses(key.clone()));
         let selection = inputs.selection(key);
-        let Some(selection) = selection.filter(|selection| selection.has_peers()) else {
+        if !selection.is_some_and(|selection| selection.uses().has_peers()) {
             return;
-        };
+        }
         for family in families(self.network) {
-            let pods = selection.pods();
-            let places = pods.flat_map(|pod| pod.places_in(&key.network));
-            let addresses = places.flat_map(|place| &place.addresses.addresses);
-            let addresses = addresses.filter(|net| IpFamily::of_net(**net) == family);
-            let addresses = addresses.map(|net| text(format_address(net.addr())));
             let row = address_set(&key.network, &key.name, family);
             let row = PeerAddresses {
                 name: row.name.into(),
-                addresses: Set::from_vec(addresses.collect()),
+                addresses: Set::EMPTY,
                 external_ids: text_map(row.external_ids),
             };
             if !self.is_kept(self.tables.addresses, &row.name) {
@@ -295,17 +387,9 @@ impl<'a> Scene<'_, 'a> {
         }
         let severity = self.logging(place).0;
         for direction in PolicyDirection::BOTH {
-            let isolating = policies.iter().filter(|one| one.rules(direction).is_some());
-            let ports = isolating
-                .map(|policy| self.ports(PodSelector::of_policy(policy).as_ref()))
-                .reduce(|mut ports, more| {
-                    ports.extend(&more);
-                    ports
-                });
             let group = isolated_group(place, direction);
             let acls = isolating_acls(place, direction, &group.name, severity);
-            let ports = ports.unwrap_or_default();
-            self.gate(&self.tables.isolated, group, ports, &acls, rows);
+            self.gate(&self.tables.isolated, group, &acls, rows);
         }
     }
 
@@ -340,8 +424,7 @@ impl<'a> Scene<'_, 'a> {
                 problems.extend(self.rule_problems(direction, index, rule));
             }
         }
-        let ports = self.ports(PodSelector::of_policy(policy).as_ref());
-        self.gate(&self.tables.allowed, group, ports, &acls, rows);
+        self.gate(&self.tables.allowed, group, &acls, rows);
         if !problems.is_empty() {
             let subject = PolicySubject::Policy(policy.key.clone());
             let problems = problems.into_iter().map(|reason| PolicyProblem {
@@ -364,9 +447,8 @@ impl<'a> Scene<'_, 'a> {
             let families = families(self.network);
             multicast_acls(place, &group.name, &selector.to_string(), &families)
         });
-        let ports = self.ports(Some(&selector));
         let acls = acls.iter().flatten().cloned().collect::<Vec<_>>();
-        self.gate(&self.tables.namespaces, group, ports, &acls, rows);
+        self.gate(&self.tables.namespaces, group, &acls, rows);
     }
 
     fn firewall(&self, namespace: &Arc<str>, rows: &mut Rows) {
@@ -420,11 +502,11 @@ impl<'a> Scene<'_, 'a> {
         }
     }
 
-    /// Puts a port group with its ACLs.
-    fn gate(&self, gate: &Gate, group: Identified, ports: Set, acls: &[Acl], rows: &mut Rows) {
+    /// Puts a port group with its ACLs. Selected pods contribute the ports.
+    fn gate(&self, gate: &Gate, group: Identified, acls: &[Acl], rows: &mut Rows) {
         let row = PolicyGroup {
             name: group.name.into(),
-            ports,
+            ports: Set::EMPTY,
             external_ids: text_map(group.external_ids),
         };
         if self.is_kept(gate.groups, &row.name) {
@@ -472,12 +554,6 @@ impl<'a> Scene<'_, 'a> {
         selection
             .flat_map(Selection::pods)
             .map(move |pod| (zone, pod))
-    }
-
-    /// Switch ports of the pods of the zone's node that a selector selects, once they are there.
-    fn ports(&self, selector: Option<&PodSelector>) -> Set {
-        let key = selector.map(|selector| selector.key(&self.network.name));
-        key.map_or(Set::EMPTY, |key| Set::clone(&self.reader.shared(&key)))
     }
 
     /// Pods that give numbers to the named ports of a rule.

@@ -19,7 +19,8 @@ use super::firewall::MAX_FIREWALL_RULES;
 use super::logging::AclLogging;
 use super::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use super::selections::{
-    Candidates, PodSelector, PolicyPod, Selection, SelectionKey, Selections, Use, with_name_label,
+    Candidates, PodSelector, PolicyPod, Selection, SelectionKey, Selections, Subject, Use,
+    with_name_label,
 };
 
 /// Everything that the rows of policies in one zone follow from.
@@ -73,9 +74,9 @@ impl NamespaceGroup {
     }
 
     /// What the group selects the pods of its namespace for.
-    fn uses(&self) -> impl Iterator<Item = Use> {
+    fn uses(&self) -> impl Iterator<Item = Use> + use<> {
         let peers = self.has_multicast.then_some(Use::Peer);
-        [Use::Subject].into_iter().chain(peers)
+        [Use::Subject(Subject::Namespace)].into_iter().chain(peers)
     }
 }
 
@@ -108,8 +109,12 @@ pub enum PolicyCell {
     Policies(NetworkNamespace),
     /// A policy in a network, by name.
     Policy(NetworkNamespace, Arc<str>),
-    /// Pods that are selected.
+    /// Pods that are selected: all of them.
     Selection(SelectionKey),
+    /// What selected pods are used for.
+    Uses(SelectionKey),
+    /// A pod among those that are selected.
+    Member(SelectionKey, PodKey),
     /// The port group of a namespace.
     Group(Arc<str>),
     /// The EgressFirewall of a namespace.
@@ -233,7 +238,7 @@ impl ZonePolicies {
         let mut selections = std::mem::take(&mut self.selections);
         if let Some(group) = have {
             for of in group.uses() {
-                selections.remove(&group.network, &selector, of);
+                selections.remove(&group.network, &selector, &of);
             }
         }
         if let Some(group) = &wanted {
@@ -580,7 +585,14 @@ impl Inputs for ZonePolicies {
         }
         let (earlier, current) = (earlier.selections.all(), self.selections.all());
         for key in changed_keys(earlier, current) {
+            let (earlier, current) = (earlier.get(key), current.get(key));
             changed(PolicyCell::Selection(key.clone()));
+            if earlier.map(Selection::uses) != current.map(Selection::uses) {
+                changed(PolicyCell::Uses(key.clone()));
+            }
+            Selection::changed_pods(earlier, current, |pod| {
+                changed(PolicyCell::Member(key.clone(), pod.clone()));
+            });
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 use patchbay_model::{Pod, PodKey, PodPeer, PodPlace, Policy, PolicyDirection, Selector};
+use patchbay_rows::changed_keys;
 
 use super::inputs::PolicyNamespace;
 
@@ -33,11 +34,17 @@ pub(super) struct PolicyPod {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Selection {
     selector: PodSelector,
-    /// Number of policies that are about the pods.
-    subjects: usize,
+    uses: Uses,
+    pods: OrdMap<PodKey, Arc<PolicyPod>>,
+}
+
+/// What the pods of a selection are used for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Uses {
+    /// What is about the pods, and how many times.
+    subjects: OrdMap<Subject, usize>,
     /// Number of rules with the pods as peers.
     peers: usize,
-    pods: OrdMap<PodKey, Arc<PolicyPod>>,
 }
 
 /// Labels of pods in a namespace, or in namespaces with labels.
@@ -120,9 +127,33 @@ impl Selection {
         self.pods.values()
     }
 
-    /// Returns `true` if a rule has the pods as peers.
-    pub(super) fn has_peers(&self) -> bool {
-        self.peers > 0
+    /// The selected pod of a key.
+    pub(super) fn pod(&self, key: &PodKey) -> Option<&Arc<PolicyPod>> {
+        self.pods.get(key)
+    }
+
+    /// What the pods are used for.
+    pub(super) fn uses(&self) -> &Uses {
+        &self.uses
+    }
+
+    /// The namespace of the pods. `None`: they are those of namespaces with labels.
+    pub(super) fn namespace(&self) -> Option<&Arc<str>> {
+        match &self.selector.namespaces {
+            NamespaceScope::Name(name) => Some(name),
+            NamespaceScope::Labels(_) => None,
+        }
+    }
+
+    /// Calls `changed` for each pod that differs between two versions of a selection.
+    pub(super) fn changed_pods(
+        earlier: Option<&Self>,
+        current: Option<&Self>,
+        changed: impl FnMut(&PodKey),
+    ) {
+        let none = OrdMap::new();
+        let pods = |of: Option<&'_ Self>| of.map_or_else(|| none.clone(), |of| of.pods.clone());
+        changed_keys(&pods(earlier), &pods(current)).for_each(changed);
     }
 }
 
@@ -134,11 +165,59 @@ impl PolicyPod {
     }
 }
 
+impl Uses {
+    /// What is about the pods.
+    pub(super) fn subjects(&self) -> impl Iterator<Item = &Subject> {
+        self.subjects.keys()
+    }
+
+    /// Returns `true` if a rule has the pods as peers.
+    pub(super) fn has_peers(&self) -> bool {
+        self.peers > 0
+    }
+
+    fn is_empty(&self) -> bool {
+        self.subjects.is_empty() && self.peers == 0
+    }
+
+    fn add(&mut self, of: Use) {
+        match of {
+            Use::Subject(subject) => *self.subjects.entry(subject).or_insert(0) += 1,
+            Use::Peer => self.peers += 1,
+        }
+    }
+
+    fn remove(&mut self, of: &Use) {
+        match of {
+            Use::Subject(subject) => {
+                let count = self.subjects.get_mut(subject);
+                let count = count.map_or(0, |count| {
+                    *count -= 1;
+                    *count
+                });
+                if count == 0 {
+                    self.subjects.remove(subject);
+                }
+            }
+            Use::Peer => self.peers = self.peers.saturating_sub(1),
+        }
+    }
+}
+
+/// What is about the pods of a selection: their ports are members of its port groups.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Subject {
+    /// The namespace.
+    Namespace,
+    /// A policy, by name, with the directions in which it isolates pods.
+    Policy(Arc<str>, Vec<PolicyDirection>),
+}
+
 /// What a selection is used for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Use {
-    /// The pods' ports are members of a port group.
-    Subject,
+    /// The pods' ports are members of port groups.
+    Subject(Subject),
     /// The pods' addresses are members of address sets.
     Peer,
 }
@@ -217,7 +296,7 @@ impl Selections {
     /// Removes what a policy has selected in a network.
     pub(super) fn remove_policy(&mut self, network: &Arc<str>, policy: &Policy) {
         for (selector, of) in used(policy) {
-            self.remove(network, &selector, of);
+            self.remove(network, &selector, &of);
         }
     }
 
@@ -234,26 +313,24 @@ impl Selections {
             let selection = Selection {
                 pods: from.select(network, selector),
                 selector: selector.clone(),
-                subjects: 0,
-                peers: 0,
+                uses: Uses::default(),
             };
             self.index(selector).insert(key.clone());
             self.all.insert(key.clone(), selection);
         }
         if let Some(selection) = self.all.get_mut(&key) {
-            *selection.count(of) += 1;
+            selection.uses.add(of);
         }
     }
 
     /// Removes a use of the pods that a selector selects in a network.
-    pub(super) fn remove(&mut self, network: &Arc<str>, selector: &PodSelector, of: Use) {
+    pub(super) fn remove(&mut self, network: &Arc<str>, selector: &PodSelector, of: &Use) {
         let key = selector.key(network);
         let Some(selection) = self.all.get_mut(&key) else {
             return;
         };
-        let count = selection.count(of);
-        *count = count.saturating_sub(1);
-        if selection.subjects == 0 && selection.peers == 0 {
+        selection.uses.remove(of);
+        if selection.uses.is_empty() {
             self.all.remove(&key);
             self.index(selector).remove(&key);
         }
@@ -315,15 +392,6 @@ impl Selections {
     }
 }
 
-impl Selection {
-    fn count(&mut self, of: Use) -> &mut usize {
-        match of {
-            Use::Subject => &mut self.subjects,
-            Use::Peer => &mut self.peers,
-        }
-    }
-}
-
 /// Everything that a policy selects.
 fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
     let rules = PolicyDirection::BOTH.into_iter();
@@ -331,7 +399,10 @@ fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
     let peers = rules.flat_map(|rule| rule.peers.iter().flat_map(|peers| &peers.pods));
     let namespace = &policy.key.namespace;
     let peers = peers.map(|peer| (PodSelector::of_peer(peer, namespace), Use::Peer));
-    let subject = PodSelector::of_policy(policy).map(|selector| (selector, Use::Subject));
+    let isolates = |direction: &PolicyDirection| policy.rules(*direction).is_some();
+    let directions = PolicyDirection::BOTH.into_iter().filter(isolates).collect();
+    let subject = Subject::Policy(policy.key.name.clone(), directions);
+    let subject = PodSelector::of_policy(policy).map(|selector| (selector, Use::Subject(subject)));
     subject.into_iter().chain(peers).collect()
 }
 

@@ -69,7 +69,7 @@ pub(super) const ADDRESS_PHASES: Phases = Phases {
 };
 
 table_row! {
-    /// Group of ports that ACLs are about.
+    /// Group of ports that ACLs are about. Selected pods contribute the ports.
     pub(super) struct PolicyGroup of PortGroup {
         name: SmolStr,
         ports: Set,
@@ -78,7 +78,7 @@ table_row! {
 }
 
 table_row! {
-    /// Addresses of selected pods.
+    /// Addresses of selected pods, which contribute them.
     pub(super) struct PeerAddresses of AddressSet {
         name: SmolStr,
         addresses: Set,
@@ -142,7 +142,7 @@ impl Gate {
             .table(Identity::NAME)
             .owned_by(owner)
             .phases(groups)
-            .staged(ports)
+            .members(ports)
             .declare();
         let acls = layout
             .table(Identity::ExternalId(key::ID))
@@ -197,7 +197,7 @@ impl Tables {
                     go: RELEASE,
                     ..ADDRESS_PHASES
                 })
-                .staged(addresses)
+                .members(addresses)
                 .declare(),
             ports: layout.table(Identity::NAME).shared().declare(),
             switches: layout.table(Identity::NAME).shared().declare(),
