@@ -32,6 +32,10 @@ pub use error::ZoneError;
 /// again, because another client may have changed them concurrently.
 const MAX_ATTEMPTS: usize = 4;
 
+/// Number of passes over the rows of networks of which some wait for others: address sets come
+/// first, then the networks that refer to them, and then what refers to the networks' ports.
+const NETWORK_PASSES: usize = 3;
+
 /// Subject of errors and warnings about the rows of the networks.
 const NETWORKS: &str = "networks";
 /// Subject of errors and warnings about the rows of pods.
@@ -280,10 +284,19 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// Commits the rows of the networks. Returns warnings about lost replies.
     async fn commit_networks(&mut self, inputs: &ZoneNetworks) -> Result<Vec<String>, ZoneError> {
         let networks = &mut self.networks;
-        commit_rows(&mut self.northbound, NETWORKS, |snapshot| {
-            networks.plan(inputs, snapshot)
-        })
-        .await
+        let mut warnings = Vec::new();
+        let passes = if inputs.has_waiting_rows() {
+            NETWORK_PASSES
+        } else {
+            1
+        };
+        for _ in 0..passes {
+            let committed = commit_rows(&mut self.northbound, NETWORKS, |snapshot| {
+                networks.plan(inputs, snapshot)
+            });
+            warnings.extend(committed.await?);
+        }
+        Ok(warnings)
     }
 
     /// Commits the rows of the pods. Returns warnings about lost replies.

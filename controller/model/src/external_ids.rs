@@ -37,6 +37,8 @@ pub mod key {
     pub const DESTINATION_NETWORK_ID: &str = "destination-network-id";
     /// `v4` or `v6`.
     pub const IP_FAMILY: &str = "ip-family";
+    /// Subnet of a row, with `.` in place of each `:`.
+    pub const CIDR: &str = "k8s.ovn.org/cidr";
     /// Purpose of an ACL.
     pub const TYPE: &str = "type";
     /// Name of the network of a row.

@@ -16,7 +16,9 @@ use super::remotes::Remotes;
 use super::tables::{
     DEFAULT_ROUTER, LocalnetPort, OwnNat, PortsOfRouters, RouteRow, Tables, as_row,
 };
-use super::{COPP, NatRows, PortGroupRows, RouterRows, SwitchRows, advertised, copp, meters};
+use super::{
+    COPP, Destinations, NatRows, PortGroupRows, RouterRows, SwitchRows, advertised, copp, meters,
+};
 
 /// Keeps the networks' own rows of one zone as they should be. See `patchbay_rows`.
 #[derive(Debug)]
@@ -390,6 +392,9 @@ impl Topologies {
         for group in &made.port_groups {
             self.port_group(group, reader, rows);
         }
+        for set in &made.address_sets {
+            rows.put(self.tables.address_sets, set);
+        }
     }
 
     fn port_group(&self, made: &PortGroupRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
@@ -448,7 +453,7 @@ impl Topologies {
                     rows.put(tables.own_nats, &nat)
                         .held_by(tables.own_nats_of_router, name);
                 }
-            } else if made.allowed_destinations.is_none() {
+            } else if made.destinations == Destinations::All {
                 rows.put(tables.nats, &made.nat)
                     .held_by(tables.router_nats, name);
             }
@@ -457,7 +462,12 @@ impl Topologies {
 
     /// A NAT row in a database that no other program writes. `None`: it waits for its address set.
     fn own_nat(&self, made: &NatRows, reader: &Reader<'_, Self>) -> Option<OwnNat> {
-        let set = made.allowed_destinations.as_ref();
+        let set = |name: &String| Some(reader.row(self.tables.address_sets, name)?.uuid());
+        let (allowed, exempted) = match &made.destinations {
+            Destinations::All => (None, None),
+            Destinations::Of(name) => (Some(set(name)?), None),
+            Destinations::AllBut(name) => (None, Some(set(name)?)),
+        };
         let nat = made.nat.clone();
         Some(OwnNat {
             r#type: nat.r#type,
@@ -468,10 +478,8 @@ impl Topologies {
             r#match: nat.r#match,
             options: nat.options,
             external_ids: nat.external_ids,
-            allowed_ext_ips: match set {
-                Some(set) => Some(reader.row(self.tables.address_sets, set)?.uuid()),
-                None => None,
-            },
+            allowed_ext_ips: allowed,
+            exempted_ext_ips: exempted,
         })
     }
 

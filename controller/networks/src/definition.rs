@@ -6,9 +6,21 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 use patchbay_model::{AttachmentDefinition, CniConfig, DatapathKey, UninterpretedValue};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::SkipReason;
+
+/// What becomes of the sources of pods' packets that leave the cluster, in a network without an
+/// overlay.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OutboundSnat {
+    /// They become the node's.
+    Enabled,
+    /// They stay, because the network outside knows the way to pods.
+    Disabled,
+}
 
 /// Settings of attachment definitions that only the rows of a network need.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +29,7 @@ pub(super) struct Details {
     pub(super) default_gateways: Vec<IpAddr>,
     pub(super) infrastructure_subnets: Vec<IpNet>,
     pub(super) tunnel_keys: Vec<DatapathKey>,
+    pub(super) outbound_snat: Option<OutboundSnat>,
 }
 
 impl Details {
@@ -41,6 +54,7 @@ impl Details {
         let keys = keys.into_iter().map(DatapathKey::try_new);
         Ok(Self {
             mtu: interpret("mtu", &config.mtu)?,
+            outbound_snat: interpret("outboundSNAT", &config.outbound_snat)?,
             default_gateways: addresses("defaultGatewayIPs", &config.default_gateway_ips)?,
             infrastructure_subnets: addresses(
                 "infrastructureSubnets",

@@ -12,9 +12,10 @@ use patchbay_schemas::nb::{
     Nat, NatType, StaticMacBinding,
 };
 
+use super::definition::OutboundSnat;
 use super::rows::{TextMap, port_mac, texts};
 use super::site::Site;
-use super::{NatRows, RouterPortRows, RouterRows, SwitchRows, advertised};
+use super::{Destinations, NatRows, RouterPortRows, RouterRows, SwitchRows, advertised};
 
 /// Priority of policies that send packets for the node itself to the management port.
 const NODE_POLICY_PRIORITY: i64 = 1004;
@@ -183,7 +184,8 @@ fn routes(
 }
 
 /// NAT of the gateway router: its own address and those of pods become its masquerade address.
-/// Packets of advertised pods to others than nodes keep their sources.
+/// Packets of advertised pods to others than nodes keep their sources, and so do packets that the
+/// fabric carries (see [`no_overlay`](super::no_overlay)).
 fn gateway_nats(site: &Site<'_>) -> Vec<NatRows> {
     let own = site.cluster_families().filter_map(|family| {
         let address = site.join_address(site.node_id, family)?.addr();
@@ -191,14 +193,24 @@ fn gateway_nats(site: &Site<'_>) -> Vec<NatRows> {
     });
     let pods = site.subnets().into_iter().filter_map(|subnet| {
         let family = IpFamily::of_net(subnet);
-        let masquerade = site.gateway_masquerade(family)?;
-        let destinations = site.is_advertised.then(|| advertised::to_nodes(family));
-        Some(Nat {
-            r#match: destinations.unwrap_or_default(),
-            ..site.snat(subnet.to_string(), masquerade)
-        })
+        let nat = site.snat(subnet.to_string(), site.gateway_masquerade(family)?);
+        match site.outbound_snat() {
+            Some(OutboundSnat::Enabled) if !site.has_local_gateway() => Some(NatRows {
+                nat: Nat {
+                    external_ids: site.exempting_nat_ids(subnet),
+                    ..nat
+                },
+                destinations: Destinations::AllBut(site.exempted_set_name(family)),
+            }),
+            Some(OutboundSnat::Disabled) if !site.is_advertised => None,
+            _ if site.is_advertised => Some(NatRows::from(Nat {
+                r#match: advertised::to_nodes(family),
+                ..nat
+            })),
+            _ => Some(NatRows::from(nat)),
+        }
     });
-    own.chain(pods).map(NatRows::from).collect()
+    own.map(NatRows::from).chain(pods).collect()
 }
 
 fn external_switch(site: &Site<'_>, router: &str, uplink: &Uplink) -> SwitchRows {
@@ -298,10 +310,15 @@ pub(super) fn host_rows(
     }
 }
 
-/// NAT of packets to the management port with this MAC address. Of an advertised network, those to
+/// NAT of packets to the management port with this MAC address. Of a network without an overlay,
+/// packets that the fabric carries keep their sources. Of an advertised network, those to
 /// nodes and to services of the default network have it: without a match in shared gateway mode,
 /// because there such packets leave through the gateway router, too.
 fn host_nats(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatRows> {
+    if site.has_local_gateway() && site.outbound_snat() == Some(OutboundSnat::Enabled) {
+        let destinations = Destinations::AllBut(site.exempted_set_name(family));
+        return vec![NatRows { nat, destinations }];
+    }
     let to_port = format!("eth.dst == {mac}");
     let r#match = match (site.is_advertised, site.has_local_gateway()) {
         (false, _) => to_port,
@@ -313,7 +330,7 @@ fn host_nats(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatR
             ];
             let nats = sets.map(|set| NatRows {
                 nat: nat.clone(),
-                allowed_destinations: Some(set),
+                destinations: Destinations::Of(set),
             });
             return nats.into();
         }

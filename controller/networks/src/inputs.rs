@@ -16,7 +16,7 @@ use patchbay_schemas::nb::AddressSet;
 
 use super::advertised::{Advertised, AdvertisedNetworks};
 use super::default_services::DefaultServices;
-use super::definition::Details;
+use super::definition::{Details, OutboundSnat};
 use super::isolation::isolated_ports;
 use super::localnet::{self, Localnet};
 use super::node::ZoneNode;
@@ -211,6 +211,21 @@ impl ZoneNetworks {
         skipped.chain(self.without_names.iter().cloned()).collect()
     }
 
+    /// `true` if some rows may wait for others, because they refer to them by UUID: then a plan may be
+    /// complete only after another one.
+    pub fn has_waiting_rows(&self) -> bool {
+        let settings = self.settings();
+        let features = [Feature::RouteAdvertisements, Feature::EgressIp];
+        let is_exempting = |network: &Arc<ZoneNetwork>| match &network.kind {
+            NetworkKind::Overlay { details, .. } => details
+                .as_ref()
+                .is_ok_and(|details| details.outbound_snat == Some(OutboundSnat::Enabled)),
+            NetworkKind::Localnet(_) => false,
+        };
+        features.iter().any(|one| settings.has_feature(*one))
+            || self.networks.values().any(is_exempting)
+    }
+
     /// The rows of a network, but for those that lead to other nodes. `None`: there is no such
     /// network.
     pub fn network_rows(&self, network: &str) -> Option<Result<NetworkRows, SkipReason>> {
@@ -267,7 +282,7 @@ impl ZoneNetworks {
     /// Addresses of the hosts of all nodes.
     pub(super) fn host_addresses(&self) -> Vec<IpAddr> {
         let nodes = self.nodes.values();
-        let addresses = nodes.flat_map(|node| node.host_addresses.iter().copied());
+        let addresses = nodes.flat_map(|node| node.host_addresses().iter().copied());
         addresses.collect()
     }
 

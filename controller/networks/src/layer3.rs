@@ -48,6 +48,7 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
     let mut rows = NetworkRows {
         network: site.network.name.clone(),
         load_balancer_groups: site.load_balancer_groups(),
+        address_sets: site.exempted_sets(),
         ..NetworkRows::default()
     };
     let mut join = site.is_primary().then(|| join_switch(site, &mut router));

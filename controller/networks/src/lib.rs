@@ -34,6 +34,7 @@ mod layer2;
 mod layer3;
 mod localnet;
 mod multicast;
+mod no_overlay;
 mod node;
 mod remotes;
 mod rows;
@@ -43,9 +44,9 @@ mod tables;
 use ipnet::IpNet;
 use patchbay_model::SubnetRefusal;
 use patchbay_schemas::nb::{
-    Acl, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
-    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, Nat, PortGroup,
-    StaticMacBinding,
+    Acl, AddressSet, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy,
+    LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter,
+    MeterBand, Nat, PortGroup, StaticMacBinding,
 };
 use smol_str::SmolStr;
 use thiserror::Error;
@@ -82,6 +83,8 @@ pub struct NetworkRows {
     pub mac_bindings: Vec<StaticMacBinding>,
     /// Groups of ports that policies refer to.
     pub port_groups: Vec<PortGroupRows>,
+    /// Address sets that the network's NAT refers to.
+    pub address_sets: Vec<AddressSet>,
     /// Why rows are missing. `None`: the network is complete.
     pub incomplete: Option<SkipReason>,
 }
@@ -130,20 +133,32 @@ impl From<LogicalRouterPort> for RouterPortRows {
     }
 }
 
-/// A NAT row, and the address set of the destinations that it is about.
+/// A NAT row, and the destinations that it is about.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NatRows {
-    /// The row; `allowed_ext_ips` is beside.
+    /// The row; `allowed_ext_ips` and `exempted_ext_ips` are beside.
     pub nat: Nat,
-    /// Name of the address set. `None`: all destinations.
-    pub allowed_destinations: Option<String>,
+    /// The destinations.
+    pub destinations: Destinations,
+}
+
+/// Destinations of packets that a NAT row is about.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Destinations {
+    /// All.
+    #[default]
+    All,
+    /// Those of the address set of this name.
+    Of(String),
+    /// All but those of the address set of this name.
+    AllBut(String),
 }
 
 impl From<Nat> for NatRows {
     fn from(nat: Nat) -> Self {
         Self {
             nat,
-            allowed_destinations: None,
+            destinations: Destinations::All,
         }
     }
 }

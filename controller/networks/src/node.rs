@@ -43,8 +43,8 @@ pub(super) struct ZoneNode {
     /// Tunnel keys of the gateway routers' ports on switches of layer2 networks, by network. Only the
     /// older layout uses them.
     older_keys: BTreeMap<String, String>,
-    /// Addresses of the host.
-    pub(super) host_addresses: Vec<IpAddr>,
+    /// Addresses of the host. `None`: those of the uplink.
+    host_addresses: Option<Vec<IpAddr>>,
 }
 
 impl ZoneNode {
@@ -85,7 +85,7 @@ impl ZoneNode {
             older_keys: annotation(OLDER_KEYS)
                 .and_then(|text| serde_json::from_str(text).ok())
                 .unwrap_or_default(),
-            host_addresses: host_addresses(object.annotations).unwrap_or_default(),
+            host_addresses: host_addresses(object.annotations),
         }
     }
 
@@ -148,6 +148,20 @@ impl ZoneNode {
     /// The node's subnets of the default network.
     pub(super) fn default_subnets(&self) -> &[IpNet] {
         self.subnets_of(DEFAULT_NETWORK)
+    }
+
+    /// Addresses of the host that are known from its annotation.
+    pub(super) fn host_addresses(&self) -> &[IpAddr] {
+        self.host_addresses.as_deref().unwrap_or_default()
+    }
+
+    /// Addresses of the host. Without an annotation they are those of its uplink.
+    pub(super) fn own_addresses(&self, settings: &ClusterSettings) -> Vec<IpAddr> {
+        let addresses = |uplink: Uplink| uplink.addresses.iter().map(IpNet::addr).collect();
+        match &self.host_addresses {
+            Some(addresses) => addresses.clone(),
+            None => self.uplink(settings).map_or_else(Vec::new, addresses),
+        }
     }
 
     /// The uplink, from the annotation or derived from the node's id. `None`: the node has no

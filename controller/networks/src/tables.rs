@@ -165,6 +165,7 @@ table_row! {
         options: BTreeMap<String, String>,
         external_ids: BTreeMap<String, String>,
         allowed_ext_ips: Option<Uuid>,
+        exempted_ext_ips: Option<Uuid>,
     }
 }
 

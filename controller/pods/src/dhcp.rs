@@ -85,7 +85,7 @@ pub(super) fn options(
             ),
             (key::OWNER_TYPE, OWNER_TYPE.to_owned()),
             (key::NAME, format!("{}/{}", machine.namespace, machine.name)),
-            ("k8s.ovn.org/cidr", cidr_key(*subnet)),
+            (key::CIDR, cidr_key(*subnet)),
             (key::ID, id(&network.name, machine, *subnet)),
             ("k8s.ovn.org/zone", "local".to_owned()),
         ];

@@ -5,6 +5,7 @@ mod addresses;
 mod advertised;
 mod database;
 mod gateway_changes;
+mod no_overlay;
 mod skipped;
 
 use std::fmt::Write;
