@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::cni_config::CNI_PLUGIN;
 use super::ids::Topology;
 use super::names::{self, network_prefix};
-use super::network::{Network, Role};
+use super::network::{Network, Role, Transport};
 use super::networks::{AttachmentDefinition, NadKey, Networks};
 
 /// Topology of a network that pods are attached to.
@@ -44,6 +44,8 @@ pub struct AttachedNetwork {
     pub topology: AttachedTopology,
     /// Role of the network for its pods.
     pub role: Role,
+    /// Transport of packets between nodes.
+    pub transport: Transport,
     /// Pod subnets, in the order of the configuration. Empty: addresses are not managed.
     pub subnets: Vec<IpNet>,
     /// Join subnets; primary networks only.
@@ -72,6 +74,11 @@ impl AttachedNetwork {
         }
     }
 
+    /// `true` if the ports of pods are in all zones, because their switches are one.
+    pub fn has_remote_ports(&self) -> bool {
+        self.topology == AttachedTopology::Layer2 && self.transport == Transport::Overlay
+    }
+
     fn new(network: &Network, definition: &AttachmentDefinition<'_>) -> Option<Self> {
         let raw: RawConfig = serde_json::from_str(definition.config?).ok()?;
         Some(Self {
@@ -81,6 +88,7 @@ impl AttachedNetwork {
                 Topology::Layer3 => AttachedTopology::Layer3,
             },
             role: network.role,
+            transport: network.transport,
             subnets: network
                 .pod_subnets
                 .iter()
@@ -125,6 +133,7 @@ impl RawConfig {
             name: self.name.as_str().into(),
             topology: AttachedTopology::Localnet,
             role: Role::Secondary,
+            transport: Transport::Overlay,
             subnets: entries(&self.subnets),
             join_subnets: Vec::new(),
             excluded_subnets: entries(&self.exclude_subnets),
@@ -210,5 +219,24 @@ impl AttachedNetworks {
         self.primary
             .iter()
             .map(|(namespace, key)| (namespace, key.as_ref()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_layer2_networks_with_an_overlay_have_the_ports_of_other_nodes() {
+        let network = |topology, transport| AttachedNetwork {
+            topology,
+            transport,
+            ..RawConfig::default().details()
+        };
+        let layer2 = AttachedTopology::Layer2;
+        assert!(network(layer2, Transport::Overlay).has_remote_ports());
+        assert!(!network(layer2, Transport::Evpn).has_remote_ports());
+        let layer3 = network(AttachedTopology::Layer3, Transport::Overlay);
+        assert!(!layer3.has_remote_ports());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::attached_network::{AttachedNetwork, AttachedTopology, Definition};
+use super::attached_network::{AttachedNetwork, Definition};
 use super::names::network_prefix;
 use super::network::Role;
 use super::networks::{NadKey, PRIMARY_NETWORK_LABEL};
@@ -60,7 +60,7 @@ impl PodPlace {
     /// networks, all others.
     pub fn is_in_zone(&self, zone: &str) -> bool {
         let is_local = self.pod.node.as_deref() == Some(zone);
-        self.pod.is_wired() && (is_local || self.network.topology == AttachedTopology::Layer2)
+        self.pod.is_wired() && (is_local || self.network.has_remote_ports())
     }
 }
 

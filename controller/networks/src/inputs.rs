@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ClusterSettings, Feature, NadProblem, Network, NetworkActivity, NetworkObjects, Networks, Node,
-    NodeObject, NodeSubnetOwners, Role, Topology, Transport, UnreadNetworks,
+    NodeObject, NodeSubnetOwners, Role, Topology, UnreadNetworks,
 };
 use patchbay_rows::{Inputs, changed_keys};
 use patchbay_schemas::nb::AddressSet;
@@ -303,10 +303,9 @@ impl ZoneNetworks {
         let made = self.site(prefix)?.and_then(|mut site| {
             site.is_advertised = is_advertised;
             site.has_older_nodes = self.has_older_nodes(&site.network.name);
-            match (site.network.transport, site.network.topology) {
-                (Transport::Evpn, _) => Err(SkipReason::Evpn),
-                (_, Topology::Layer3) => layer3::rows(&site),
-                (_, Topology::Layer2) => layer2::rows(&site),
+            match site.network.topology {
+                Topology::Layer3 => layer3::rows(&site),
+                Topology::Layer2 => layer2::rows(&site),
             }
         });
         Some(made)
@@ -333,8 +332,7 @@ impl ZoneNetworks {
     /// The rows of a layer2 network that lead to another node; `None` if there are none.
     pub(super) fn remote_layer2_rows(&self, prefix: &str, node: &str) -> Option<RemoteRows> {
         let site = self.site(prefix)?.ok()?;
-        let is_made =
-            site.network.topology == Topology::Layer2 && site.network.transport != Transport::Evpn;
+        let is_made = site.network.topology == Topology::Layer2 && site.has_interconnect();
         let nodes = self.networks.get(prefix)?.nodes.as_ref();
         let is_rendered = nodes.is_none_or(|nodes| nodes.contains(node));
         let node = self.node(node).filter(|node| node.name != site.node.name);

@@ -12,7 +12,8 @@ use patchbay_schemas::nb::{
 use super::gateway::{Inside, gateway, host_rows, source_routes};
 use super::node::ZoneNode;
 use super::rows::{
-    TextMap, address_config, interconnect_config, port_mac, port_networks, router_side, texts,
+    TextMap, address_config, interconnect_config, port_mac, port_networks, router_side,
+    snooping_config, texts,
 };
 use super::site::Site;
 use super::tables::as_row;
@@ -44,29 +45,57 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
         load_balancer_groups: site.load_balancer_groups(),
         ..NetworkRows::default()
     };
-    let switch_key = if site.is_primary() {
-        primary_rows(site, &subnets, &mut rows, &mut switch)?
-    } else {
-        DatapathKey::of_network(site.network.id)
-    };
-    switch
-        .switch
-        .other_config
-        .extend(interconnect_config(&name, &switch_key.to_string()));
+    let keys = Keys::of(site)?;
+    switch.switch.other_config.extend(match keys {
+        Some(keys) => interconnect_config(&name, &keys.switch.to_string()),
+        None => snooping_config(),
+    });
+    if site.is_primary() {
+        let router_key = keys.and_then(|keys| keys.router);
+        primary_rows(site, &subnets, router_key, &mut rows, &mut switch)?;
+    }
     rows.switches.insert(0, switch);
     Ok(rows)
 }
 
-/// Adds the rows of a primary network. Returns the tunnel key of its switch.
+/// Tunnel keys by which the switch and the router of a network are one with those of its other zones.
+#[derive(Clone, Copy)]
+struct Keys {
+    switch: DatapathKey,
+    /// `None`: the network has no router.
+    router: Option<DatapathKey>,
+}
+
+impl Keys {
+    /// The keys. `None`: each zone has a switch and a router of its own.
+    fn of(site: &Site<'_>) -> Result<Option<Self>, SkipReason> {
+        if !site.has_interconnect() {
+            return Ok(None);
+        }
+        if !site.is_primary() {
+            return Ok(Some(Self {
+                switch: DatapathKey::of_network(site.network.id),
+                router: None,
+            }));
+        }
+        match site.details.tunnel_keys[..] {
+            [switch, router] => Ok(Some(Self {
+                switch,
+                router: Some(router),
+            })),
+            _ => Err(SkipReason::NoTunnelKeys),
+        }
+    }
+}
+
+/// Adds the rows of a primary network. `key`: tunnel key of its router.
 fn primary_rows(
     site: &Site<'_>,
     subnets: &[IpNet],
+    key: Option<DatapathKey>,
     rows: &mut NetworkRows,
     switch: &mut SwitchRows,
-) -> Result<DatapathKey, SkipReason> {
-    let [switch_key, router_key] = site.details.tunnel_keys[..] else {
-        return Err(SkipReason::NoTunnelKeys);
-    };
+) -> Result<(), SkipReason> {
     let (gateways, management) = addresses(site, subnets)?;
     let mut to_router = router_side(
         site.router_side_port(),
@@ -74,11 +103,18 @@ fn primary_rows(
     );
     to_router.external_ids = site.ids();
     let management_port = site.management_port(&management);
-    rows.port_groups = site.port_groups(Some(&management_port.name), None);
+    let fabric_port = site.fabric_port(&switch.switch.name);
+    let multicast_port = fabric_port.as_ref().filter(|_| site.has_multicast());
+    let multicast_port = multicast_port.map(|port| port.name.as_str());
+    rows.port_groups = site.port_groups(Some(&management_port.name), multicast_port);
     switch.acls = site.management_acls(&switch.switch.name, &management);
     switch.acls.extend(site.pass_acl());
+    if let Some(port) = &fabric_port {
+        switch.acls.extend(site.fabric_acls(&port.name, &gateways));
+    }
     switch.ports = vec![to_router, management_port];
-    let mut router = router(site, router_key, &gateways);
+    switch.ports.extend(fabric_port);
+    let mut router = router(site, key, &gateways);
     if let Some(uplink) = &site.uplink() {
         let pairs = site.transit_pairs(site.node_id);
         let name = site.gateway_router();
@@ -107,7 +143,7 @@ fn primary_rows(
         add_older_link(site, &mut router, switch);
     }
     rows.routers.insert(0, router);
-    Ok(switch_key)
+    Ok(())
 }
 
 /// The gateway router's side of the link to the transit router.
@@ -336,11 +372,14 @@ fn reserved_addresses(
     Some((gateway, free.next()?))
 }
 
-fn router(site: &Site<'_>, key: DatapathKey, gateways: &[IpNet]) -> RouterRows {
+fn router(site: &Site<'_>, key: Option<DatapathKey>, gateways: &[IpNet]) -> RouterRows {
     let name = site.network.inport(&site.node.name);
     let mut options = texts([("requested-tnl-key", "1")]);
     options.extend(site.gateway_mtu());
-    let mut router_options = texts([("requested-tnl-key", &key.to_string())]);
+    let mut router_options = match key {
+        Some(key) => texts([("requested-tnl-key", &key.to_string())]),
+        None => texts([("always_learn_from_arp_request", "false")]),
+    };
     if site.has_local_gateway() {
         router_options.extend(texts([("ct-commit-all", "true")]));
     }

@@ -204,7 +204,7 @@ pub(super) fn lacks_place(site: &Site<'_>) -> bool {
 
 /// `true` if the network has a switch to the other nodes.
 fn has_transit_switch(site: &Site<'_>) -> bool {
-    site.network.transport == Transport::Overlay && !site.node.transit.is_empty()
+    site.has_interconnect() && !site.node.transit.is_empty()
 }
 
 fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {

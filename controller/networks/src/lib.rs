@@ -19,14 +19,15 @@
 //!
 //! # What is left out
 //!
-//! Networks on an EVPN fabric. Ports of pods are in `patchbay-pods`, load balancers of services in
-//! `patchbay-services`, policies in `patchbay-policies`, EgressIPs in `patchbay-egress`.
+//! Ports of pods are in `patchbay-pods`, load balancers of services in `patchbay-services`,
+//! policies in `patchbay-policies`, EgressIPs in `patchbay-egress`.
 
 mod advertised;
 mod capability;
 mod copp;
 mod default_services;
 mod definition;
+mod evpn;
 mod gateway;
 mod inputs;
 mod isolation;
@@ -241,9 +242,6 @@ pub enum SkipReason {
     /// The keys that the network's definition is annotated with cannot be read.
     #[error("the network's tunnel keys: {0}")]
     Keys(String),
-    /// The network is on a fabric.
-    #[error("transport evpn is not supported")]
-    Evpn,
     /// A subnet of the network has too few addresses.
     #[error("subnet {0} is too small for the addresses of the router and of the node itself")]
     SubnetTooSmall(IpNet),

@@ -245,9 +245,17 @@ pub(super) fn address_config(subnets: &[IpNet]) -> TextMap {
 
 /// What makes a switch one with those of its name in other zones.
 pub(super) fn interconnect_config(switch: &str, key: &str) -> TextMap {
-    texts([
+    let mut config = snooping_config();
+    config.extend(texts([
         ("interconn-ts", switch),
         ("requested-tnl-key", key),
+    ]));
+    config
+}
+
+/// Makes a switch send multicast to group members, and what no member has asked for to all.
+pub(super) fn snooping_config() -> TextMap {
+    texts([
         ("mcast_snoop", "true"),
         ("mcast_querier", "false"),
         ("mcast_flood_unregistered", "true"),

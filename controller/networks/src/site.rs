@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    ClusterSettings, GatewayMode, IpFamily, MasqueradePlace, Network, NodeId, Role, Uplink,
-    nth_of_family,
+    ClusterSettings, GatewayMode, IpFamily, MasqueradePlace, Network, NodeId, Role, Transport,
+    Uplink, nth_of_family,
 };
 
 use super::SkipReason;
@@ -60,6 +60,11 @@ impl<'a> Site<'a> {
 
     pub(super) fn is_primary(&self) -> bool {
         self.network.role == Role::Primary
+    }
+
+    /// `true` if OVN carries packets between nodes. `false`: the fabric does.
+    pub(super) fn has_interconnect(&self) -> bool {
+        self.network.transport == Transport::Overlay
     }
 
     pub(super) fn has_local_gateway(&self) -> bool {

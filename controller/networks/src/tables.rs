@@ -43,8 +43,9 @@ const CHASSIS_PORTS: [&str; 2] = ["rtos-", "trtos-"];
 /// Start of the names of router ports with static MAC bindings.
 const EXTERNAL_PORT: &str = "rtoe-GR_";
 /// Owner types of a network's ACLs and port groups.
-const OWNER_TYPES: [&str; 5] = [
+const OWNER_TYPES: [&str; 6] = [
     advertised::OWNER_TYPE,
+    isolation::OWNER_TYPE,
     "Cluster",
     "NetpolNode",
     "NetpolDefault",

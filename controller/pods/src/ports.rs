@@ -1,7 +1,7 @@
 //! Ports of pods in networks.
 
+use patchbay_model::PodPlace;
 use patchbay_model::external_ids::key;
-use patchbay_model::{AttachedTopology, PodPlace};
 use patchbay_schemas::datum::{Map, Set};
 
 use super::migration::PortState;
@@ -33,7 +33,7 @@ pub(super) fn port(
     let text = addresses.port_addresses();
     let is_local = pod.node.as_deref() == Some(zone);
     let key = addresses.tunnel_id.map(|key| key.to_string());
-    let key = key.filter(|_| network.topology == AttachedTopology::Layer2);
+    let key = key.filter(|_| network.has_remote_ports());
     let options = [
         Some((POD_UID, &*pod.uid)).filter(|(_, uid)| !uid.is_empty()),
         Some((CHASSIS, chassis)),

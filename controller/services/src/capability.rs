@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_model::{Service, ServiceKey, ServicePort, Transport};
+use patchbay_model::{Service, ServiceKey, ServicePort};
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
 use patchbay_schemas::uuids::UuidSource;
 
@@ -177,7 +177,7 @@ impl Services {
         reader.read(&ServiceCell::Zone);
         let inputs = reader.read(&ServiceCell::Node);
         let network = inputs.network(&part.network);
-        let Some(network) = network.filter(|network| network.transport != Transport::Evpn) else {
+        let Some(network) = network else {
             return rows.keep_rest();
         };
         let place = inputs.place(network);

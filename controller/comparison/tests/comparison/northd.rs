@@ -10,7 +10,7 @@ use patchbay_app::Cluster;
 use patchbay_comparison::{
     ClusterText, Northd, Random, add_chassis, read_cluster, start_server, write_zone,
 };
-use patchbay_model::{ClusterSettings, Feature};
+use patchbay_model::{ClusterSettings, Feature, GatewayMode};
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::runtime::Runtime;
 
@@ -30,6 +30,30 @@ const WARNINGS: [&str; 1] = ["_virt-launcher-"];
 const CLUSTERS: usize = 12;
 /// Seed of these clusters.
 const SEED: u64 = 3;
+
+/// Networks on an EVPN fabric with pods, as another controller defines them.
+const FABRIC: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}}
+- {apiVersion: v1, kind: Node, metadata: {name: n2}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: blue, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
+- apiVersion: k8s.cni.cncf.io/v1
+  kind: NetworkAttachmentDefinition
+  metadata: {name: flat, namespace: green}
+  spec:
+    config: '{"cniVersion":"1.1.0","joinSubnet":"100.65.0.0/16,fd99::/64","name":"flat","netAttachDefName":"green/flat","role":"primary","subnets":"10.20.0.0/16,fd20::/64","topology":"layer2","transitSubnet":"100.88.0.0/16,fd97::/64","transport":"evpn","type":"ovn-k8s-cni-overlay"}'
+- apiVersion: k8s.cni.cncf.io/v1
+  kind: NetworkAttachmentDefinition
+  metadata: {name: routed, namespace: blue}
+  spec:
+    config: '{"cniVersion":"1.1.0","joinSubnet":"100.65.0.0/16,fd99::/64","name":"routed","netAttachDefName":"blue/routed","role":"primary","subnets":"10.30.0.0/16/24","topology":"layer3","transport":"evpn","type":"ovn-k8s-cni-overlay"}'
+- {apiVersion: v1, kind: Pod, metadata: {name: one, namespace: green}, spec: {nodeName: n1, containers: [{name: c}]}}
+- {apiVersion: v1, kind: Pod, metadata: {name: far, namespace: green}, spec: {nodeName: n2, containers: [{name: c}]}}
+- {apiVersion: v1, kind: Pod, metadata: {name: one, namespace: blue}, spec: {nodeName: n1, containers: [{name: c}]}}
+"#;
 
 /// Writes a zone into both kinds of servers. Returns what ovn-northd warns of.
 fn warnings(release: &Release, runtime: &Runtime, cluster: &Cluster, zone: &str) -> Vec<String> {
@@ -112,6 +136,21 @@ fn northd_has_no_warning_about_the_examples() {
             let version = release.version();
             assert_eq!(warnings, [""; 0], "{}, {version}", folder.display());
         }
+    }
+}
+
+#[test]
+fn northd_has_no_warning_about_networks_on_a_fabric() {
+    let runtime = Runtime::new().unwrap();
+    let settings = ClusterSettings {
+        features: Feature::ALL.into(),
+        gateway_mode: GatewayMode::Local,
+        ..ClusterSettings::default()
+    };
+    let cluster = read_cluster(&[], FABRIC, settings);
+    for release in releases() {
+        let warnings = warnings(&release, &runtime, &cluster, "n1");
+        assert_eq!(warnings, [""; 0], "{}", release.version());
     }
 }
 

@@ -4,6 +4,7 @@
 mod addresses;
 mod advertised;
 mod database;
+mod evpn;
 mod gateway_changes;
 mod no_overlay;
 mod skipped;
