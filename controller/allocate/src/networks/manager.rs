@@ -44,6 +44,14 @@ pub struct NetworkManager {
     memory: Memory,
 }
 
+/// Annotations that cannot be read or contradict each other.
+pub(super) struct Contradictions {
+    /// Ids, keys and addresses: no rows follow from them.
+    pub(super) problems: Vec<Problem>,
+    /// Subnets of nodes: a zone does without them.
+    pub(super) node_subnets: Vec<Problem>,
+}
+
 impl NetworkManager {
     /// Makes a manager as after a start.
     pub fn new(settings: ManagerSettings) -> Self {
@@ -69,6 +77,16 @@ impl NetworkManager {
     /// Returns annotations that cannot be read or contradict each other. They stay as they are, and
     /// everything else goes on. Oddities become warnings of the inventory.
     pub fn reconcile(&mut self, inventory: &mut Inventory, now: &Time) -> Vec<Problem> {
+        let Contradictions {
+            mut problems,
+            node_subnets,
+        } = self.complete(inventory, now);
+        problems.extend(node_subnets);
+        problems
+    }
+
+    /// Completes the objects as [`reconcile`](Self::reconcile).
+    pub(super) fn complete(&mut self, inventory: &mut Inventory, now: &Time) -> Contradictions {
         let (settings, memory) = (&self.settings, &mut self.memory);
         let mut problems = nodes::complete(&mut inventory.nodes, &settings.cluster, memory);
         if settings.default_network.is_some() {
@@ -83,7 +101,6 @@ impl NetworkManager {
             .filter(|_| settings.dynamic_allocation)
             .map(AttachedPods::nodes);
         let subnets = node_subnets::complete(inventory, settings, active.as_ref(), memory);
-        problems.extend(subnets.problems);
         status::allocated(inventory, &subnets.failures, now);
         if let Some(active) = &active {
             status::nodes_selected(inventory, active, now);
@@ -92,6 +109,9 @@ impl NetworkManager {
             pods::complete(inventory, pods, settings, memory, now);
             slices::complete(inventory);
         }
-        problems
+        Contradictions {
+            problems,
+            node_subnets: subnets.problems,
+        }
     }
 }

@@ -39,10 +39,11 @@ use patchbay_resources::manifests::{Inventory, LoadError};
 /// conditions with the result. `now` is the time of conditions that change. A node without a chassis
 /// id gets a UUID made from its name.
 ///
-/// Oddities that are not errors become warnings of the inventory.
+/// Oddities that are not errors become warnings of the inventory. So do subnets of nodes that cannot
+/// be read or are those of other nodes: they stay as they are, and zones do without them.
 ///
 /// # Errors
-/// [`LoadError`], if annotations cannot be read or contradict each other. The inventory is then
+/// [`LoadError`], if other annotations cannot be read or contradict each other. The inventory is then
 /// incomplete.
 pub fn resolve(
     inventory: &mut Inventory,
@@ -56,7 +57,9 @@ pub fn resolve(
         route_advertisements: settings.has_feature(Feature::RouteAdvertisements),
         ..ManagerSettings::default()
     });
-    problems.extend(manager.reconcile(inventory, now));
+    let found = manager.complete(inventory, now);
+    problems.extend(found.problems);
+    inventory.warnings.extend(found.node_subnets);
     if problems.is_empty() {
         Ok(())
     } else {

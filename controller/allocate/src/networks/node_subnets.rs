@@ -49,7 +49,11 @@ pub(super) fn complete(
     for network in layer3_networks(inventory) {
         pools.push(Pool::new(&network.name, &network.pod_subnets, memory));
     }
-    for (key, node) in &mut nodes {
+    // The oldest node has a subnet that several have, as in the zones.
+    let mut by_age: Vec<_> = nodes.iter_mut().collect();
+    by_age
+        .sort_by(|(one, node), (other, second)| (node.created, one).cmp(&(second.created, other)));
+    for (key, node) in by_age {
         let Some(object) = inventory.nodes.get(key) else {
             continue;
         };

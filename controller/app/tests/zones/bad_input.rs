@@ -175,14 +175,33 @@ async fn a_node_subnet_that_is_outside_of_the_network() {
     assert_named(&messages, &[reason]);
 }
 
-#[test]
-fn a_node_subnet_that_another_node_has() {
-    // An error of files: nothing is applied before it is corrected.
-    let nodes = [node("n3", "10.10.7.0/24"), node("n4", "10.10.7.0/24")];
-    let errors = complete(&nodes.concat()).unwrap_err().to_string();
+#[tokio::test]
+async fn a_node_subnet_that_another_node_has() {
+    let nodes = [node("n4", "10.10.7.0/24"), node("n3", "10.10.7.0/24")].concat();
     let reason = "Node n4: metadata.annotations[k8s.ovn.org/node-subnets]: 10.10.7.0/24 of network \
                   blue_l3 is already that of node n3";
-    assert!(errors.contains(reason), "{errors}");
+    assert_named(&messages(&nodes).await, &[reason]);
+    // The zone of the younger node does without the network, the others lead to the older one.
+    let cluster = complete(&nodes).unwrap();
+    let rows = |zone: &str| cluster.zone_networks(zone).network_rows("blue_l3").unwrap();
+    let refused = rows("n4").unwrap_err().to_string();
+    assert!(refused.contains("10.10.7.0/24"), "{refused}");
+    assert!(rows("n3").is_ok());
+    let routes = |node| {
+        let remote = cluster.zone_networks("n1").remote_rows("blue_l3", node);
+        let routes = remote.unwrap().static_routes.into_iter();
+        routes.map(|route| route.ip_prefix).collect::<Vec<_>>()
+    };
+    assert!(routes("n3").iter().any(|prefix| prefix == "10.10.7.0/24"));
+    assert!(!routes("n4").iter().any(|prefix| prefix == "10.10.7.0/24"));
+}
+
+#[tokio::test]
+async fn node_subnets_that_cannot_be_read() {
+    let annotation = "metadata: {name: n5, annotations: {k8s.ovn.org/node-subnets: '[]'}}";
+    let node = format!("- {{apiVersion: v1, kind: Node, {annotation}}}\n");
+    let reason = "Node n5: metadata.annotations[k8s.ovn.org/node-subnets]: not a JSON object";
+    assert_named(&messages(&node).await, &[reason]);
 }
 
 #[tokio::test]
