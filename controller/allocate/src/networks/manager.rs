@@ -5,7 +5,7 @@ use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::object::Time;
 
 use super::memory::Memory;
-use super::pods::AttachedPods;
+use super::pods::{AttachedPods, Claims};
 use super::{attach, default_network, network_ids, node_subnets, nodes, pods, slices, status};
 
 /// Settings of the cluster manager.
@@ -106,7 +106,7 @@ impl NetworkManager {
             status::nodes_selected(inventory, active, now);
         }
         if let Some(pods) = pods.as_ref().filter(|_| settings.workloads.is_some()) {
-            pods::complete(inventory, pods, settings, memory, now);
+            pods::complete(inventory, pods, settings, Claims::Complete, memory, now);
             slices::complete(inventory);
         }
         Contradictions {

@@ -27,6 +27,7 @@ mod tests;
 
 use memory::Memory;
 use patchbay_resources::object::Time;
+use pods::Claims;
 
 pub use manager::{Layer2Layouts, ManagerSettings, NetworkManager};
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
@@ -71,7 +72,8 @@ pub fn resolve(
 /// subnets. IPAMClaims get the addresses of their first pod, and keep them. `now` is the time of
 /// conditions that change.
 ///
-/// A pod that gets no addresses is a warning of the inventory.
+/// A pod that gets no addresses is a warning of the inventory. If the inventory has no IPAMClaims,
+/// pods that name one get addresses that are not kept, and a warning.
 pub fn allocate_pods(inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
     let settings = ManagerSettings {
         cluster: settings.clone(),
@@ -79,7 +81,13 @@ pub fn allocate_pods(inventory: &mut Inventory, settings: &ClusterSettings, now:
         ..ManagerSettings::default()
     };
     let (pods, _) = pods::AttachedPods::collect(inventory);
-    pods::complete(inventory, &pods, &settings, &mut Memory::default(), now);
+    let claims = if inventory.ipam_claims.is_empty() {
+        Claims::Unknown
+    } else {
+        Claims::Complete
+    };
+    let memory = &mut Memory::default();
+    pods::complete(inventory, &pods, &settings, claims, memory, now);
 }
 
 /// All networks of an inventory.

@@ -26,6 +26,15 @@ use network::NetworkAddresses;
 /// Condition of an IPAMClaim: whether it has addresses.
 const IPS_ALLOCATED: &str = "IPsAllocated";
 
+/// Whether an inventory has the IPAMClaims of a cluster.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Claims {
+    /// It has all of them: one that is missing does not exist.
+    Complete,
+    /// It has none, because its manifests leave them out.
+    Unknown,
+}
+
 /// Pods with the networks that they are attached to.
 pub(super) struct AttachedPods {
     /// In the order in which they were given.
@@ -120,6 +129,7 @@ pub(super) fn complete(
     inventory: &mut Inventory,
     pods: &AttachedPods,
     settings: &ManagerSettings,
+    claims: Claims,
     memory: &mut Memory,
     now: &Time,
 ) {
@@ -148,7 +158,18 @@ pub(super) fn complete(
             if annotated.get(&attachment.key).is_some() || !is_readable(pod) {
                 continue;
             }
-            let claim = claim_of(pod, attachment, inventory);
+            let claim = match (claims, &attachment.request.claim) {
+                (Claims::Complete, _) => claim_of(pod, attachment, inventory),
+                (Claims::Unknown, None) => None,
+                (Claims::Unknown, Some(name)) => {
+                    let message = format!(
+                        "IPAMClaim {name} is not known, so the addresses in {} are not kept",
+                        attachment.key
+                    );
+                    warn(inventory, key, message);
+                    None
+                }
+            };
             let attempt = Attempt {
                 pod,
                 attachment,

@@ -121,3 +121,22 @@ fn a_pod_whose_claim_is_missing_or_of_another_network_gets_no_address() {
         assert!(warning.ends_with(reason), "{warning}");
     }
 }
+
+#[test]
+fn without_claims_in_the_manifests_a_pod_that_names_one_gets_an_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let pods = pod("a", "n1", Some("vm"));
+    let cluster = run(folder.path(), &format!("{CLUSTER}{pods}"));
+    assert_eq!(address(&cluster, "a").as_deref(), Some("10.20.0.3/16"));
+    let reason = "IPAMClaim vm is not known, so the addresses in green/l2 are not kept";
+    let [warning] = &cluster.warnings[..] else {
+        panic!("{:?}", cluster.warnings);
+    };
+    assert!(
+        warning.contains("Pod green/a: ") && warning.ends_with(reason),
+        "{warning}"
+    );
+    // The state of the run before has the address.
+    let again = run(folder.path(), &format!("{CLUSTER}{pods}"));
+    assert_eq!(address(&again, "a").as_deref(), Some("10.20.0.3/16"));
+}
