@@ -3,21 +3,26 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use jiff::SignedDuration;
 
 use super::failure::Failure;
-use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily};
+use patchbay_model::{ClusterSettings, Feature, IpFamily};
+use patchbay_resources::manifests::Inventory;
+use patchbay_resources::settings::{
+    ClusterSettingsSpec, GatewayModeName, is_service_name, port_range, second_of_family,
+};
 
 /// Settings of the cluster, as OVN-Kubernetes has them. No connect subnet may overlap with the
-/// ranges.
+/// ranges. Each flag replaces a field of the `ClusterSettings` of the manifests.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ClusterFlags {
-    /// Range of the cluster IPs of services, at most one per IP family. The families of these
-    /// ranges are the IP families of the cluster, and connects with connectivity `ServiceNetwork`
-    /// allow traffic to the ranges. Default: no range, and both IP families.
+    /// Range of the cluster IPs of services, at most one per IP family. Connects with connectivity
+    /// `ServiceNetwork` allow traffic to the ranges. Without `--pod-cidr` their families are the IP
+    /// families of the cluster. Default: no range.
     #[arg(long = "service-cidr", value_name = "CIDR", value_parser = range)]
     service: Vec<IpNet>,
-    /// Range of the pods on the default network; may be repeated. Default: no range.
+    /// Range of the pods on the default network; may be repeated. The families of these ranges are
+    /// the IP families of the cluster. Default: no range, and the families of `--service-cidr`, or
+    /// both.
     #[arg(long = "pod-cidr", value_name = "CIDR", value_parser = range)]
     pod: Vec<IpNet>,
     /// Join subnet of the default network, at most one per IP family. Default: the default of
@@ -33,15 +38,15 @@ pub(super) struct ClusterFlags {
     #[arg(long = "masquerade-cidr", value_name = "CIDR", value_parser = range)]
     masquerade: Vec<IpNet>,
     /// Way of packets that leave the cluster: `shared`, through the gateway router and the node's
-    /// bridge, or `local`, through the management port and the routes of the host.
-    #[arg(long, value_name = "MODE", default_value = "shared")]
-    gateway_mode: GatewayModeName,
-    /// MTU in bytes of networks that configure none.
-    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MTU, value_parser = clap::value_parser!(u32).range(1280..=65_535))]
-    mtu: u32,
+    /// bridge, or `local`, through the management port and the routes of the host. Default: `shared`.
+    #[arg(long, value_name = "MODE")]
+    gateway_mode: Option<GatewayModeFlag>,
+    /// MTU in bytes of networks that configure none. Default: 1400.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1280..=65_535))]
+    mtu: Option<u32>,
     /// First and last local port that NAT gives to connections. Default: `32768-60999`.
-    #[arg(long, value_name = "FIRST-LAST", value_parser = port_range)]
-    ephemeral_port_range: Option<(u16, u16)>,
+    #[arg(long, value_name = "FIRST-LAST", value_parser = ports)]
+    ephemeral_port_range: Option<String>,
     /// Do not forward the node ports of services.
     #[arg(long)]
     no_node_ports: bool,
@@ -58,58 +63,46 @@ pub(super) struct ClusterFlags {
     udn_deletion_grace_period: Option<u32>,
 }
 
-/// MTU in bytes that a network has by default.
-const DEFAULT_MTU: u32 = 1400;
-
 /// Value of `--gateway-mode`.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum GatewayModeName {
-    #[default]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum GatewayModeFlag {
     Shared,
     Local,
 }
 
 impl ClusterFlags {
-    /// Settings of a cluster with these ranges.
+    /// Settings of the cluster with these flags, and for the rest those of the objects.
     ///
     /// # Errors
-    /// Two ranges of one flag are of the same IP family.
-    pub(super) fn settings(&self) -> Result<ClusterSettings, Failure> {
-        let default = ClusterSettings::default();
-        let service_cidrs = at_most_one_per_family("--service-cidr", &self.service)?;
-        Ok(ClusterSettings {
-            families: families(&service_cidrs),
-            service_cidrs,
-            cluster_subnets: self.pod.clone(),
-            join_subnets: override_per_family(
-                &default.join_subnets,
-                &at_most_one_per_family("--join-cidr", &self.join)?,
-            ),
-            transit_subnets: override_per_family(
-                &default.transit_subnets,
-                &at_most_one_per_family("--transit-cidr", &self.transit)?,
-            ),
-            masquerade_subnets: override_per_family(
-                &default.masquerade_subnets,
-                &at_most_one_per_family("--masquerade-cidr", &self.masquerade)?,
-            ),
-            gateway_mode: match self.gateway_mode {
-                GatewayModeName::Shared => GatewayMode::Shared,
-                GatewayModeName::Local => GatewayMode::Local,
-            },
+    /// Two ranges of one flag are of the same IP family, or those of pods and of services are not of
+    /// the same families.
+    pub(super) fn settings(&self, inventory: &Inventory) -> Result<ClusterSettings, Failure> {
+        let settings = self.given()?.or(inventory.settings());
+        if settings.has_other_families() {
+            let message = "the IP families of --service-cidr are not those of --pod-cidr";
+            return Err(Failure::Arguments(message.to_owned()));
+        }
+        Ok(settings.settings())
+    }
+
+    /// What the flags set.
+    fn given(&self) -> Result<ClusterSettingsSpec, Failure> {
+        Ok(ClusterSettingsSpec {
+            service_cidrs: at_most_one_per_family("--service-cidr", &self.service)?,
+            pod_cidrs: self.pod.clone(),
+            join_cidrs: at_most_one_per_family("--join-cidr", &self.join)?,
+            transit_cidrs: at_most_one_per_family("--transit-cidr", &self.transit)?,
+            masquerade_cidrs: at_most_one_per_family("--masquerade-cidr", &self.masquerade)?,
+            gateway_mode: self.gateway_mode.map(|mode| match mode {
+                GatewayModeFlag::Shared => GatewayModeName::Shared,
+                GatewayModeFlag::Local => GatewayModeName::Local,
+            }),
             mtu: self.mtu,
-            ephemeral_ports: self.ephemeral_port_range.or(default.ephemeral_ports),
-            node_ports: !self.no_node_ports,
-            reachable_default_services: self
-                .udn_allowed_default_services
-                .clone()
-                .unwrap_or(default.reachable_default_services),
-            features: self.enable.iter().copied().collect(),
-            udn_deletion_grace_period: self
-                .udn_deletion_grace_period
-                .map_or(default.udn_deletion_grace_period, |seconds| {
-                    SignedDuration::from_secs(seconds.into())
-                }),
+            ephemeral_port_range: self.ephemeral_port_range.clone(),
+            node_ports: self.no_node_ports.then_some(false),
+            udn_allowed_default_services: self.udn_allowed_default_services.clone(),
+            features: self.enable.iter().map(ToString::to_string).collect(),
+            udn_deletion_grace_period: self.udn_deletion_grace_period,
         })
     }
 }
@@ -120,18 +113,16 @@ fn feature(name: String) -> Result<Feature, String> {
     found.ok_or(name)
 }
 
-fn port_range(text: &str) -> Result<(u16, u16), String> {
-    let ports = text.split_once('-');
-    let ports = ports.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-    ports
-        .filter(|(first, last)| 0 < *first && first <= last)
-        .ok_or_else(|| "expected two ports in 1..=65535, such as 32768-60999".to_owned())
+fn ports(text: &str) -> Result<String, String> {
+    let ports = port_range(text).map(|_| text.to_owned());
+    ports.ok_or_else(|| "expected two ports in 1..=65535, such as 32768-60999".to_owned())
 }
 
 fn service_name(text: &str) -> Result<String, String> {
-    match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => Ok(text.to_owned()),
-        _ => Err("expected <namespace>/<name>".to_owned()),
+    if is_service_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected <namespace>/<name>".to_owned())
     }
 }
 
@@ -146,9 +137,8 @@ fn range(text: &str) -> Result<IpNet, String> {
 
 fn at_most_one_per_family(flag: &str, ranges: &[IpNet]) -> Result<Vec<IpNet>, Failure> {
     for (index, range) in ranges.iter().enumerate() {
-        let family = IpFamily::of_net(*range);
-        let mut earlier = ranges[..index].iter();
-        if let Some(other) = earlier.find(|other| IpFamily::of_net(**other) == family) {
+        if let Some(other) = second_of_family(&ranges[..index], *range) {
+            let family = IpFamily::of_net(*range);
             return Err(Failure::Arguments(format!(
                 "{flag} {range}: the IP{family} range is already {other}"
             )));
@@ -157,32 +147,12 @@ fn at_most_one_per_family(flag: &str, ranges: &[IpNet]) -> Result<Vec<IpNet>, Fa
     Ok(ranges.to_vec())
 }
 
-/// IP families of the service ranges. Both families if there is no service range.
-fn families(service_cidrs: &[IpNet]) -> Vec<IpFamily> {
-    let has = |family: &IpFamily| {
-        let mut families = service_cidrs.iter().map(|cidr| IpFamily::of_net(*cidr));
-        service_cidrs.is_empty() || families.any(|one| one == *family)
-    };
-    IpFamily::BOTH.into_iter().filter(has).collect()
-}
-
-/// The given range of each IP family, or the default one of that family; IPv4 first.
-fn override_per_family(default: &[IpNet], given: &[IpNet]) -> Vec<IpNet> {
-    let range_of = |ranges: &[IpNet], family| {
-        ranges
-            .iter()
-            .find(|range| IpFamily::of_net(**range) == family)
-            .copied()
-    };
-    IpFamily::BOTH
-        .into_iter()
-        .filter_map(|family| range_of(given, family).or_else(|| range_of(default, family)))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use clap::{Command, FromArgMatches};
+    use jiff::SignedDuration;
+    use patchbay_model::GatewayMode;
+    use patchbay_resources::manifests::read_manifests;
 
     use super::*;
 
@@ -193,9 +163,58 @@ mod tests {
         ClusterFlags::from_arg_matches(&matches).unwrap()
     }
 
+    /// Settings of a command line and of manifests.
+    fn settings(arguments: &[&str], manifests: &str) -> ClusterSettings {
+        let inventory = read_manifests(&["-".into()], &mut manifests.as_bytes()).unwrap();
+        flags(arguments).settings(&inventory).unwrap()
+    }
+
+    #[test]
+    fn flags_win_over_the_object_of_the_manifests() {
+        let manifests = "
+apiVersion: patchbay/v1
+kind: ClusterSettings
+metadata: {name: cluster}
+spec:
+  podCIDRs: [10.244.0.0/16]
+  joinCIDRs: [100.99.0.0/16]
+  gatewayMode: local
+  mtu: 8900
+  ephemeralPortRange: 1-9
+  nodePorts: false
+  udnAllowedDefaultServices: []
+  features: [multicast]
+  udnDeletionGracePeriod: 7
+";
+        let given = settings(&[], manifests);
+        let expected = ClusterSettings {
+            families: vec![IpFamily::V4],
+            cluster_subnets: ranges(&["10.244.0.0/16"]),
+            join_subnets: ranges(&["100.99.0.0/16", "fd98::/64"]),
+            gateway_mode: GatewayMode::Local,
+            mtu: 8900,
+            ephemeral_ports: Some((1, 9)),
+            node_ports: false,
+            reachable_default_services: Vec::new(),
+            features: [Feature::Multicast].into(),
+            udn_deletion_grace_period: SignedDuration::from_secs(7),
+            ..ClusterSettings::default()
+        };
+        assert_eq!(given, expected);
+        let flags = ["--gateway-mode=shared", "--mtu=1500", "--enable=egress-ip"];
+        let expected = ClusterSettings {
+            gateway_mode: GatewayMode::Shared,
+            mtu: 1500,
+            features: [Feature::EgressIp].into(),
+            ..expected
+        };
+        assert_eq!(settings(&flags, manifests), expected);
+    }
+
     #[test]
     fn without_flags_the_settings_are_the_default_ones() {
-        assert_eq!(flags(&[]).settings().unwrap(), ClusterSettings::default());
+        let settings = flags(&[]).settings(&Inventory::default()).unwrap();
+        assert_eq!(settings, ClusterSettings::default());
     }
 
     #[test]
@@ -210,7 +229,7 @@ mod tests {
             "--udn-deletion-grace-period=5",
         ]);
         assert_eq!(
-            flags.settings().unwrap(),
+            flags.settings(&Inventory::default()).unwrap(),
             ClusterSettings {
                 gateway_mode: GatewayMode::Local,
                 mtu: 9000,
@@ -228,8 +247,8 @@ mod tests {
 
     #[test]
     fn values_that_cannot_be_used_are_refused() {
-        assert!(port_range("50000-40000").is_err());
-        assert!(port_range("0-40000").is_err());
+        assert!(ports("50000-40000").is_err());
+        assert!(ports("0-40000").is_err());
         assert!(service_name("kubernetes").is_err());
         let command = ClusterFlags::augment_args(Command::new("cluster").no_binary_name(true));
         let error = command
@@ -280,7 +299,8 @@ mod tests {
                 service,
                 ..flags(&[])
             };
-            ranges.settings().map_err(|error| error.to_string())
+            let settings = ranges.settings(&Inventory::default());
+            settings.map_err(|error| error.to_string())
         };
         assert!(settings(&["10.96.0.0/16", "fd00::/112"]).is_ok());
         assert_eq!(
@@ -291,29 +311,15 @@ mod tests {
     }
 
     #[test]
-    fn the_ip_families_are_those_of_the_service_ranges() {
-        let families = |cidrs: &[&str]| super::families(&ranges(cidrs));
-        assert_eq!(families(&[]), IpFamily::BOTH);
-        assert_eq!(families(&["10.96.0.0/16"]), [IpFamily::V4]);
-        assert_eq!(families(&["fd00:10:96::/112"]), [IpFamily::V6]);
-        let both = families(&["fd00:10:96::/112", "10.96.0.0/16"]);
-        assert_eq!(both, IpFamily::BOTH);
-    }
-
-    #[test]
-    fn a_given_range_replaces_the_default_of_its_family() {
-        let given = ClusterFlags {
-            join: ranges(&["fd77::/64"]),
-            pod: ranges(&["10.244.0.0/16"]),
-            ..flags(&[])
-        };
-        let settings = given.settings().unwrap();
+    fn pods_and_services_have_the_same_families() {
+        let flags = flags(&[
+            "--pod-cidr=10.244.0.0/16",
+            "--service-cidr=fd00:10:96::/112",
+        ]);
+        let error = flags.settings(&Inventory::default()).unwrap_err();
         assert_eq!(
-            settings.join_subnets,
-            ranges(&["100.64.0.0/16", "fd77::/64"])
+            error.to_string(),
+            "the IP families of --service-cidr are not those of --pod-cidr"
         );
-        assert_eq!(settings.cluster_subnets, ranges(&["10.244.0.0/16"]));
-        let default = ClusterSettings::default();
-        assert_eq!(settings.transit_subnets, default.transit_subnets);
     }
 }

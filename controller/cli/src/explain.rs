@@ -64,15 +64,16 @@ async fn read_cluster(
     arguments: &args::Explain,
     console: &mut Console<'_>,
 ) -> Result<Cluster, Failure> {
-    let settings = arguments.cluster.settings()?;
     if arguments.paths.is_empty() {
         let inventory = cluster_inventory(arguments).await?;
+        let settings = arguments.cluster.settings(&inventory)?;
         return Ok(Cluster::observed(inventory, settings, now()));
     }
     let state = folder(arguments.state.as_ref(), &arguments.paths)?;
     let _lock = lock_to_read(state.as_ref(), console).await?;
     let max_bytes = arguments.manifest_limit.bytes();
     let inventory = load(&arguments.paths, console.input, state.as_ref(), max_bytes)?;
+    let settings = arguments.cluster.settings(&inventory)?;
     Ok(Cluster::from_inventory(inventory, settings, now())?)
 }
 

@@ -92,7 +92,7 @@ fn read_cluster(
     if let Some(earlier) = earlier {
         restore(&mut inventory, &earlier.inventory)?;
     }
-    let settings = arguments.cluster.settings()?;
+    let settings = arguments.cluster.settings(&inventory)?;
     let cluster = Cluster::from_inventory(inventory, settings, now())?;
     Ok(with_default_pods(cluster)?)
 }

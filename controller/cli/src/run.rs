@@ -14,6 +14,7 @@ use patchbay_kubernetes::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig, client,
     run as run_controllers,
 };
+use patchbay_resources::manifests::Inventory;
 
 /// Name of the leader election lease of the cluster manager.
 const LEASE_NAME: &str = "patchbay-cluster";
@@ -49,7 +50,7 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
 }
 
 fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, Failure> {
-    let settings = arguments.cluster.settings()?;
+    let settings = arguments.cluster.settings(&Inventory::default())?;
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterManagerConfig {
         settings: settings.clone(),
         manages_networks: arguments.networks,

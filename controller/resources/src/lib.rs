@@ -7,6 +7,7 @@
 //! | [`selector`] | label selectors: conversion, matching, errors |
 //! | [`aggregate`] | text of several errors |
 //! | [`manifests`] | the inventory of a run, and its decoding from manifests |
+//! | [`settings`] | `ClusterSettings`, the settings of a cluster |
 //! | [`state`] | the state folder, which replaces annotations and status between runs on files |
 //! | [`conversion`] | values of `patchbay_model` from objects |
 
@@ -20,6 +21,7 @@ pub mod manifests;
 pub mod nad;
 pub mod object;
 pub mod selector;
+pub mod settings;
 pub mod state;
 pub mod udn;
 mod violation;

@@ -19,6 +19,7 @@ use super::{LoadError, Problem, SourceLocation};
 use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
+use crate::settings::ClusterSettings;
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use crate::{Violation, selector};
 
@@ -120,6 +121,7 @@ impl Decoder {
             ("policy.networking.k8s.io", "BaselineAdminNetworkPolicy") => {
                 self.decode::<BaselineAdminNetworkPolicy>(raw, version);
             }
+            ("patchbay", "ClusterSettings") => self.decode::<ClusterSettings>(raw, version),
             ("k8s.cni.cncf.io", "IPAMClaim") => self.decode::<IPAMClaim>(raw, version),
             ("k8s.cni.cncf.io", "NetworkAttachmentDefinition") => {
                 self.decode::<NetworkAttachmentDefinition>(raw, version);

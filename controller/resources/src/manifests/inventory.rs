@@ -16,6 +16,7 @@ use crate::object::{
     MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, ObjectMeta, Pod,
     RouteAdvertisements, Service,
 };
+use crate::settings::{ClusterSettings, ClusterSettingsSpec};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 /// Namespace and name of an object, which are unique in its kind.
@@ -217,6 +218,8 @@ pub struct Inventory {
     pub cluster_user_defined_networks: Objects<ClusterUserDefinedNetwork>,
     /// `ClusterNetworkConnect` objects.
     pub cluster_network_connects: Objects<ClusterNetworkConnect>,
+    /// Settings of the cluster: at most one object.
+    pub cluster_settings: Objects<ClusterSettings>,
     /// Kinds and keys of objects that exist, but are missing here, because they cannot be decoded.
     pub undecoded: BTreeSet<(&'static str, ObjectKey)>,
     /// Warnings, such as objects of ignored kinds.
@@ -228,6 +231,15 @@ impl Inventory {
     pub fn lacks(&self, kinds: &[&str]) -> bool {
         let mut undecoded = self.undecoded.iter();
         undecoded.any(|(kind, _)| kinds.contains(kind))
+    }
+
+    /// Settings of the cluster; without an object the empty ones.
+    pub fn settings(&self) -> ClusterSettingsSpec {
+        let mut objects = self.cluster_settings.iter();
+        let object = objects.next();
+        object.map_or_else(ClusterSettingsSpec::default, |(_, sourced)| {
+            sourced.object.spec.clone()
+        })
     }
 
     /// Objects of a kind.
@@ -286,6 +298,7 @@ inventory_kinds! {
     UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();
     ClusterUserDefinedNetwork, cluster_user_defined_networks, |cudn| cudn.spec.violations();
     ClusterNetworkConnect, cluster_network_connects, |cnc| cnc.spec.violations();
+    ClusterSettings, cluster_settings, ClusterSettings::violations;
 }
 
 fn egress_firewall_violations(object: &EgressFirewall) -> Vec<Violation> {

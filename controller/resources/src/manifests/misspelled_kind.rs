@@ -4,7 +4,8 @@
 //! So an object of an unknown kind is ignored only if its kind is probably spelled as intended.
 
 /// `apiVersion` and kind of the objects that Patchbay reads.
-const READ_KINDS: [(&str, &str); 18] = [
+const READ_KINDS: [(&str, &str); 19] = [
+    ("patchbay/v1", "ClusterSettings"),
     ("k8s.ovn.org/v1", "ClusterNetworkConnect"),
     ("k8s.ovn.org/v1", "ClusterUserDefinedNetwork"),
     ("k8s.ovn.org/v1", "UserDefinedNetwork"),
