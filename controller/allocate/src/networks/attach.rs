@@ -15,6 +15,7 @@ use super::deletion::delete_definition;
 use super::manager::ManagerSettings;
 use super::render::{ConfigError, NetworkRequest, RequestError};
 use super::status;
+use super::transport::{self, Advertised};
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{NETWORK_ID, NETWORK_NAME, PRIMARY_NETWORK_LABEL};
 use patchbay_resources::manifests::{
@@ -187,13 +188,10 @@ fn attach_cudn(
             status::CudnOutcome::Created(selected)
         }
     };
+    let advertised = Advertised::of(&cudn.object, inventory, settings.route_advertisements);
     if let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(key) {
-        status::cudn_created(
-            &mut cudn.object,
-            &outcome,
-            settings.route_advertisements,
-            now,
-        );
+        status::cudn_definitions(&mut cudn.object, &outcome, now);
+        transport::note(&mut cudn.object, &outcome, &advertised, now);
     }
 }
 

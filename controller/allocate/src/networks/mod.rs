@@ -24,6 +24,7 @@ mod status;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 use memory::Memory;
 use patchbay_resources::object::Time;

@@ -8,9 +8,7 @@ use super::node_subnets::{ActiveNodes, Failures};
 use patchbay_model::names;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::set_condition;
-use patchbay_resources::udn::{
-    ClusterUserDefinedNetwork, NetworkStatus, Transport, UserDefinedNetwork,
-};
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UserDefinedNetwork};
 
 /// Whether the network has its attachment definitions.
 pub const NETWORK_CREATED: &str = "NetworkCreated";
@@ -18,6 +16,8 @@ pub const NETWORK_CREATED: &str = "NetworkCreated";
 pub const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
 /// Whether all nodes have got their subnets.
 pub const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
+/// Message about a network on a fabric, which Patchbay does not have.
+pub(super) const EVPN_DISABLED: &str = "EVPN transport requested but EVPN feature is not enabled";
 /// Whether nodes have the network, with dynamic allocation.
 const NODES_SELECTED: &str = "NodesSelected";
 
@@ -69,41 +69,6 @@ pub(super) enum CudnOutcome {
     EvpnDisabled,
 }
 
-/// Notes whether the CUDN has its attachment definitions, and whether packets can travel as it
-/// wants.
-pub(super) fn cudn_created(
-    cudn: &mut ClusterUserDefinedNetwork,
-    outcome: &CudnOutcome,
-    route_advertisements: bool,
-    now: &Time,
-) {
-    cudn_definitions(cudn, outcome, now);
-    let Some(transport) = cudn.spec.network.transport else {
-        return;
-    };
-    // Nothing advertises pod networks here.
-    let (reason, message) = match (route_advertisements, transport) {
-        (true, Transport::NoOverlay) => (
-            "NoOverlayRouteAdvertisementsIsMissing",
-            "No RouteAdvertisements CR is advertising the pod networks.",
-        ),
-        (true, Transport::Evpn) => (
-            "EVPNRouteAdvertisementsIsMissing",
-            "No RouteAdvertisements CR is advertising the pod networks.",
-        ),
-        (false, Transport::NoOverlay) => (
-            "RouteAdvertisementsNotEnabled",
-            "RouteAdvertisements feature is not enabled but required for no-overlay transport.",
-        ),
-        (false, Transport::Evpn) => (
-            "RouteAdvertisementsNotEnabled",
-            "RouteAdvertisements feature is not enabled but required for EVPN transport.",
-        ),
-    };
-    let conditions = &mut cudn.status.get_or_insert_default().conditions;
-    set_condition(conditions, TRANSPORT_ACCEPTED, false, reason, message, now);
-}
-
 /// Notes whether the CUDN has its attachment definitions.
 pub(super) fn cudn_definitions(
     cudn: &mut ClusterUserDefinedNetwork,
@@ -135,11 +100,7 @@ pub(super) fn cudn_definitions(
             "NetworkAttachmentDefinitionSyncError",
             errors.join("\n"),
         ),
-        CudnOutcome::EvpnDisabled => (
-            false,
-            "EVPNConfigError",
-            "EVPN transport requested but EVPN feature is not enabled".into(),
-        ),
+        CudnOutcome::EvpnDisabled => (false, "EVPNConfigError", EVPN_DISABLED.into()),
     };
     let conditions = &mut cudn.status.get_or_insert_default().conditions;
     set_condition(conditions, NETWORK_CREATED, created, reason, message, now);
