@@ -1,0 +1,171 @@
+//! Rows of a network, but for those that lead to other nodes.
+
+use std::sync::Arc;
+
+use patchbay_rows::Reader;
+use patchbay_schemas::nb::{Acl, AclAction};
+
+use super::zone::families;
+use super::{Rows, Topologies, read_network};
+use crate::inputs::NetworkCell;
+use crate::tables::{LocalnetPort, OwnNat, as_row};
+use crate::{COPP, Destinations, NatRows, PortGroupRows, RouterRows, SwitchRows, advertised};
+
+impl Topologies {
+    pub(super) fn network(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        if self.is_shared_database(reader) {
+            rows.keep_rest();
+        }
+        reader.read(&NetworkCell::OlderLayout);
+        // Its rows refer to address sets, which come first.
+        let is_advertised = self.is_advertised(prefix, reader)
+            && families(reader.read(&NetworkCell::Zone)).all(|family| {
+                let nodes = advertised::node_addresses_name(family);
+                reader.row(self.tables.address_sets, &nodes).is_some()
+            });
+        let made = match read_network(reader, prefix).rows_of_prefix(prefix, is_advertised) {
+            Some(Ok(made)) => made,
+            Some(Err(_)) => return rows.keep_rest(),
+            None => {
+                if reader.read(&NetworkCell::Unread).is_unread(prefix) {
+                    rows.keep_rest();
+                }
+                return;
+            }
+        };
+        for group in &made.load_balancer_groups {
+            rows.put(self.tables.groups, group);
+        }
+        for router in &made.routers {
+            self.router(router, reader, rows);
+        }
+        for switch in &made.switches {
+            self.switch(switch, reader, rows);
+        }
+        for binding in &made.mac_bindings {
+            rows.put(self.tables.mac_bindings, binding);
+        }
+        for group in &made.port_groups {
+            self.port_group(group, reader, rows);
+        }
+        for set in &made.address_sets {
+            rows.put(self.tables.address_sets, set);
+        }
+    }
+
+    pub(super) fn port_group(
+        &self,
+        made: &PortGroupRows,
+        reader: &Reader<'_, Self>,
+        rows: &mut Rows,
+    ) {
+        let tables = &self.tables;
+        let mut added = rows.put(tables.port_groups, &made.group);
+        for port in &made.ports {
+            added.holds(tables.ports_of_group, port.as_str());
+        }
+        for acl in &made.acls {
+            rows.put(tables.acls, &self.known_columns(acl, reader))
+                .held_by(tables.group_acls, made.group.name.as_str());
+        }
+    }
+
+    /// An ACL without the columns that the database lacks: one from before there were tiers has
+    /// only one.
+    fn known_columns(&self, acl: &Acl, reader: &Reader<'_, Self>) -> Acl {
+        let has_tiers = reader.has_column(self.tables.acls, "tier");
+        Acl {
+            tier: if has_tiers { acl.tier } else { 0 },
+            ..acl.clone()
+        }
+    }
+
+    fn router(&self, made: &RouterRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let tables = &self.tables;
+        let name = made.router.name.as_str();
+        let mut added = rows.put(tables.routers, &made.router);
+        added.holds(tables.router_copp, COPP);
+        for group in &made.load_balancer_groups {
+            added.holds(tables.router_groups, group.as_str());
+        }
+        for port in &made.ports {
+            rows.put(tables.router_ports, &port.port)
+                .held_by(tables.ports_of_router, name);
+            if let Some(chassis) = &port.gateway_chassis {
+                rows.put(tables.chassis, chassis)
+                    .held_by(tables.port_chassis, port.port.name.as_str());
+            }
+        }
+        for route in &made.static_routes {
+            rows.put(tables.routes, &as_row(route))
+                .held_by(tables.routes_of_router, name);
+        }
+        for policy in &made.policies {
+            rows.put(tables.policies, policy)
+                .held_by(tables.router_policies, name);
+        }
+        // A database from before NAT had matches cannot select packets for the host.
+        let has_match = reader.has_column(tables.nats, "match");
+        let is_shared = self.is_shared_database(reader);
+        let nats = made.nats.iter();
+        for made in nats.filter(|made| has_match || made.nat.r#match.is_empty()) {
+            if !is_shared {
+                if let Some(nat) = self.own_nat(made, reader) {
+                    rows.put(tables.own_nats, &nat)
+                        .held_by(tables.own_nats_of_router, name);
+                }
+            } else if made.destinations == Destinations::All {
+                rows.put(tables.nats, &made.nat)
+                    .held_by(tables.router_nats, name);
+            }
+        }
+    }
+
+    /// A NAT row in a database that no other program writes. `None`: it waits for its address set.
+    fn own_nat(&self, made: &NatRows, reader: &Reader<'_, Self>) -> Option<OwnNat> {
+        let set = |name: &String| Some(reader.row(self.tables.address_sets, name)?.uuid());
+        let (allowed, exempted) = match &made.destinations {
+            Destinations::All => (None, None),
+            Destinations::Of(name) => (Some(set(name)?), None),
+            Destinations::AllBut(name) => (None, Some(set(name)?)),
+        };
+        let nat = made.nat.clone();
+        Some(OwnNat {
+            r#type: nat.r#type,
+            logical_ip: nat.logical_ip,
+            external_ip: nat.external_ip,
+            external_port_range: nat.external_port_range,
+            logical_port: nat.logical_port,
+            r#match: nat.r#match,
+            options: nat.options,
+            external_ids: nat.external_ids,
+            allowed_ext_ips: allowed,
+            exempted_ext_ips: exempted,
+        })
+    }
+
+    fn switch(&self, made: &SwitchRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let tables = &self.tables;
+        let name = made.switch.name.as_str();
+        let mut added = rows.put(tables.switches, &made.switch);
+        for group in &made.load_balancer_groups {
+            added.holds(tables.switch_groups, group.as_str());
+        }
+        for port in &made.ports {
+            if port.r#type == LocalnetPort::TYPE {
+                rows.put(tables.localnet_ports, &port.into())
+                    .held_by(tables.localnet_ports_of_switch, name);
+            } else {
+                rows.put(tables.switch_ports, &as_row(port))
+                    .held_by(tables.ports_of_switch, name);
+            }
+        }
+        // A database from before there were tiers has no such action.
+        let has_pass = reader.has_column(tables.acls, "tier");
+        let acls = made.acls.iter();
+        for acl in acls.filter(|acl| has_pass || acl.action != AclAction::Pass) {
+            rows.put(tables.acls, &self.known_columns(acl, reader))
+                .held_by(tables.switch_acls, name);
+        }
+    }
+}

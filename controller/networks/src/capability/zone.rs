@@ -1,0 +1,146 @@
+//! Rows of a zone that are of no network, or of all.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use patchbay_model::{Feature, IpFamily};
+use patchbay_rows::Reader;
+use patchbay_schemas::nb::AddressSet;
+
+use super::{Rows, Topologies};
+use crate::inputs::{NetworkCell, ZoneNetworks};
+use crate::tables::PortsOfRouters;
+use crate::{advertised, copp, meters};
+
+impl Topologies {
+    pub(super) fn shared(&self, rows: &mut Rows) {
+        let tables = &self.tables;
+        let meters = meters();
+        for made in &meters {
+            rows.put(tables.meters, &made.meter);
+        }
+        for of_one_rate in meters.chunk_by(|one, next| one.band == next.band) {
+            let mut band = rows.put(tables.bands, &of_one_rate[0].band);
+            for made in of_one_rate {
+                band.held_by(tables.meter_bands, made.meter.name.as_str());
+            }
+        }
+        rows.put(tables.copps, &copp());
+    }
+
+    pub(super) fn services(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        reader.read(&NetworkCell::Zone);
+        let inputs = reader.read(&NetworkCell::Services);
+        for set in inputs.service_address_sets() {
+            rows.put(self.tables.address_sets, &set);
+        }
+    }
+
+    pub(super) fn isolation(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let inputs = reader.read(&NetworkCell::Zone);
+        reader.read(&NetworkCell::Node(inputs.zone().clone()));
+        let made = inputs.isolated_ports();
+        if made.is_none() || self.is_shared_database(reader) {
+            rows.keep_rest();
+        }
+        if let Some(group) = made {
+            self.port_group(&group, reader, rows);
+        }
+    }
+
+    /// Prefixes of the advertised networks.
+    fn advertised_networks<'a>(
+        &self,
+        inputs: &'a ZoneNetworks,
+        reader: &Reader<'a, Self>,
+    ) -> Vec<&'a Arc<str>> {
+        let is_on = inputs.settings().has_feature(Feature::RouteAdvertisements);
+        let prefixes = inputs.prefixes().filter(|_| is_on);
+        prefixes
+            .filter(|prefix| self.is_advertised(prefix, reader))
+            .collect()
+    }
+
+    /// Address sets of nodes. Once they are there, they stay.
+    pub(super) fn hosts(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let inputs = reader.read(&NetworkCell::Networks);
+        let has = |feature| inputs.settings().has_feature(feature);
+        let is_on = has(Feature::RouteAdvertisements) || has(Feature::EgressIp);
+        if self.is_shared_database(reader) || !is_on {
+            rows.keep_rest();
+            return;
+        }
+        let is_used = has(Feature::EgressIp) && inputs.has_primary()
+            || !self.advertised_networks(inputs, reader).is_empty();
+        if !is_used && reader.owned().next().is_none() {
+            return;
+        }
+        let addresses = reader.read(&NetworkCell::Hosts).host_addresses();
+        for family in families(inputs) {
+            let set = advertised::node_addresses_set(family, &addresses);
+            rows.put(self.tables.address_sets, &set);
+        }
+    }
+
+    /// Subnets of networks that are not known any more stay, as in OVN-Kubernetes.
+    pub(super) fn advertised(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let tables = &self.tables;
+        let inputs = reader.read(&NetworkCell::Networks);
+        let is_on = inputs.settings().has_feature(Feature::RouteAdvertisements);
+        if self.is_shared_database(reader) {
+            rows.keep_rest();
+            return;
+        }
+        if !is_on || !reader.has_column(tables.acls, "tier") {
+            return;
+        }
+        let prefixes = self.advertised_networks(inputs, reader);
+        let known: BTreeSet<String> = subnets(inputs, inputs.prefixes());
+        let advertised: BTreeSet<String> = subnets(inputs, prefixes.iter().copied());
+        for family in families(inputs) {
+            let name = advertised::subnets_name(family);
+            let former = reader.row(tables.address_sets, &name);
+            let former = former.and_then(|row| reader.typed::<AddressSet>(row).ok());
+            let former = former.map(|set| set.addresses).unwrap_or_default();
+            let left = former.into_iter().filter(|subnet| !known.contains(subnet));
+            let of_family = advertised.iter().filter(|subnet| {
+                let subnet = subnet.parse::<IpNet>();
+                subnet.is_ok_and(|subnet| IpFamily::of_net(subnet) == family)
+            });
+            let addresses = of_family.cloned().chain(left).collect();
+            let set = advertised::subnets_set(family, addresses);
+            rows.put(tables.address_sets, &set);
+        }
+        let ports = prefixes.iter().filter_map(|prefix| {
+            let name = inputs.router_side_port(prefix)?;
+            Some(reader.row(tables.switch_ports, &name)?.uuid())
+        });
+        let group = advertised::port_group();
+        rows.put(
+            tables.router_ports_groups,
+            &PortsOfRouters {
+                name: group.name.clone(),
+                ports: ports.collect(),
+                external_ids: group.external_ids,
+            },
+        );
+        rows.put(tables.acls, &advertised::drop_acl(inputs.settings()))
+            .held_by(tables.acls_of_router_ports, group.name.as_str());
+    }
+}
+
+/// Families of the cluster, IPv4 first.
+pub(super) fn families(inputs: &ZoneNetworks) -> impl Iterator<Item = IpFamily> {
+    let settings = inputs.settings();
+    let families = IpFamily::BOTH.into_iter();
+    families.filter(|family| settings.has_family(*family))
+}
+/// Subnets of the pods of networks.
+fn subnets<'a>(
+    inputs: &ZoneNetworks,
+    prefixes: impl Iterator<Item = &'a Arc<str>>,
+) -> BTreeSet<String> {
+    let subnets = prefixes.flat_map(|prefix| inputs.pod_subnets(prefix));
+    subnets.map(|subnet| subnet.to_string()).collect()
+}
