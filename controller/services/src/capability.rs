@@ -200,7 +200,6 @@ impl Services {
                 &addresses,
                 inputs.slices(&service.key, &network.name),
                 rules.entry(port.protocol).or_default(),
-                &mut problems,
             );
             outside.extend(backends.outside(network));
         }

@@ -44,18 +44,4 @@ pub enum ServiceProblem {
         /// Name of the network.
         network: String,
     },
-    /// The endpoints of a port have several port numbers.
-    #[error(
-        "port {name:?} of {protocol}: endpoints have port numbers {used} and {unused}; only {used} is used"
-    )]
-    SeveralTargetPorts {
-        /// Name of the service's port.
-        name: String,
-        /// Protocol of the port.
-        protocol: Protocol,
-        /// The number that is used.
-        used: u16,
-        /// The next one.
-        unused: u16,
-    },
 }

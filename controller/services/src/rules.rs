@@ -10,7 +10,6 @@ use patchbay_model::{
 
 use super::backends::{Backends, PortEndpoints};
 use super::node::NodePlace;
-use super::problem::ServiceProblem;
 
 /// Column `vips`: virtual addresses with ports, and their backends.
 pub(super) type Vips = BTreeMap<String, String>;
@@ -69,9 +68,8 @@ impl Scene<'_> {
         addresses: &PortAddresses,
         slices: impl Iterator<Item = &'s EndpointSlice>,
         rules: &mut ProtocolRules,
-        problems: &mut Vec<ServiceProblem>,
     ) -> Backends {
-        let endpoints = PortEndpoints::new(self.service, port, slices, problems);
+        let endpoints = PortEndpoints::new(self.service, port, slices);
         let all = endpoints.all();
         let forwarding = |addresses, port_number, scope| Forwarding {
             addresses,
