@@ -109,7 +109,8 @@ pub enum PrimaryDefinition<'a> {
 /// Attachments of a pod, the primary network first. `definition` finds what a definition leads to;
 /// `None`: it does not exist.
 ///
-/// A pod in a namespace without its primary network has no attachments.
+/// A pod in a namespace without its primary network has no attachments. One that selects its primary
+/// network by annotation is not attached to it, as in OVN-Kubernetes.
 pub fn attachments<'a>(
     pod: &Pod,
     primary: &PrimaryDefinition<'_>,
@@ -144,6 +145,7 @@ pub fn attachments<'a>(
             }
         };
         if network.role == Role::Primary {
+            attachments.retain(|one| one.network.name != network.name);
             problems.push(AttachmentProblem::Primary(network.name.clone()));
             continue;
         }

@@ -61,7 +61,7 @@ fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
     put(&mut zone, &elsewhere);
     allocate(&mut of_all_zones(), &mut zone);
     world.settle(&zone);
-    assert!(world.port("blue.l3_blue_a").is_some());
+    assert!(world.port("blue.l3_blue_a").is_none());
     let found = reported(&world);
     let field = "metadata.annotations[k8s.v1.cni.cncf.io/networks]";
     let unexpected = "specified with a NetworkSelectionElement";

@@ -249,8 +249,11 @@ fn open_ports(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Vec<
                     ("icmp", None) => Ok(OpenPort::Icmp),
                     ("icmp", Some(port)) => Err(format!("icmp has no port, but {port} is given")),
                     (name, port) => {
-                        let protocol = name.to_ascii_uppercase().parse::<Protocol>();
-                        let protocol = protocol.map_err(|error| error.to_string())?;
+                        let mut protocols = Protocol::ALL.into_iter();
+                        let protocol =
+                            protocols.find(|one| one.to_string().to_ascii_lowercase() == name);
+                        let protocol =
+                            protocol.ok_or_else(|| format!("invalid protocol {name}"))?;
                         let port = port.filter(|port| *port > 0);
                         let port = port.ok_or_else(|| format!("protocol {name} needs a port"))?;
                         Ok(OpenPort::Port(protocol, port))
@@ -263,4 +266,35 @@ fn open_ports(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Vec<
         problems.push(problem(OPEN_PORTS, &reason));
         Vec::new()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Ports that an annotation opens, and the number of its problems.
+    fn opened(text: &str) -> (Vec<OpenPort>, usize) {
+        let metadata = json!({"namespace": "blue", "name": "a", "annotations": {OPEN_PORTS: text}});
+        let object = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+        let pod = pod(&object);
+        (pod.open_ports, pod.problems.len())
+    }
+
+    #[test]
+    fn ports_are_opened_by_protocols_in_lower_case() {
+        let text = "[{protocol: tcp, port: 80}, {protocol: icmp}]";
+        let ports = vec![OpenPort::Port(Protocol::Tcp, 80), OpenPort::Icmp];
+        assert_eq!(opened(text), (ports, 0));
+        for text in [
+            "[{protocol: tcp, port: 80}, {protocol: UDP, port: 53}]",
+            "[{protocol: sctp}]",
+            "[{protocol: icmp, port: 8}]",
+            "[{protocol: tcp, port: 65536}]",
+            "tcp",
+        ] {
+            assert_eq!(opened(text), (Vec::new(), 1), "{text}");
+        }
+    }
 }
