@@ -78,8 +78,8 @@ pub struct Pod {
     pub networks: PodNetworks,
     /// Secondary networks.
     pub selections: Vec<NetworkSelection>,
-    /// What the pod requests in its primary network.
-    pub primary_request: AddressRequest,
+    /// What the pod requests in its primary network. The error is the reason why it cannot be.
+    pub primary_request: Result<AddressRequest, Box<str>>,
     /// Virtual machine that runs in the pod.
     pub machine: Option<VirtualMachine>,
     /// Ports that isolation from the default network leaves open.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::attached_network::{AttachedNetwork, Definition};
+use super::attached_network::{AttachedNetwork, AttachedTopology, Definition};
 use super::names::network_prefix;
 use super::network::Role;
 use super::networks::{NadKey, PRIMARY_NETWORK_LABEL};
-use super::pod::{AddressRequest, NETWORK_SELECTIONS, Pod, PodKey};
+use super::pod::{AddressRequest, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS, Pod, PodKey};
 use super::pod_networks::PodNetwork;
 
 /// Attachment of a pod to a network.
@@ -93,6 +93,14 @@ pub enum AttachmentProblem {
         "metadata.annotations[{NETWORK_SELECTIONS}]: unexpected primary network {0:?} specified with a NetworkSelectionElement"
     )]
     Primary(Arc<str>),
+    /// The request in the primary network cannot be used.
+    #[error("metadata.annotations[{DEFAULT_NETWORK_SELECTION}]: {0}")]
+    PrimaryRequest(Box<str>),
+    /// The node chooses the addresses in a primary layer3 network.
+    #[error(
+        "metadata.annotations[{DEFAULT_NETWORK_SELECTION}]: network {0} has topology layer3 and gives no requested addresses"
+    )]
+    NoAddressRequests(Arc<str>),
 }
 
 /// Primary network of a namespace.
@@ -109,7 +117,8 @@ pub enum PrimaryDefinition<'a> {
 /// Attachments of a pod, the primary network first. `definition` finds what a definition leads to;
 /// `None`: it does not exist.
 ///
-/// A pod in a namespace without its primary network has no attachments. One that selects its primary
+/// A pod in a namespace without its primary network, or with a request there that cannot be used, is
+/// not attached to it. One that selects its primary
 /// network by annotation is not attached to it, as in OVN-Kubernetes.
 pub fn attachments<'a>(
     pod: &Pod,
@@ -122,11 +131,21 @@ pub fn attachments<'a>(
         PrimaryDefinition::Default => {}
         PrimaryDefinition::Missing => return (attachments, vec![missing()]),
         PrimaryDefinition::Definition(key) => match definition(key) {
-            Some(Definition::Network(network)) => attachments.push(PodAttachment {
-                key: key.to_string(),
-                network: network.clone(),
-                request: pod.primary_request.clone(),
-            }),
+            Some(Definition::Network(network)) => match &pod.primary_request {
+                Ok(request) => {
+                    let usable = usable_request(request, network);
+                    if usable.addresses != request.addresses {
+                        let name = network.name.clone();
+                        problems.push(AttachmentProblem::NoAddressRequests(name));
+                    }
+                    attachments.push(PodAttachment {
+                        key: key.to_string(),
+                        network: network.clone(),
+                        request: usable,
+                    });
+                }
+                Err(reason) => problems.push(AttachmentProblem::PrimaryRequest(reason.clone())),
+            },
             _ => return (attachments, vec![missing()]),
         },
     }
@@ -162,4 +181,15 @@ pub fn attachments<'a>(
         });
     }
     (attachments, problems)
+}
+
+/// The part of a request that primary networks of the topology grant, as in OVN-Kubernetes: in layer3
+/// the node chooses the addresses, and the network has the gateways.
+fn usable_request(request: &AddressRequest, network: &AttachedNetwork) -> AddressRequest {
+    let mut request = request.clone();
+    request.gateways.clear();
+    if network.topology == AttachedTopology::Layer3 {
+        request.addresses.clear();
+    }
+    request
 }

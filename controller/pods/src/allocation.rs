@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    AddressPool, AttachedNetwork, AttachedTopology, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS,
-    Pod, PodAttachment, PodKey, PodNetwork, PodNetworks, Role, mac_address, mac_of_name,
+    AddressPool, AttachedNetwork, AttachedTopology, NETWORK_SELECTIONS, Pod, PodAttachment, PodKey,
+    PodNetwork, PodNetworks, mac_address, mac_of_name,
 };
 use patchbay_rows::Inputs as _;
 use thiserror::Error;
@@ -63,11 +63,9 @@ pub enum AllocationProblem {
     },
     /// The network does not give requested addresses.
     #[error(
-        "metadata.annotations[{annotation}]: network {network}: cannot allocate a static IP request with IPAM for pod {attachment}/{pod}: only supported on primary networks"
+        "metadata.annotations[{NETWORK_SELECTIONS}]: network {network}: cannot allocate a static IP request with IPAM for pod {attachment}/{pod}: only supported on primary networks"
     )]
     NoRequests {
-        /// Key of the annotation with the request.
-        annotation: &'static str,
         /// Name of the network.
         network: Arc<str>,
         /// Key of the attachment.
@@ -311,10 +309,6 @@ impl PodAllocator {
         };
         if !request.addresses.is_empty() && !ranges.subnets.is_empty() {
             return Err(AllocationProblem::NoRequests {
-                annotation: match network.role {
-                    Role::Primary => DEFAULT_NETWORK_SELECTION,
-                    Role::Secondary => NETWORK_SELECTIONS,
-                },
                 network: network.name.clone(),
                 attachment: attachment.key.clone(),
                 pod: pod.key.clone(),

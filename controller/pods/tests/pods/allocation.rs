@@ -58,24 +58,43 @@ fn a_zone_allocates_for_its_own_pods_in_layer3_networks() {
 }
 
 #[test]
-fn a_requested_address_is_refused_with_the_field() {
+fn a_primary_layer3_network_grants_a_mac_address_only() {
     let mut zone = zone();
-    let mut allocator = of_zone();
     let mut requesting = pod("blue", "e", "n1");
-    let element =
-        json!([{"namespace": "ovn-kubernetes", "name": "default", "ips": ["10.10.0.5/29"]}]);
+    let element = json!([{"namespace": "ovn-kubernetes", "name": "default", "ips": ["10.10.0.5/29"],
+        "mac": "02:00:00:00:00:05", "default-route": ["10.10.0.6"]}]);
     requesting["metadata"]["annotations"]["v1.multus-cni.io/default-network"] =
         json!(element.to_string());
     put(&mut zone, &requesting);
-    assert_eq!(allocate(&mut allocator, &mut zone), [""; 0]);
+    let mut allocator = of_zone();
+    assert_eq!(allocate(&mut allocator, &mut zone), ["blue/e 10.10.0.3/29"]);
+    let given = zone.pod(&key("blue", "e")).unwrap();
+    let given = given.networks.get("blue/l3").unwrap();
+    assert_eq!(given.mac, "02:00:00:00:00:05");
     assert_eq!(
-        problems(&allocator),
-        [
-            "blue/e: metadata.annotations[v1.multus-cni.io/default-network]: network blue_l3: cannot \
-             allocate a static IP request with IPAM for pod blue/l3/blue/e: only supported on \
-             primary networks"
-        ]
+        given.gateways,
+        ["10.10.0.1".parse::<std::net::IpAddr>().unwrap()]
     );
+}
+
+#[test]
+fn a_request_that_does_not_name_the_default_network_is_refused() {
+    for element in [
+        json!([{"namespace": "ovn-kubernetes", "name": "other"}]),
+        json!([{"name": "default"}]),
+        json!([{"namespace": "ovn-kubernetes", "name": "default"},
+            {"namespace": "ovn-kubernetes", "name": "default"}]),
+        json!("["),
+    ] {
+        let mut zone = zone();
+        let mut requesting = pod("blue", "e", "n1");
+        let text = element
+            .as_str()
+            .map_or_else(|| element.to_string(), str::to_owned);
+        requesting["metadata"]["annotations"]["v1.multus-cni.io/default-network"] = json!(text);
+        put(&mut zone, &requesting);
+        assert_eq!(allocate(&mut of_zone(), &mut zone), [""; 0], "{element}");
+    }
 }
 
 #[test]

@@ -19,8 +19,8 @@ const MACHINE_LABEL: (&str, &str) = ("kubevirt.io", "virt-launcher");
 const MACHINE_NAME: &str = "kubevirt.io/domain";
 /// Annotation that shows that a live migration has reached the pod.
 const MIGRATION_READY: &str = "kubevirt.io/migration-target-ready-timestamp";
-/// Definition that the annotation [`DEFAULT_NETWORK_SELECTION`] names.
-const DEFAULT_DEFINITION: &str = "default";
+/// Namespace and name of the definition that the annotation [`DEFAULT_NETWORK_SELECTION`] names.
+const DEFAULT_DEFINITION: (&str, &str) = ("ovn-kubernetes", "default");
 
 /// A pod with its networks and addresses. Fields that cannot be used are its problems.
 pub fn pod(object: &object::Pod) -> Pod {
@@ -51,7 +51,7 @@ pub fn pod(object: &object::Pod) -> Pod {
             .collect(),
         networks: networks(object, &mut problems),
         selections: selections(object, &namespace, &mut problems),
-        primary_request: primary_request(object, &mut problems),
+        primary_request: primary_request(object, &namespace),
         machine: machine(object, &mut problems),
         open_ports: open_ports(object, &mut problems),
         problems,
@@ -196,23 +196,32 @@ fn selections(
     })
 }
 
-/// What the pod requests in its primary network. A selection of another definition than that of the
-/// default network requests nothing.
-fn primary_request(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> AddressRequest {
+/// What the pod requests in its primary network. The only element names the default network.
+fn primary_request(object: &object::Pod, namespace: &str) -> Result<AddressRequest, Box<str>> {
     let text = annotation(object, DEFAULT_NETWORK_SELECTION).unwrap_or_default();
-    let read = elements(text).and_then(|elements| {
-        let mut elements = elements.into_iter();
-        let element = elements.find(|element| element.name == DEFAULT_DEFINITION);
-        element.map_or_else(|| Ok(AddressRequest::default()), |one| one.request())
-    });
-    let mut request = read.unwrap_or_else(|reason| {
-        problems.push(problem(DEFAULT_NETWORK_SELECTION, &reason));
-        AddressRequest::default()
-    });
+    let mut request = match &elements(text)?[..] {
+        [] => AddressRequest::default(),
+        [element] => {
+            let found = element.namespace.as_deref().unwrap_or(namespace);
+            let (expected, name) = DEFAULT_DEFINITION;
+            if found != expected {
+                let reason =
+                    format!("unexpected default NSE namespace {found:?}, expected {expected:?}");
+                return Err(reason.into());
+            }
+            if element.name != name {
+                let found = &element.name;
+                let reason = format!("unexpected default NSE name {found:?}, expected {name:?}");
+                return Err(reason.into());
+            }
+            element.request()?
+        }
+        _ => return Err(format!("more than one default network is specified: {text}").into()),
+    };
     if request.claim.is_none() {
         request.claim = annotation(object, PRIMARY_IPAM_CLAIM).map(str::to_owned);
     }
-    request
+    Ok(request)
 }
 
 fn machine(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Option<VirtualMachine> {
