@@ -2,54 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApiVersion, Condition, KindName, LabelSelector, Object, ObjectMeta};
+use super::policy::policy_object;
+use super::{Condition, LabelSelector};
 
-macro_rules! admin_policy {
-    ($(#[$doc:meta])* $type:ident, $plural:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-        #[serde(default, rename_all = "camelCase")]
-        pub struct $type {
-            /// `apiVersion`.
-            pub api_version: ApiVersion<Self>,
-            /// `kind`.
-            pub kind: KindName<Self>,
-            /// Metadata.
-            pub metadata: ObjectMeta,
-            /// Specification.
-            pub spec: AdminPolicySpec,
-            /// Status, with a condition for each zone.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub status: Option<AdminPolicyStatus>,
-        }
-
-        impl Object for $type {
-            const GROUP: &'static str = "policy.networking.k8s.io";
-            const VERSION: &'static str = "v1alpha1";
-            const KIND: &'static str = stringify!($type);
-            const PLURAL: &'static str = $plural;
-            const NAMESPACED: bool = false;
-
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
-
-admin_policy!(
-    /// Rules that decide before NetworkPolicies.
-    AdminNetworkPolicy,
-    "adminnetworkpolicies"
+policy_object!(
+    /// Rules that decide before NetworkPolicies. The status has a condition for each zone.
+    AdminNetworkPolicy, AdminPolicySpec, status: AdminPolicyStatus;
+    "policy.networking.k8s.io", "v1alpha1", "adminnetworkpolicies", namespaced: false
 );
-admin_policy!(
-    /// Rules that decide what NetworkPolicies do not.
-    BaselineAdminNetworkPolicy,
-    "baselineadminnetworkpolicies"
+policy_object!(
+    /// Rules that decide what NetworkPolicies do not. The status has a condition for each zone.
+    BaselineAdminNetworkPolicy, AdminPolicySpec, status: AdminPolicyStatus;
+    "policy.networking.k8s.io", "v1alpha1", "baselineadminnetworkpolicies", namespaced: false
 );
 
 /// Specification of a policy of an administrator.

@@ -3,58 +3,60 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ApiVersion, KindName, LabelSelector, Object, ObjectMeta};
+use super::LabelSelector;
 
+/// Defines the object of a policy, whose specification may be missing.
 macro_rules! policy_object {
-    ($(#[$doc:meta])* $type:ident, $group:literal, $version:literal, $plural:literal) => {
+    (
+        $(#[$doc:meta])* $type:ident, $spec:ty, status: $status:ty;
+        $group:literal, $version:literal, $plural:literal, namespaced: $namespaced:literal
+    ) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+        #[derive(Clone, Debug, Default, serde::Deserialize, PartialEq, serde::Serialize)]
         #[serde(default, rename_all = "camelCase")]
         pub struct $type {
             /// `apiVersion`.
-            pub api_version: ApiVersion<Self>,
+            pub api_version: $crate::object::ApiVersion<Self>,
             /// `kind`.
-            pub kind: KindName<Self>,
+            pub kind: $crate::object::KindName<Self>,
             /// Metadata.
-            pub metadata: ObjectMeta,
+            pub metadata: $crate::object::ObjectMeta,
             /// Specification.
-            pub spec: PolicySpec,
-            /// Status, which nothing here reads.
+            pub spec: $spec,
+            /// Status.
             #[serde(skip_serializing_if = "Option::is_none")]
-            pub status: Option<Value>,
+            pub status: Option<$status>,
         }
 
-        impl Object for $type {
+        impl $crate::object::Object for $type {
             const GROUP: &'static str = $group;
             const VERSION: &'static str = $version;
             const KIND: &'static str = stringify!($type);
             const PLURAL: &'static str = $plural;
-            const NAMESPACED: bool = true;
+            const NAMESPACED: bool = $namespaced;
 
-            fn meta(&self) -> &ObjectMeta {
+            fn meta(&self) -> &$crate::object::ObjectMeta {
                 &self.metadata
             }
 
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
+            fn meta_mut(&mut self) -> &mut $crate::object::ObjectMeta {
                 &mut self.metadata
             }
         }
     };
 }
 
+pub(super) use policy_object;
+
 policy_object!(
     /// What is allowed to and from pods in the primary network of their namespace.
-    NetworkPolicy,
-    "networking.k8s.io",
-    "v1",
-    "networkpolicies"
+    NetworkPolicy, PolicySpec, status: Value;
+    "networking.k8s.io", "v1", "networkpolicies", namespaced: true
 );
 policy_object!(
     /// What is allowed to and from pods in secondary networks, which an annotation names.
-    MultiNetworkPolicy,
-    "k8s.cni.cncf.io",
-    "v1beta1",
-    "multi-networkpolicies"
+    MultiNetworkPolicy, PolicySpec, status: Value;
+    "k8s.cni.cncf.io", "v1beta1", "multi-networkpolicies", namespaced: true
 );
 
 /// Specification of a policy.
