@@ -30,6 +30,8 @@ pub(super) struct Details {
     pub(super) infrastructure_subnets: Vec<IpNet>,
     pub(super) tunnel_keys: Vec<DatapathKey>,
     pub(super) outbound_snat: Option<OutboundSnat>,
+    /// `true` if the network leaves nodes by a bridge of its own.
+    pub(super) has_uplink: bool,
 }
 
 impl Details {
@@ -55,6 +57,7 @@ impl Details {
         Ok(Self {
             mtu: interpret("mtu", &config.mtu)?,
             outbound_snat: interpret("outboundSNAT", &config.outbound_snat)?,
+            has_uplink: interpret::<String>("uplink", &config.uplink)?.is_some(),
             default_gateways: addresses("defaultGatewayIPs", &config.default_gateway_ips)?,
             infrastructure_subnets: addresses(
                 "infrastructureSubnets",

@@ -19,7 +19,8 @@ use super::{Destinations, NatRows, RouterPortRows, RouterRows, SwitchRows, adver
 
 /// Priority of policies that send packets for the node itself to the management port.
 const NODE_POLICY_PRIORITY: i64 = 1004;
-/// Name of the physical network that the node's bridge is mapped to.
+/// Name of the physical network that the node's bridge is mapped to. A bridge of a network's own is
+/// mapped to the name of the network.
 const PHYSICAL_NETWORK: &str = "physnet";
 /// External id of a route with the default network's service that it leads to.
 const REACHABLE_SERVICE: &str = "k8s.ovn.org/udn-enabled-default-service";
@@ -222,11 +223,16 @@ fn external_switch(site: &Site<'_>, router: &str, uplink: &Uplink) -> SwitchRows
         external_ids: site.ids(),
         ..LogicalSwitchPort::default()
     };
+    let physical_network = if site.details.has_uplink {
+        &site.network.name
+    } else {
+        PHYSICAL_NETWORK
+    };
     let to_bridge = LogicalSwitchPort {
         name: format!("{}_{}{}", uplink.bridge, site.prefix(), site.node.name),
         r#type: "localnet".to_owned(),
         addresses: ["unknown".to_owned()].into(),
-        options: texts([("network_name", PHYSICAL_NETWORK)]),
+        options: texts([("network_name", physical_network)]),
         tag_request: uplink.vlan,
         external_ids: site.ids(),
         ..LogicalSwitchPort::default()

@@ -453,6 +453,16 @@ spec:
 ";
     let flat = print(&rows(&(CLUSTER.to_owned() + routed), "n1").networks[0]);
     assert!(
+        flat.contains("br-ex_cluster_udn_flat_n1 \"localnet\" unknown | network_name=physnet |")
+    );
+    let uplink = routed.replace(
+        "namespaceSelector:",
+        "uplinks: [eth1]\n  namespaceSelector:",
+    );
+    let uplink = print(&rows(&(CLUSTER.to_owned() + &uplink), "n1").networks[0]);
+    let port = "br-ex_cluster_udn_flat_n1 \"localnet\" unknown | network_name=cluster_udn_flat |";
+    assert!(uplink.contains(port), "{uplink}");
+    assert!(
         flat.contains("rtos-cluster_udn_flat_n1")
             && !flat.contains("transit")
             && !flat.contains("ic-node")
