@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
+mod watched;
 mod zone;
 
 use std::path::Path;
@@ -16,6 +17,7 @@ use mimalloc::MiMalloc;
 use patchbay_benches::plot::{Chart, growth_exponent};
 use patchbay_benches::text::format_duration;
 
+use watched::WatchedSize;
 use zone::{Figures, measure};
 
 /// Allocator of `patchbay`.
@@ -82,7 +84,20 @@ const LINES: [Line; 9] = [
     },
 ];
 
+/// Argument for the figures of watched objects alone.
+const WATCHED: &str = "watched";
+
+/// The cluster whose objects are watched.
+const WATCHED_SIZE: WatchedSize = WatchedSize {
+    networks: 1_000,
+    nodes: 100,
+    pods: 10_000,
+};
+
 fn main() -> Result<()> {
+    if std::env::args().any(|argument| argument == WATCHED) {
+        return watched::report(WATCHED_SIZE);
+    }
     let limit = std::env::args().find_map(|argument| argument.parse::<usize>().ok());
     let sizes: Vec<usize> = PODS
         .into_iter()
@@ -124,5 +139,6 @@ fn main() -> Result<()> {
         print!("{:>12}", figures.memory);
     }
     println!("            goal: 4096");
-    chart.write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("figures/pods.svg"))
+    chart.write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("figures/pods.svg"))?;
+    watched::report(WATCHED_SIZE)
 }

@@ -1,10 +1,9 @@
 //! Policies of administrators: the inputs of their rows.
 
-use std::sync::Arc;
-
 use patchbay_model::{ClusterSettings, host_addresses};
+use patchbay_pods::ZonePods;
 use patchbay_policies::admin::{AdminPolicyObjects, ZoneAdminPolicies};
-use patchbay_resources::conversion::{admin_network_policy, baseline_admin_network_policy, pod};
+use patchbay_resources::conversion::{admin_network_policy, baseline_admin_network_policy};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Object;
 
@@ -13,6 +12,7 @@ pub(crate) fn zone_admin_policies(
     inventory: &Inventory,
     zone: &str,
     settings: &ClusterSettings,
+    pods: Option<&ZonePods>,
 ) -> ZoneAdminPolicies {
     let policies = inventory.admin_network_policies.iter();
     let policies = policies.map(|(_, policy)| admin_network_policy(&policy.object));
@@ -23,8 +23,7 @@ pub(crate) fn zone_admin_policies(
         ..AdminPolicyObjects::default()
     };
     if !objects.policies.is_empty() {
-        let pods = inventory.pods.iter();
-        let pods = pods.map(|(_, sourced)| Arc::new(pod(&sourced.object)));
+        let pods = pods.into_iter().flat_map(ZonePods::pods).cloned();
         let namespaces = inventory.namespaces.iter();
         let namespaces =
             namespaces.map(|(key, namespace)| (key.name.as_str(), namespace.object.labels()));

@@ -238,7 +238,7 @@ impl Cluster {
 
     /// The inputs of the networks' own rows in a zone.
     pub fn zone_networks(&self, zone: &str) -> ZoneNetworks {
-        ZoneView::new(self, zone, None).networks()
+        ZoneView::new(self, zone, None).networks().0
     }
 
     /// The inputs of the pods' rows in a zone. `None`: the objects contain no pods, and say nothing

@@ -54,6 +54,7 @@ mod policies;
 mod services;
 mod warnings;
 pub mod zone;
+mod zone_inputs;
 mod zone_view;
 
 pub use cluster::{Cluster, load};

@@ -7,7 +7,7 @@ use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
 use patchbay_resources::conversion::{egress_firewall, multi_network_policy, network_policy};
 use patchbay_resources::manifests::Inventory;
-use patchbay_resources::object::Object;
+use patchbay_resources::object::{Namespace, Node, Object as _};
 
 /// The inputs of the policies' rows in a zone. `None`: there are neither pods nor policies.
 pub(crate) fn zone_policies(
@@ -26,14 +26,11 @@ pub(crate) fn zone_policies(
     }
     let mut policies = ZonePolicies::new(zone, settings);
     policies.set_objects(objects, labelled);
-    for (key, namespace) in inventory.namespaces.iter() {
-        let namespace = &namespace.object;
-        policies.put_namespace(&key.name, namespace.labels(), namespace.annotations());
+    for (_, namespace) in inventory.namespaces.iter() {
+        put_namespace(&mut policies, &namespace.object);
     }
-    for (key, node) in inventory.nodes.iter() {
-        let node = &node.object;
-        let addresses = host_addresses(Some(node.annotations())).unwrap_or_default();
-        policies.put_node(&key.name, node.labels(), addresses);
+    for (_, node) in inventory.nodes.iter() {
+        put_node(&mut policies, &node.object);
     }
     for (_, firewall) in inventory.egress_firewalls.iter() {
         policies.put_firewall(egress_firewall(&firewall.object));
@@ -50,4 +47,16 @@ pub(crate) fn zone_policies(
         policies.put_policy(multi_network_policy(&policy.object));
     }
     Some(policies)
+}
+
+/// Adds a namespace, or replaces the one of its name.
+pub(crate) fn put_namespace(policies: &mut ZonePolicies, namespace: &Namespace) {
+    let (labels, annotations) = (namespace.labels(), namespace.annotations());
+    policies.put_namespace(&namespace.name_any(), labels, annotations);
+}
+
+/// Adds a node, or replaces the one of its name.
+pub(crate) fn put_node(policies: &mut ZonePolicies, node: &Node) {
+    let addresses = host_addresses(Some(node.annotations())).unwrap_or_default();
+    policies.put_node(&node.name_any(), node.labels(), addresses);
 }

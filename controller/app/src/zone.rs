@@ -11,11 +11,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::Cluster;
 use crate::northbound::{CommitError, Northbound};
+use crate::zone_inputs::ZoneInputs;
 use crate::zone_view::{ZoneView, network_activity};
 use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
 use patchbay_egress::{EgressController, EgressProblem, ZoneEgress};
 use patchbay_model::{NetworkActivity, PodKey, RenderedNetworks, ServiceKey};
-use patchbay_networks::{NetworkController, SkippedNetwork, ZoneNetworks};
+use patchbay_networks::{NetworkController, SkippedNetwork, SkippedNetworks, ZoneNetworks};
 use patchbay_pods::{PodController, PodProblem, ZonePods};
 use patchbay_policies::admin::{AdminPolicyController, ZoneAdminPolicies};
 use patchbay_policies::{PolicyController, PolicyProblem, ZonePolicies};
@@ -66,6 +67,8 @@ pub struct ZoneReconciler<N> {
     egress: EgressController,
     connects: ZoneController,
     rendered: RenderedNetworks,
+    inputs: ZoneInputs,
+    skipped: SkippedNetworks,
 }
 
 /// Result of [`ZoneReconciler::reconcile`].
@@ -110,6 +113,8 @@ impl<N> ZoneReconciler<N> {
             egress: EgressController::new(UuidSource::seeded(networks.wrapping_mul(services))),
             connects: ZoneController::new(uuids),
             rendered: RenderedNetworks::default(),
+            inputs: ZoneInputs::default(),
+            skipped: SkippedNetworks::default(),
         }
     }
 
@@ -146,7 +151,9 @@ impl<N: Northbound> ZoneReconciler<N> {
     }
 
     /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the cluster
-    /// define, and leaves those of connects as they are.
+    /// define, and leaves those of connects as they are. If the objects are
+    /// [watched](Cluster::watched), the inputs of a later pass cost as much as the objects have
+    /// changed.
     ///
     /// # Errors
     /// As for [`reconcile`](Self::reconcile).
@@ -154,52 +161,71 @@ impl<N: Northbound> ZoneReconciler<N> {
         &mut self,
         cluster: &Cluster,
     ) -> Result<ZoneOutcome, ZoneError> {
+        self.update_inputs(cluster);
+        // If this future is dropped, the next pass reads the objects from nothing.
+        let inputs = std::mem::take(&mut self.inputs);
+        let outcome = self.commit_inputs(&inputs, cluster).await;
+        self.inputs = inputs;
+        outcome
+    }
+
+    /// The inputs of the pods' rows. `None`: the objects contain no pods, and say nothing about the
+    /// ports of pods that are there.
+    pub fn pods(&mut self, cluster: &Cluster) -> Option<&ZonePods> {
+        self.update_inputs(cluster);
+        self.inputs.pods.as_ref()
+    }
+
+    fn update_inputs(&mut self, cluster: &Cluster) {
         let activity = self.network_activity(cluster);
-        let zone = self.zone.clone();
-        let view = ZoneView::new(cluster, &zone, activity);
+        self.inputs.update(cluster, &self.zone, activity);
+    }
+
+    /// Commits the rows of all inputs.
+    async fn commit_inputs(
+        &mut self,
+        inputs: &ZoneInputs,
+        cluster: &Cluster,
+    ) -> Result<ZoneOutcome, ZoneError> {
         let held = HeldRows::of(&cluster.inventory);
-        let zone_networks = view.networks();
         let mut warnings = Vec::new();
         if !held.has_networks() {
-            warnings.extend(self.commit_networks(&zone_networks).await?);
+            warnings.extend(self.commit_networks(&inputs.networks).await?);
         }
-        let (zone_pods, policies) = if held.has_pods() {
-            (None, None)
-        } else {
-            view.pods_and_policies()
-        };
-        if let Some(pods) = &zone_pods {
+        let zone_pods = inputs.pods.as_ref().filter(|_| !held.has_pods());
+        let policies = inputs.policies.as_ref().filter(|_| !held.has_pods());
+        if let Some(pods) = zone_pods {
             warnings.extend(self.commit_pods(pods).await?);
         }
         let mut policy_problems = Vec::new();
-        if let Some(policies) = &policies {
+        if let Some(policies) = policies {
             warnings.extend(self.commit_policies(policies).await?);
             // New ports have waited for the policies' port groups.
-            if let Some(pods) = &zone_pods {
+            if let Some(pods) = zone_pods {
                 warnings.extend(self.commit_pods(pods).await?);
             }
             policy_problems = policies.problems();
             policy_problems.extend(self.policies.problems().cloned());
         }
         if !held.has_admin_policies() {
-            let admin_policies = view.admin_policies();
-            warnings.extend(self.commit_admin_policies(&admin_policies).await?);
-            policy_problems.extend(self.admin_policies.problems(&admin_policies));
+            let admin_policies = &inputs.admin_policies;
+            warnings.extend(self.commit_admin_policies(admin_policies).await?);
+            policy_problems.extend(self.admin_policies.problems(admin_policies));
         }
         if !held.has_services() {
-            warnings.extend(self.commit_services(&view.services()).await?);
+            warnings.extend(self.commit_services(&inputs.services).await?);
         }
         let mut egress_problems = Vec::new();
         if !held.has_egress() {
-            let egress = view.egress(zone_pods.as_ref());
-            warnings.extend(self.commit_egress(&egress).await?);
-            egress_problems = self.egress.problems(&egress);
+            let egress = &inputs.egress;
+            warnings.extend(self.commit_egress(egress).await?);
+            egress_problems = self.egress.problems(egress);
         }
         let pod_problems = self.pods.problems().filter(|_| zone_pods.is_some());
         let problems = self.services.problems();
         Ok(ZoneOutcome {
             warnings,
-            skipped_networks: zone_networks.skipped(),
+            skipped_networks: self.skipped.update(&inputs.networks),
             pod_problems: pod_problems
                 .map(|(pod, problem)| (pod.clone(), problem.clone()))
                 .collect(),
@@ -224,7 +250,7 @@ impl<N: Northbound> ZoneReconciler<N> {
     ) -> Result<Vec<SkippedNetwork>, ZoneError> {
         let activity = self.network_activity(cluster);
         let zone = self.zone.clone();
-        let zone_networks = ZoneView::new(cluster, &zone, activity).networks();
+        let (zone_networks, _) = ZoneView::new(cluster, &zone, activity).networks();
         self.commit_networks(&zone_networks).await?;
         Ok(zone_networks.skipped())
     }
@@ -239,35 +265,33 @@ impl<N: Northbound> ZoneReconciler<N> {
         let snapshot = self.northbound.snapshot();
         let activity = self.network_activity(cluster);
         let zone = self.zone.clone();
-        let view = ZoneView::new(cluster, &zone, activity);
-        let (zone_pods, policies) = view.pods_and_policies();
-        let egress = view.egress(zone_pods.as_ref());
+        let inputs = ZoneInputs::read(cluster, &zone, activity.clone());
         self.networks
-            .plan(&view.networks(), &snapshot)
+            .plan(&inputs.networks, &snapshot)
             .is_ok_and(|change| change.transaction.is_none())
-            && zone_pods.is_none_or(|pods| {
+            && inputs.pods.is_none_or(|pods| {
                 let change = self.pods.plan(&pods, &snapshot);
                 change.is_ok_and(|change| change.transaction.is_none())
             })
-            && policies.is_none_or(|policies| {
+            && inputs.policies.is_none_or(|policies| {
                 let change = self.policies.plan(&policies, &snapshot);
                 change.is_ok_and(|change| change.transaction.is_none())
             })
             && self
                 .admin_policies
-                .plan(&view.admin_policies(), &snapshot)
+                .plan(&inputs.admin_policies, &snapshot)
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .egress
-                .plan(&egress, &snapshot)
+                .plan(&inputs.egress, &snapshot)
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .services
-                .plan(&view.services(), &snapshot)
+                .plan(&inputs.services, &snapshot)
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .connects
-                .plan(&cluster.inputs(&zone, view.activity()), &snapshot)
+                .plan(&cluster.inputs(&zone, activity.as_ref()), &snapshot)
                 .is_empty()
     }
 

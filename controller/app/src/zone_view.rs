@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use patchbay_egress::ZoneEgress;
-use patchbay_model::{Feature, NetworkActivity, NetworkObjects};
+use patchbay_model::{Feature, NetworkActivity, NetworkObjects, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
@@ -84,13 +84,15 @@ impl<'a> ZoneView<'a> {
         }
     }
 
-    pub(crate) fn networks(&self) -> ZoneNetworks {
+    /// Inputs of networks, with the owners of node subnets.
+    pub(crate) fn networks(&self) -> (ZoneNetworks, NodeSubnetOwners) {
         let settings = self.cluster.settings();
-        let mut networks = ZoneNetworks::read(&self.objects, self.zone, settings);
+        let (mut networks, owners) =
+            ZoneNetworks::read_with_owners(&self.objects, self.zone, settings);
         if let Some(activity) = &self.activity {
             networks.set_activity(activity);
         }
-        networks
+        (networks, owners)
     }
 
     /// `None`: the objects contain no pods, so ports of pods that are there stay.
@@ -119,15 +121,15 @@ impl<'a> ZoneView<'a> {
         (pods, policies)
     }
 
-    pub(crate) fn policies(&self, pods: Option<&ZonePods>) -> Option<ZonePolicies> {
+    fn policies(&self, pods: Option<&ZonePods>) -> Option<ZonePolicies> {
         let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
         let objects = (&self.objects, &self.labelled);
         policies::zone_policies(inventory, self.zone, settings, objects, pods)
     }
 
-    pub(crate) fn admin_policies(&self) -> ZoneAdminPolicies {
+    pub(crate) fn admin_policies(&self, pods: Option<&ZonePods>) -> ZoneAdminPolicies {
         let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
-        admin::zone_admin_policies(inventory, self.zone, settings)
+        admin::zone_admin_policies(inventory, self.zone, settings, pods)
     }
 
     pub(crate) fn egress(&self, pods: Option<&ZonePods>) -> ZoneEgress {
@@ -143,8 +145,18 @@ impl<'a> ZoneView<'a> {
         services::zone_services(inventory, self.zone, settings, &self.objects, derives)
     }
 
+    /// The networks and definitions that the zone renders.
+    pub(crate) fn objects(&self) -> &NetworkObjects<'a> {
+        &self.objects
+    }
+
+    /// Names of the namespaces whose pods have a primary network.
+    pub(crate) fn labelled(&self) -> &BTreeSet<String> {
+        &self.labelled
+    }
+
     /// Nodes on which networks are rendered. `None`: all.
-    pub(crate) fn activity(&self) -> Option<&NetworkActivity> {
-        self.activity.as_ref()
+    pub(crate) fn into_activity(self) -> Option<NetworkActivity> {
+        self.activity
     }
 }

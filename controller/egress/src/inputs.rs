@@ -129,8 +129,9 @@ impl ZoneEgress {
         }
     }
 
-    /// Finds the EgressIP of each pod: of several the first by name.
-    fn serve(&mut self, objects: &EgressObjects<'_>) {
+    /// Sets pods and EgressIPs, and finds the EgressIP of each pod: of several the first by name.
+    pub fn serve(&mut self, objects: &EgressObjects<'_>) {
+        self.pods.clear();
         let mut problems = BTreeSet::new();
         let mut egress_ips: Vec<&EgressIp> = objects.egress_ips.iter().collect();
         egress_ips.sort_by(|one, other| one.name.cmp(&other.name));

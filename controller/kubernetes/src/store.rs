@@ -96,6 +96,11 @@ impl<V: Clone> StoreReader<V> {
         self.0.changed().await.map_err(|_| WatchEnded)
     }
 
+    /// Returns the current objects, and leaves it open whether they are seen.
+    pub(super) fn peek(&self) -> OrdMap<ObjectKey, V> {
+        self.0.borrow().clone().unwrap_or_default()
+    }
+
     /// Returns the current objects, and marks them as seen.
     pub(super) fn objects(&mut self) -> OrdMap<ObjectKey, V> {
         self.0.borrow_and_update().clone().unwrap_or_default()

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ClusterSettings, Feature, NadProblem, Network, NetworkActivity, NetworkObjects, Networks, Node,
-    NodeObject, NodeSubnetOwners, Role, Topology, UnreadNetworks,
+    NodeObject, NodeSubnetOwners, Role, ServiceObject, Topology, UnreadNetworks,
 };
 use patchbay_rows::{Inputs, changed_keys};
 use patchbay_schemas::nb::AddressSet;
@@ -22,6 +22,7 @@ use super::localnet::{self, Localnet};
 use super::node::ZoneNode;
 use super::remotes::Remotes;
 use super::site::Site;
+use super::skipped::SkippedNetworks;
 use super::{NetworkRows, PortGroupRows, RemoteRows, SkipReason, SkippedNetwork, layer2, layer3};
 
 /// Everything that the rows of the networks in one zone follow from.
@@ -90,17 +91,27 @@ pub enum NetworkCell {
 impl ZoneNetworks {
     /// Reads objects with ids, keys and subnets, for the zone of the node with this name.
     pub fn read(objects: &NetworkObjects<'_>, zone: &str, settings: &ClusterSettings) -> Self {
+        Self::read_with_owners(objects, zone, settings).0
+    }
+
+    /// Reads objects as [`read`](Self::read) does. Returns the owners of node subnets, too, with which
+    /// [`put_node`](Self::put_node) follows nodes.
+    pub fn read_with_owners(
+        objects: &NetworkObjects<'_>,
+        zone: &str,
+        settings: &ClusterSettings,
+    ) -> (Self, NodeSubnetOwners) {
         let networks = &objects.networks;
         let mut this = Self {
             zone: Arc::new(Zone {
                 name: zone.into(),
                 settings: settings.clone(),
             }),
-            services: Arc::new(DefaultServices::read(&objects.services, settings)),
             unread: Arc::new(UnreadNetworks::new(networks)),
             without_names: without_names(networks).into(),
             ..Self::default()
         };
+        this.set_services(&objects.services);
         let nodes: Vec<Node> = objects.nodes.iter().map(ZoneNode::annotations).collect();
         let owners = NodeSubnetOwners::of_nodes(networks.iter(), &nodes);
         for (object, node) in objects.nodes.iter().zip(nodes) {
@@ -121,7 +132,12 @@ impl ZoneNetworks {
             };
             this.put_network(&network.name, kind);
         }
-        this
+        (this, owners)
+    }
+
+    /// Sets the services, of which those are needed that the settings name.
+    pub fn set_services(&mut self, services: &[ServiceObject<'_>]) {
+        self.services = Arc::new(DefaultServices::read(services, &self.zone.settings));
     }
 
     fn put_network(&mut self, name: &str, kind: NetworkKind) {
@@ -198,17 +214,25 @@ impl ZoneNetworks {
 
     /// Networks that have no place in the zone or are incomplete there, and why.
     pub fn skipped(&self) -> Vec<SkippedNetwork> {
-        let skipped = self.networks().filter_map(|network| {
-            let reason = match self.network_rows(network)? {
-                Ok(rows) => rows.incomplete?,
-                Err(reason) => reason,
-            };
-            Some(SkippedNetwork {
-                network: network.to_string(),
-                reason,
-            })
-        });
-        skipped.chain(self.without_names.iter().cloned()).collect()
+        SkippedNetworks::default().update(self)
+    }
+
+    /// The network of this prefix, if it has no place in the zone or is incomplete there.
+    pub(super) fn skipped_network(&self, prefix: &str) -> Option<SkippedNetwork> {
+        let network = &self.networks.get(prefix)?.name;
+        let reason = match self.network_rows(network)? {
+            Ok(rows) => rows.incomplete?,
+            Err(reason) => reason,
+        };
+        Some(SkippedNetwork {
+            network: network.to_string(),
+            reason,
+        })
+    }
+
+    /// Networks whose rows would have the names of those of another network.
+    pub(super) fn without_names(&self) -> &[SkippedNetwork] {
+        &self.without_names
     }
 
     /// `true` if some rows may wait for others, because they refer to them by UUID: then a plan may be

@@ -40,6 +40,7 @@ mod node;
 mod remotes;
 mod rows;
 mod site;
+mod skipped;
 mod tables;
 
 use ipnet::IpNet;
@@ -58,6 +59,7 @@ pub use capability::NetworkController;
 pub use copp::{COPP, copp, meters};
 pub use inputs::{NetworkCell, ZoneNetworks};
 pub use isolation::ISOLATED_PORTS;
+pub use skipped::SkippedNetworks;
 pub use tables::{PortRow, RouteRow};
 
 /// A meter and its only band.

@@ -102,20 +102,30 @@ impl PodAllocator {
     /// [`POD_NETWORKS`](patchbay_model::POD_NETWORKS) that are to be written; they are returned
     /// again until the pods have them.
     ///
-    /// Addresses of pods that have them are kept first. The cost is that of the changed pods, unless
-    /// nodes or networks have changed.
+    /// Addresses of pods that have them are kept first. The cost is that of the changed pods and of
+    /// those on changed nodes, unless networks have changed.
     pub fn allocate(&mut self, pods: &ZonePods) -> &BTreeMap<PodKey, PodNetworks> {
-        let mut changed = BTreeSet::new();
+        let (mut changed, mut nodes) = (BTreeSet::new(), BTreeSet::new());
         let mut is_known = self.seen.is_some();
         pods.diff(self.seen.as_ref(), &mut |cell| match cell {
             PodCell::Pod(key) => {
                 changed.insert(key);
             }
+            PodCell::Node(name) => {
+                nodes.insert(name);
+            }
             PodCell::Machine(_) | PodCell::Unread | PodCell::Gates(_) => {}
-            PodCell::Zone | PodCell::Node(_) | PodCell::Namespace(_) | PodCell::Definition(_) => {
+            PodCell::Zone | PodCell::Namespace(_) | PodCell::Definition(_) => {
                 is_known = false;
             }
         });
+        if is_known && !nodes.is_empty() {
+            let on_nodes = pods.pods().filter(|pod| {
+                let node = pod.node.as_ref();
+                node.is_some_and(|node| nodes.contains(node))
+            });
+            changed.extend(on_nodes.map(|pod| pod.key.clone()));
+        }
         if !is_known {
             // The last allocated addresses of subnets that are still there stay known.
             changed.extend(self.held.keys().cloned());

@@ -8,14 +8,14 @@ use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 use ipnet::IpNet;
 use patchbay_model::{
-    AttachedNetworks, AttachmentProblem, ClusterSettings, Definition, NadKey, NetworkObjects, Node,
-    NodeObject, Pod, PodAttachment, PodKey, PodPlace, PrimaryDefinition, ServiceObject,
-    UnreadNetworks, attachments,
+    AttachedNetworks, AttachmentProblem, ClusterSettings, Definition, NadKey, NetworkObjects,
+    Networks, Node, NodeObject, Pod, PodAttachment, PodKey, PodPlace, PrimaryDefinition,
+    ServiceObject, UnreadNetworks, attachments,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
-/// Service of the cluster's name server.
-const NAME_SERVER: (&str, &str) = ("kube-system", "kube-dns");
+/// Namespace and name of the service of the cluster's name server.
+pub const NAME_SERVER: (&str, &str) = ("kube-system", "kube-dns");
 
 /// Everything that the rows of pods in one zone follow from.
 ///
@@ -114,21 +114,18 @@ impl ZonePods {
         }
         self.set_services(&objects.services);
         let definitions = objects.definitions.values();
-        self.set_networks(&AttachedNetworks::new(
-            &objects.networks,
-            definitions,
-            labelled,
-        ));
-        self.unread = Arc::new(UnreadNetworks::new(&objects.networks));
+        let attached = AttachedNetworks::new(&objects.networks, definitions, labelled);
+        self.set_networks(&attached, &objects.networks);
     }
 
     /// Sets attachment definitions and networks.
-    pub fn set_networks(&mut self, networks: &AttachedNetworks) {
-        let definitions = networks.definitions();
+    pub fn set_networks(&mut self, attached: &AttachedNetworks, networks: &Networks) {
+        self.unread = Arc::new(UnreadNetworks::new(networks));
+        let definitions = attached.definitions();
         self.definitions = definitions
             .map(|(key, definition)| (key.clone(), definition.clone()))
             .collect();
-        let primary = networks.primary();
+        let primary = attached.primary();
         self.primary = primary
             .map(|(namespace, key)| (namespace.clone(), key.cloned()))
             .collect();
@@ -207,6 +204,16 @@ impl ZonePods {
             .collect();
     }
 
+    /// Sets the [gates](Self::set_gates) of one port.
+    pub fn put_gates(&mut self, port: Arc<str>, groups: Vec<String>) {
+        self.gates.insert(port, groups.into());
+    }
+
+    /// Removes the [gates](Self::set_gates) of one port.
+    pub fn remove_gates(&mut self, port: &str) {
+        self.gates.remove(port);
+    }
+
     /// Port groups that a new port waits for.
     pub(crate) fn gates(&self, port: &str) -> &[String] {
         self.gates.get(port).map_or(&[], |groups| groups)
@@ -215,6 +222,13 @@ impl ZonePods {
     /// All pods.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.pods.values()
+    }
+
+    /// Pods of a namespace.
+    pub fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<Pod>> {
+        let first = PodKey::new(namespace, "");
+        let pods = self.pods.range(first.clone()..).map(|(_, pod)| pod);
+        pods.take_while(move |pod| pod.key.namespace == first.namespace)
     }
 
     /// A pod.

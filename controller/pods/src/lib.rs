@@ -22,5 +22,5 @@ mod tables;
 
 pub use allocation::{AllocationProblem, AllocationScope, PodAllocator};
 pub use capability::PodController;
-pub use inputs::{MachineKey, PodCell, ZonePods};
+pub use inputs::{MachineKey, NAME_SERVER, PodCell, ZonePods};
 pub use problem::PodProblem;

@@ -300,6 +300,13 @@ impl ZonePolicies {
         self.pods.insert(key, pod);
     }
 
+    /// `true` if a pod is known with these places in networks.
+    pub fn has_places(&self, pod: &Arc<Pod>, places: impl IntoIterator<Item = PodPlace>) -> bool {
+        let places = places.into_iter().filter(|place| place.pod.is_wired());
+        let known = self.pods.get(&pod.key);
+        known.is_some_and(|known| known.pod == *pod && known.places.iter().cloned().eq(places))
+    }
+
     /// Removes a pod.
     pub fn remove_pod(&mut self, key: &PodKey) {
         self.selections.update_pod(key, None, None);
@@ -464,38 +471,54 @@ impl ZonePolicies {
     /// Port groups whose ACLs drop packets of switch ports of the zone's pods, by the ports' names: those
     /// of isolated pods, and those of namespaces with a firewall.
     pub fn gates(&self) -> BTreeMap<Arc<str>, Vec<String>> {
+        self.pods
+            .keys()
+            .flat_map(|pod| self.gates_of(pod))
+            .collect()
+    }
+
+    /// The [gates](Self::gates) of one pod. They follow from the pod, and from the policies and the
+    /// firewall of its namespace.
+    pub fn gates_of(&self, pod: &PodKey) -> BTreeMap<Arc<str>, Vec<String>> {
         let mut gates = BTreeMap::<Arc<str>, Vec<String>>::new();
-        let mut add = |selector: Option<PodSelector>, network: &Arc<str>, group: &str| {
-            let selection = selector.map(|selector| selector.key(network));
-            let selection = selection.and_then(|key| self.selection(&key));
-            let pods = selection.into_iter().flat_map(Selection::pods);
-            for pod in pods.filter(|pod| pod.pod.node.as_ref() == Some(&self.zone)) {
-                for place in pod.places_in(network) {
-                    let of_port = gates.entry(place.port.as_str().into()).or_default();
-                    if !of_port.iter().any(|known| known == group) {
-                        of_port.push(group.to_owned());
-                    }
-                }
-            }
+        let pod = self.pods.get(pod);
+        let Some(pod) = pod.filter(|pod| pod.pod.node.as_ref() == Some(&self.zone)) else {
+            return gates;
         };
-        for (place, policies) in &self.applied {
-            for direction in PolicyDirection::BOTH {
-                let group = isolated_group(place, direction).name;
-                let isolating = policies.values();
-                for policy in isolating.filter(|policy| policy.rules(direction).is_some()) {
-                    add(PodSelector::of_policy(policy), &place.network, &group);
-                }
-            }
-        }
-        for (namespace, group) in &self.groups {
-            let firewall = self.firewall(namespace);
-            if firewall.is_some_and(|firewall| !firewall.rules.is_empty()) {
-                let name = namespace_group(&group.place(namespace)).name;
-                let selector = PodSelector::of_namespace(namespace);
-                add(Some(selector), &group.network, &name);
+        let networks: BTreeSet<&Arc<str>> = pod.places.iter().map(|at| &at.network.name).collect();
+        for network in networks {
+            let groups = self.gates_in(network, &pod.pod.key);
+            for place in pod.places_in(network).filter(|_| !groups.is_empty()) {
+                gates.insert(place.port.as_str().into(), groups.clone());
             }
         }
         gates
+    }
+
+    /// Port groups of the ports of a pod in a network.
+    fn gates_in(&self, network: &Arc<str>, pod: &PodKey) -> Vec<String> {
+        let place = NetworkNamespace {
+            network: network.clone(),
+            namespace: pod.namespace.clone(),
+        };
+        let is_selected = |selector: Option<PodSelector>| {
+            let selection = selector.and_then(|selector| self.selection(&selector.key(network)));
+            selection.is_some_and(|selection| selection.has(pod))
+        };
+        let isolating = PolicyDirection::BOTH.into_iter().filter(|direction| {
+            let mut policies = self.policies(&place);
+            policies.any(|policy| {
+                policy.rules(*direction).is_some() && is_selected(PodSelector::of_policy(policy))
+            })
+        });
+        let isolating = isolating.map(|direction| isolated_group(&place, direction).name);
+        let group = self.groups.get(&pod.namespace);
+        let firewall = self.firewall(&pod.namespace);
+        let of_firewall = group.filter(|group| {
+            group.network == *network && firewall.is_some_and(|firewall| !firewall.rules.is_empty())
+        });
+        let of_firewall = of_firewall.map(|_| namespace_group(&place).name);
+        isolating.chain(of_firewall).collect()
     }
 
     /// Name of the zone: that of its node.

@@ -392,6 +392,13 @@ impl Selections {
     }
 }
 
+impl Selection {
+    /// `true` if a pod is selected.
+    pub(super) fn has(&self, pod: &PodKey) -> bool {
+        self.pods.contains_key(pod)
+    }
+}
+
 /// Everything that a policy selects.
 fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
     let rules = PolicyDirection::BOTH.into_iter();

@@ -82,12 +82,7 @@ pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
         nodes: inventory
             .nodes
             .iter()
-            .map(|(key, node)| NodeAnnotations {
-                name: &key.name,
-                created: created(&node.object),
-                labels: node.object.metadata.labels.as_ref(),
-                annotations: node.object.metadata.annotations.as_ref(),
-            })
+            .map(|(_, node)| node_object(&node.object))
             .collect(),
         services: inventory
             .services
@@ -124,6 +119,16 @@ pub fn is_owned_by_network(nad: &NetworkAttachmentDefinition, network: &str) -> 
 pub fn node(object: &NodeObject) -> (Node, Vec<NodeError>) {
     let name = object.metadata.name.as_deref().unwrap_or_default();
     Node::read(name, object.metadata.annotations.as_ref(), created(object))
+}
+
+/// What the rows of networks read of a node.
+pub fn node_object(object: &NodeObject) -> NodeAnnotations<'_> {
+    NodeAnnotations {
+        name: object.metadata.name.as_deref().unwrap_or_default(),
+        created: created(object),
+        labels: object.metadata.labels.as_ref(),
+        annotations: object.metadata.annotations.as_ref(),
+    }
 }
 
 fn created(object: &NodeObject) -> Option<jiff::Timestamp> {

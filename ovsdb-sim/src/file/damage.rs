@@ -1,7 +1,6 @@
 //! Damage of a record.
 
 use std::fmt::Display;
-use std::path::Path;
 
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::JsonError;
@@ -66,7 +65,8 @@ pub enum Damage {
 
 impl Damage {
     /// ovsdb-server's text for the damage of a file's first record.
-    pub(crate) fn of_first_record(&self, path: &Path) -> String {
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn of_first_record(&self, path: &std::path::Path) -> String {
         let path = path.display();
         match self {
             Self::Empty => format!("ovsdb error: {path}: cannot identify file type"),

@@ -76,12 +76,12 @@ pub(super) fn complete(
 /// Adds missing chassis ids of nodes: a UUID made from the name.
 pub(super) fn invent_chassis_ids(nodes: &mut Objects<core::Node>) -> Vec<Problem> {
     let problems = shared_chassis_ids(nodes);
-    for (key, node) in nodes.iter_mut() {
+    nodes.change_each(|key, node| {
         let meta = &mut node.object.metadata;
         if annotation(meta, NODE_CHASSIS_ID).is_none() {
             annotate(meta, NODE_CHASSIS_ID, invented_chassis_id(&key.name));
         }
-    }
+    });
     problems
 }
 

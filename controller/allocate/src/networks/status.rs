@@ -108,31 +108,35 @@ pub(super) fn cudn_definitions(
 
 /// Notes for every network that was created whether all nodes have got their subnets.
 pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Time) {
-    for (key, udn) in inventory.user_defined_networks.iter_mut() {
+    let udns = &mut inventory.user_defined_networks;
+    udns.change_each(|key, udn| {
         let failed = failures.get(&names::udn_network(
             key.namespace.as_deref().unwrap_or_default(),
             &key.name,
         ));
         note_allocation(&mut udn.object.status, failed, now);
-    }
-    for (key, cudn) in inventory.cluster_user_defined_networks.iter_mut() {
+    });
+    let cudns = &mut inventory.cluster_user_defined_networks;
+    cudns.change_each(|key, cudn| {
         let failed = failures.get(&names::cudn_network(&key.name));
         note_allocation(&mut cudn.object.status, failed, now);
-    }
+    });
 }
 
 /// Notes for every network how many nodes have pods of it, once there has been one.
 pub(super) fn nodes_selected(inventory: &mut Inventory, active: &ActiveNodes, now: &Time) {
     let count = |network: &str| active.get(network).map_or(0, BTreeSet::len);
-    for (key, udn) in inventory.user_defined_networks.iter_mut() {
+    let udns = &mut inventory.user_defined_networks;
+    udns.change_each(|key, udn| {
         let namespace = key.namespace.as_deref().unwrap_or_default();
         let count = count(&names::udn_network(namespace, &key.name));
         note_nodes(&mut udn.object.status, count, now);
-    }
-    for (key, cudn) in inventory.cluster_user_defined_networks.iter_mut() {
+    });
+    let cudns = &mut inventory.cluster_user_defined_networks;
+    cudns.change_each(|key, cudn| {
         let count = count(&names::cudn_network(&key.name));
         note_nodes(&mut cudn.object.status, count, now);
-    }
+    });
 }
 
 fn note_nodes(status: &mut Option<NetworkStatus>, count: usize, now: &Time) {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::select_all;
-use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Origin, Sourced};
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
 
 use super::watched::Watched;
 use super::writer::Written;
@@ -19,68 +20,40 @@ use crate::store::{StoreReader, WatchEnded};
 /// Outcome of a wait for changes.
 type Change<'a> = Pin<Box<dyn Future<Output = Result<(), WatchEnded>> + Send + 'a>>;
 
+/// Problems of objects that cannot be decoded, by kind and key.
+type DecodingProblems = BTreeMap<(&'static str, ObjectKey), Vec<String>>;
+
 /// The watched objects of one kind.
 trait KindSource: Debug + Send + Sync {
     fn ready(&mut self) -> Change<'_>;
 
     fn changed(&mut self) -> Change<'_>;
 
-    /// Adds the objects to an inventory, and marks them as seen. Those that cannot be decoded become
-    /// problems: the last version that could be takes their place.
-    fn read_into(&mut self, inventory: &mut Inventory, problems: &mut Vec<String>);
+    /// `true` if the watch shows other objects than were read last.
+    fn has_news(&self) -> bool;
+
+    /// Makes the objects of an inventory those that the watch shows, at the cost of the difference.
+    /// Those that cannot be decoded become problems: the last version that could be stays in their
+    /// place.
+    fn read_into(&mut self, inventory: &mut Inventory, problems: &mut DecodingProblems);
 
     /// `true` if the watch shows the outcome of a write, or if the write is of another kind.
-    fn has_seen(&mut self, written: &Written) -> bool;
+    fn has_seen(&self, written: &Written) -> bool;
 
     fn boxed_clone(&self) -> Box<dyn KindSource>;
 }
 
-/// The objects of one kind, with the last version of each that could be decoded.
+/// The objects of one kind.
 #[derive(Clone, Debug)]
 struct ObjectSource<K> {
     objects: StoreReader<Watched<K>>,
-    decoded: BTreeMap<ObjectKey, Arc<K>>,
-}
-
-impl<K: InventoryKind> ObjectSource<K>
-where
-    K: Clone + Debug + Send + Sync + 'static,
-{
-    /// The object to use, and what is to be reported. `None`: no version of it could be decoded.
-    fn usable(
-        &self,
-        key: &ObjectKey,
-        watched: &Watched<K>,
-        problems: &mut Vec<String>,
-    ) -> Option<Arc<K>> {
-        let kind = K::KIND;
-        match watched {
-            Watched::Readable(object) => Some(object.clone()),
-            Watched::Partial(object, reasons) => {
-                let reasons = reasons.iter();
-                problems.extend(reasons.map(|reason| {
-                    format!("{kind} {key}: cannot be decoded, so the field is ignored: {reason}")
-                }));
-                Some(object.clone())
-            }
-            Watched::Unreadable(reason) => {
-                let decoded = self.decoded.get(key).cloned();
-                let outcome = match &decoded {
-                    Some(_) => "its former version is used",
-                    None => "what depends on objects of the kind stays as it is",
-                };
-                problems.push(format!(
-                    "{kind} {key}: cannot be decoded, so {outcome}: {reason}"
-                ));
-                decoded
-            }
-        }
-    }
+    /// The objects that were read last.
+    read: OrdMap<ObjectKey, Watched<K>>,
 }
 
 impl<K> KindSource for ObjectSource<K>
 where
-    K: InventoryKind + Clone + Debug + Send + Sync + 'static,
+    K: InventoryKind + Debug + Send + Sync + 'static,
 {
     fn ready(&mut self) -> Change<'_> {
         Box::pin(self.objects.ready())
@@ -90,33 +63,60 @@ where
         Box::pin(self.objects.changed())
     }
 
-    fn read_into(&mut self, inventory: &mut Inventory, problems: &mut Vec<String>) {
-        let objects = self.objects.objects();
-        self.decoded.retain(|key, _| objects.contains_key(key));
-        for (key, watched) in &objects {
-            let Some(object) = self.usable(key, watched, problems) else {
-                inventory.undecoded.insert((K::KIND, key.clone()));
-                continue;
-            };
-            self.decoded.insert(key.clone(), object.clone());
-            // Objects of the same second are in the order of their keys.
-            let created = object.creation_timestamp();
-            let created = created.map_or(0, |time| time.0.as_second());
-            K::objects_mut(inventory).insert(Sourced {
-                object: K::clone(&object),
-                origin: Origin::Cluster,
-                position: created.try_into().unwrap_or(0),
-            });
-        }
+    fn has_news(&self) -> bool {
+        !self.objects.peek().ptr_eq(&self.read)
     }
 
-    fn has_seen(&mut self, written: &Written) -> bool {
+    fn read_into(&mut self, inventory: &mut Inventory, problems: &mut DecodingProblems) {
+        let objects = self.objects.objects();
+        for item in self.read.diff(&objects) {
+            let (key, watched) = match item {
+                DiffItem::Add(key, watched)
+                | DiffItem::Update {
+                    new: (key, watched),
+                    ..
+                } => (key, Some(watched)),
+                DiffItem::Remove(key, _) => (key, None),
+            };
+            let name = (K::KIND, key.clone());
+            inventory.undecoded.remove(&name);
+            problems.remove(&name);
+            let of_kind = K::objects_mut(inventory);
+            match watched {
+                None => {
+                    of_kind.remove(key);
+                }
+                Some(Watched::Readable(object)) => of_kind.insert_shared(object.clone()),
+                Some(Watched::Partial(object, reasons)) => {
+                    of_kind.insert_shared(object.clone());
+                    let reasons = reasons.iter();
+                    let ignored = reasons.map(|reason| ignored_field::<K>(key, reason));
+                    problems.insert(name, ignored.collect());
+                }
+                Some(Watched::Unreadable(reason)) => {
+                    let outcome = if of_kind.get(key).is_some() {
+                        "its former version is used"
+                    } else {
+                        inventory.undecoded.insert(name.clone());
+                        "what depends on objects of the kind stays as it is"
+                    };
+                    let kind = K::KIND;
+                    let problem =
+                        format!("{kind} {key}: cannot be decoded, so {outcome}: {reason}");
+                    problems.insert(name, vec![problem]);
+                }
+            }
+        }
+        self.read = objects;
+    }
+
+    fn has_seen(&self, written: &Written) -> bool {
         if written.kind != K::KIND {
             return true;
         }
-        let objects = self.objects.objects();
+        let objects = self.objects.peek();
         let seen = match objects.get(&written.key) {
-            Some(Watched::Readable(object) | Watched::Partial(object, _)) => object.meta(),
+            Some(Watched::Readable(seen) | Watched::Partial(seen, _)) => seen.object.meta(),
             Some(Watched::Unreadable(_)) => return true,
             None => return !written.is_new,
         };
@@ -133,6 +133,11 @@ where
     }
 }
 
+fn ignored_field<K: InventoryKind>(key: &ObjectKey, reason: &str) -> String {
+    let kind = K::KIND;
+    format!("{kind} {key}: cannot be decoded, so the field is ignored: {reason}")
+}
+
 /// A resource version as a number. `None`: it is not one, so versions cannot be compared.
 pub(super) fn number(version: Option<&str>) -> Option<u64> {
     version?.parse().ok()
@@ -140,11 +145,20 @@ pub(super) fn number(version: Option<&str>) -> Option<u64> {
 
 /// The watched objects of several kinds.
 #[derive(Debug, Default)]
-pub(crate) struct ObjectSources(Vec<Box<dyn KindSource>>);
+pub(crate) struct ObjectSources {
+    kinds: Vec<Box<dyn KindSource>>,
+    /// The objects that were read last.
+    inventory: Inventory,
+    problems: DecodingProblems,
+}
 
 impl Clone for ObjectSources {
     fn clone(&self) -> Self {
-        Self(self.0.iter().map(|kind| kind.boxed_clone()).collect())
+        Self {
+            kinds: self.kinds.iter().map(|kind| kind.boxed_clone()).collect(),
+            inventory: self.inventory.clone(),
+            problems: self.problems.clone(),
+        }
     }
 }
 
@@ -152,18 +166,18 @@ impl ObjectSources {
     /// Adds the objects of a kind.
     pub(crate) fn with<K>(mut self, objects: StoreReader<Watched<K>>) -> Self
     where
-        K: InventoryKind + Clone + Debug + Send + Sync + 'static,
+        K: InventoryKind + Debug + Send + Sync + 'static,
     {
-        self.0.push(Box::new(ObjectSource {
+        self.kinds.push(Box::new(ObjectSource {
             objects,
-            decoded: BTreeMap::new(),
+            read: OrdMap::new(),
         }));
         self
     }
 
     /// Waits for the first complete list of each kind.
     pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
-        for kind in &mut self.0 {
+        for kind in &mut self.kinds {
             kind.ready().await?;
         }
         Ok(())
@@ -172,11 +186,11 @@ impl ObjectSources {
     /// The current objects, and what of them cannot be decoded. Objects of which no version could be
     /// are named in [`Inventory::undecoded`].
     pub(super) fn inventory(&mut self) -> (Inventory, Vec<String>) {
-        let (mut inventory, mut problems) = (Inventory::default(), Vec::new());
-        for kind in &mut self.0 {
-            kind.read_into(&mut inventory, &mut problems);
+        for kind in &mut self.kinds {
+            kind.read_into(&mut self.inventory, &mut self.problems);
         }
-        (inventory, problems)
+        let problems = self.problems.values().flatten().cloned();
+        (self.inventory.clone(), problems.collect())
     }
 
     /// Waits until the watches show all these writes, but at most for `limit`.
@@ -187,8 +201,8 @@ impl ObjectSources {
     ) -> Result<(), WatchEnded> {
         let all_seen = async {
             loop {
-                let kinds = &mut self.0;
-                written.retain(|one| !kinds.iter_mut().all(|kind| kind.has_seen(one)));
+                let kinds = &self.kinds;
+                written.retain(|one| !kinds.iter().all(|kind| kind.has_seen(one)));
                 if written.is_empty() {
                     return Ok(());
                 }
@@ -202,15 +216,19 @@ impl ObjectSources {
             .unwrap_or(Ok(()))
     }
 
-    /// Waits until something has changed and changes pause, or until `retry` is over.
+    /// Waits until something differs from the objects that were read last and changes pause, or
+    /// until `retry` is over.
     pub(super) async fn wait_for_work(
         &mut self,
         timing: &Timing,
         retry: Option<Duration>,
     ) -> Result<(), WatchEnded> {
-        tokio::select! {
-            changed = self.changed() => changed?,
-            () = sleep_or_forever(retry) => return Ok(()),
+        // A wait for writes may have been woken by other changes, which have not been read.
+        if !self.kinds.iter().any(|kind| kind.has_news()) {
+            tokio::select! {
+                changed = self.changed() => changed?,
+                () = sleep_or_forever(retry) => return Ok(()),
+            }
         }
         debounce(timing, self).await
     }
@@ -220,7 +238,7 @@ impl ChangeSource for ObjectSources {
     type Error = WatchEnded;
 
     async fn changed(&mut self) -> Result<(), WatchEnded> {
-        let kinds = self.0.iter_mut().map(|kind| kind.changed());
+        let kinds = self.kinds.iter_mut().map(|kind| kind.changed());
         select_all(kinds).await.0
     }
 }

@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use patchbay_resources::manifests::from_json;
+use patchbay_resources::manifests::{Origin, Sourced, from_json};
 use patchbay_resources::object::{Container, Node, Object, Pod, PodSpec};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,9 +16,9 @@ const MAX_DROPPED_FIELDS: usize = 64;
 /// An object as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Watched<K> {
-    Readable(Arc<K>),
+    Readable(Arc<Sourced<K>>),
     /// The object without the fields that cannot be decoded; the texts are the reasons.
-    Partial(Arc<K>, Arc<[String]>),
+    Partial(Arc<Sourced<K>>, Arc<[String]>),
     /// The object cannot be decoded; the text is the reason.
     Unreadable(Arc<str>),
 }
@@ -31,7 +31,14 @@ pub(crate) fn project<K: Object + DeserializeOwned>(
     let keep = move |mut object: K| {
         object.meta_mut().managed_fields = None;
         prune(&mut object);
-        Arc::new(object)
+        // Objects of the same second are in the order of their keys.
+        let created = object.creation_timestamp();
+        let created = created.map_or(0, |time| time.0.as_second());
+        Arc::new(Sourced {
+            object,
+            origin: Origin::Cluster,
+            position: created.try_into().unwrap_or(0),
+        })
     };
     move |object| match object.0 {
         Ok(object) => Watched::Readable(keep(object)),
@@ -148,7 +155,7 @@ mod tests {
         let Watched::Partial(pod, reasons) = pod else {
             panic!("{pod:?}");
         };
-        let spec = pod.spec.as_ref().unwrap();
+        let spec = pod.object.spec.as_ref().unwrap();
         assert_eq!(spec.node_name.as_deref(), Some("n1"));
         assert_eq!(spec.host_network, None);
         let ports = spec.containers[0].ports.as_ref().unwrap();

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, describe};
 use patchbay_resources::object::Object;
@@ -23,6 +25,10 @@ use crate::tolerant_object::TolerantObject;
 /// Field manager of all writes: that of OVN-Kubernetes, so that either controller can take over
 /// from the other.
 const FIELD_MANAGER: &str = "user-defined-network-controller";
+
+/// Maximum number of writes that wait for their answers at a time. More would be queued by the API
+/// server's priority levels, which have some tens of seats for all clients.
+const CONCURRENT_WRITES: usize = 8;
 
 /// A write that has succeeded.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -116,40 +122,73 @@ impl ObjectWriter {
         Ok(outcome.written)
     }
 
-    /// Writes the differences between two inventories in the objects of a kind.
+    /// Writes the differences between two inventories in the objects of a kind, several at a time:
+    /// first objects that are new or differ, then those that are gone.
     pub(super) async fn write_kind<K>(
         &self,
         before: &Inventory,
         after: &Inventory,
         outcome: &mut WriteOutcome,
     ) where
-        K: InventoryKind + Clone + Debug + PartialEq + Serialize,
+        K: InventoryKind + Debug + Serialize,
     {
-        let (old, new) = (K::objects(before), K::objects(after));
-        let gone = old.iter().filter(|(key, _)| new.get(key).is_none());
-        let gone = gone.map(|(_, old)| (Some(&old.object), None));
-        let kept = new.iter().map(|(key, new)| {
-            let old = old.get(key).map(|old| &old.object);
-            (old, Some(&new.object))
-        });
-        for (old, new) in kept.chain(gone).filter(|(old, new)| old != new) {
-            let Some(one) = new.or(old) else {
-                continue;
-            };
-            let has_failed_parts = one
-                .uid()
-                .is_some_and(|uid| outcome.failed_owners.contains(&uid));
-            if outcome.is_stopped || has_failed_parts {
-                continue;
+        let changes = K::objects(after).changes_since(K::objects(before));
+        let changes = changes
+            .map(|change| {
+                let former = change.former.map(|one| &one.object);
+                (former, change.current.map(|one| &one.object))
+            })
+            .filter(|(old, new)| old != new);
+        let (gone, kept): (Vec<_>, Vec<_>) = changes.partition(|(_, new)| new.is_none());
+        for changes in [kept, gone] {
+            self.write_objects(changes, outcome).await;
+        }
+    }
+
+    async fn write_objects<K>(
+        &self,
+        changes: Vec<(Option<&K>, Option<&K>)>,
+        outcome: &mut WriteOutcome,
+    ) where
+        K: InventoryKind + Debug + Serialize,
+    {
+        let mut changes = changes.into_iter();
+        let mut writes = FuturesUnordered::new();
+        loop {
+            while writes.len() < CONCURRENT_WRITES && !outcome.is_stopped {
+                let Some((old, new)) = changes.next() else {
+                    break;
+                };
+                let uid = new.or(old).and_then(Object::uid);
+                if !uid.is_some_and(|uid| outcome.failed_owners.contains(&uid)) {
+                    writes.push(self.write_change(old, new));
+                }
             }
-            let written = self.write_object(old, new, outcome).await;
-            if let Err(error) = written {
-                let owners = one.owner_references().iter();
-                let owners: Vec<String> = owners.map(|owner| owner.uid.clone()).collect();
+            let Some((object, written, result)) = writes.next().await else {
+                return;
+            };
+            outcome.written.extend(written);
+            if let (Some(object), Err(error)) = (object, result) {
+                let owners = object.owner_references().iter();
+                let owners = owners.map(|owner| owner.uid.clone());
                 outcome.failed_owners.extend(owners);
-                outcome.fail(&describe(one), error);
+                outcome.fail(&describe(object), error);
             }
         }
+    }
+
+    /// Writes one object. Returns it with the requests that have succeeded.
+    async fn write_change<'a, K>(
+        &self,
+        old: Option<&'a K>,
+        new: Option<&'a K>,
+    ) -> (Option<&'a K>, Vec<Written>, Result<(), WriteError>)
+    where
+        K: InventoryKind + Debug + Serialize,
+    {
+        let mut outcome = WriteOutcome::default();
+        let result = self.write_object(old, new, &mut outcome).await;
+        (new.or(old), outcome.written, result)
     }
 
     async fn write_object<K>(
@@ -159,7 +198,7 @@ impl ObjectWriter {
         outcome: &mut WriteOutcome,
     ) -> Result<(), WriteError>
     where
-        K: InventoryKind + Clone + Debug + Serialize,
+        K: InventoryKind + Debug + Serialize,
     {
         match (old, new) {
             (None, Some(new)) => {

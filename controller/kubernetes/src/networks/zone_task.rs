@@ -10,8 +10,8 @@ use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::client::{ClientClosed, Remotes, Tls};
 use patchbay_model::{ClusterSettings, POD_NETWORKS};
 use patchbay_pods::{AllocationScope, PodAllocator};
-use patchbay_resources::manifests::{Inventory, ObjectKey};
-use patchbay_resources::object::{Object, Pod, Time};
+use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::object::{Object as _, Pod, Time};
 use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
 
@@ -126,9 +126,10 @@ impl ZoneWork {
 
     /// Gives the zone's pods their addresses, and makes the rows what the objects define.
     async fn reconcile(&mut self) -> Result<WriteOutcome, ZoneError> {
-        let (mut inventory, undecoded) = self.sources.inventory();
-        let outcome = self.write_addresses(&mut inventory).await;
-        let cluster = self.cluster(inventory);
+        let (inventory, undecoded) = self.sources.inventory();
+        let settings = self.settings.clone();
+        let mut cluster = Cluster::watched(inventory, settings, Time(Timestamp::now()));
+        let outcome = self.write_addresses(&mut cluster).await;
         let rows = self.rows.reconcile_without_connects(&cluster).await?;
         self.next_removal = rows.next_removal;
         let failures = outcome.failures.iter().cloned();
@@ -141,35 +142,28 @@ impl ZoneWork {
         Ok(outcome)
     }
 
-    fn cluster(&self, inventory: Inventory) -> Cluster {
-        Cluster::watched(inventory, self.settings.clone(), Time(Timestamp::now()))
-    }
-
     /// Writes the addresses of pods, and keeps in the inventory those that are written.
-    async fn write_addresses(&mut self, inventory: &mut Inventory) -> WriteOutcome {
+    async fn write_addresses(&mut self, cluster: &mut Cluster) -> WriteOutcome {
         let mut outcome = WriteOutcome::default();
-        let cluster = self.cluster(inventory.clone());
-        let Some(pods) = cluster.zone_pods(self.rows.zone()) else {
+        let Some(pods) = self.rows.pods(cluster) else {
             return outcome;
         };
-        let mut desired = Inventory::default();
-        let mut observed = Inventory::default();
-        for (pod, networks) in self.allocator.allocate(&pods) {
+        let inventory = &mut cluster.inventory;
+        let observed = inventory.clone();
+        let mut desired = observed.clone();
+        for (pod, networks) in self.allocator.allocate(pods) {
             let key = ObjectKey::namespaced(&*pod.namespace, &*pod.name);
-            if let Some(sourced) = inventory.pods.get(&key) {
-                let mut changed = sourced.clone();
+            if let Some(changed) = desired.pods.get_mut(&key) {
                 let annotations = changed.object.annotations_mut();
                 annotations.insert(POD_NETWORKS.to_owned(), networks.to_json());
-                observed.pods.insert(sourced.clone());
-                desired.pods.insert(changed);
             }
         }
         self.writer
             .write_kind::<Pod>(&observed, &desired, &mut outcome)
             .await;
         for written in &outcome.written {
-            if let Some(pod) = desired.pods.remove(&written.key) {
-                inventory.pods.insert(pod);
+            if let Some(pod) = desired.pods.get(&written.key) {
+                inventory.pods.insert(pod.clone());
             }
         }
         outcome

@@ -1,8 +1,11 @@
 //! Inventory of a run: all objects by kind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 use patchbay_model::EGRESS_FIREWALL;
 use serde::de::DeserializeOwned;
 
@@ -108,59 +111,132 @@ pub struct Sourced<T> {
 }
 
 /// Objects of one kind by key.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Objects<T>(BTreeMap<ObjectKey, Sourced<T>>);
+///
+/// Clones share the objects, so that the difference of two versions is found at the cost of the
+/// difference.
+#[derive(Debug)]
+pub struct Objects<T>(OrdMap<ObjectKey, Shared<T>>);
+
+/// An object that clones of [`Objects`] share. It is equal to itself without a comparison.
+#[derive(Debug)]
+struct Shared<T>(Arc<Sourced<T>>);
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: PartialEq> PartialEq for Shared<T> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+/// Difference of two versions of [`Objects`] in one object.
+#[derive(Debug)]
+pub struct ObjectChange<'a, T> {
+    /// Key of the object.
+    pub key: &'a ObjectKey,
+    /// The object before. `None`: it is new.
+    pub former: Option<&'a Sourced<T>>,
+    /// The object now. `None`: it is gone.
+    pub current: Option<&'a Sourced<T>>,
+}
+
+impl<T> Clone for Objects<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: PartialEq> PartialEq for Objects<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
 
 impl<T> Default for Objects<T> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self(OrdMap::new())
     }
 }
 
 impl<T: InventoryKind> Objects<T> {
     /// Object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<&Sourced<T>> {
-        self.0.get(key)
+        self.0.get(key).map(|shared| &*shared.0)
     }
 
-    /// Mutable object with this key.
+    /// Mutable object with this key. An object that clones share is copied.
     pub fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Sourced<T>> {
-        self.0.get_mut(key)
+        let shared = self.0.get_mut(key)?;
+        Some(Arc::make_mut(&mut shared.0))
     }
 
     /// Object with this name, for kinds without namespaces.
     pub fn named(&self, name: &str) -> Option<&T> {
-        self.0
-            .get(&ObjectKey::cluster(name))
-            .map(|sourced| &sourced.object)
+        let sourced = self.get(&ObjectKey::cluster(name))?;
+        Some(&sourced.object)
     }
 
     /// Puts the object under its own name, in place of one that was there.
-    pub fn insert(&mut self, sourced: Sourced<T>) -> Option<Sourced<T>> {
-        self.0.insert(ObjectKey::of(sourced.object.meta()), sourced)
+    pub fn insert(&mut self, sourced: Sourced<T>) {
+        self.insert_shared(Arc::new(sourced));
     }
 
-    /// Removes the object with this key.
-    pub fn remove(&mut self, key: &ObjectKey) -> Option<Sourced<T>> {
-        self.0.remove(key)
+    /// Puts an object that others share under its own name, in place of one that was there.
+    pub fn insert_shared(&mut self, sourced: Arc<Sourced<T>>) {
+        let key = ObjectKey::of(sourced.object.meta());
+        self.0.insert(key, Shared(sourced));
+    }
+
+    /// Removes the object with this key. Returns `true` if it was there.
+    pub fn remove(&mut self, key: &ObjectKey) -> bool {
+        self.0.remove(key).is_some()
+    }
+
+    /// Objects that differ from those of an earlier version, in the order of their keys.
+    pub fn changes_since<'a>(
+        &'a self,
+        earlier: &'a Self,
+    ) -> impl Iterator<Item = ObjectChange<'a, T>> {
+        earlier.0.diff(&self.0).map(|item| {
+            let (key, former, current) = match item {
+                DiffItem::Add(key, current) => (key, None, Some(current)),
+                DiffItem::Remove(key, former) => (key, Some(former), None),
+                DiffItem::Update { old, new } => (new.0, Some(old.1), Some(new.1)),
+            };
+            ObjectChange {
+                key,
+                former: former.map(|shared| &*shared.0),
+                current: current.map(|shared| &*shared.0),
+            }
+        })
     }
 
     /// Iterates over all objects in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Sourced<T>)> {
-        self.0.iter()
+        self.0.iter().map(|(key, shared)| (key, &*shared.0))
     }
 
     /// Iterates over the objects of a namespace in the order of their names.
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = (&ObjectKey, &Sourced<T>)> {
         let first = ObjectKey::namespaced(namespace, "");
         self.0
-            .range(&first..)
+            .range(first.clone()..)
+            .map(|(key, shared)| (key, &*shared.0))
             .take_while(move |(key, _)| key.namespace == first.namespace)
     }
 
-    /// Iterates mutably over all objects in the order of their keys.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&ObjectKey, &mut Sourced<T>)> {
-        self.0.iter_mut()
+    /// Changes all objects, in the order of their keys.
+    pub fn change_each(&mut self, mut change: impl FnMut(&ObjectKey, &mut Sourced<T>)) {
+        let keys: Vec<ObjectKey> = self.0.keys().cloned().collect();
+        for key in &keys {
+            if let Some(sourced) = self.get_mut(key) {
+                change(key, sourced);
+            }
+        }
     }
 
     /// All objects in input order.
@@ -249,7 +325,7 @@ impl Inventory {
 }
 
 /// A kind of objects in an [`Inventory`].
-pub trait InventoryKind: Object + DeserializeOwned {
+pub trait InventoryKind: Object + Clone + PartialEq + DeserializeOwned {
     /// Rules that this object breaks. An API server would refuse the object for each of them.
     /// Unknown fields and wrong types are found earlier, by [`from_json`](super::from_json).
     fn violations(&self) -> Vec<Violation>;

@@ -20,5 +20,7 @@ pub use files::{
     DEFAULT_MAX_MANIFEST_BYTES, LoadError, manifest_files, read_manifests, read_manifests_within,
     read_state_files,
 };
-pub use inventory::{Inventory, InventoryKind, ObjectKey, Objects, Origin, Sourced, describe};
+pub use inventory::{
+    Inventory, InventoryKind, ObjectChange, ObjectKey, Objects, Origin, Sourced, describe,
+};
 pub use problem::{Problem, SourceLocation};

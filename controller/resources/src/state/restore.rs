@@ -187,11 +187,12 @@ fn restore_kind<T: InventoryKind>(
     state: &Inventory,
     restore: impl Fn(&mut T, &T),
 ) {
-    for (key, new) in T::objects_mut(manifests).iter_mut() {
+    let objects = T::objects_mut(manifests);
+    objects.change_each(|key, new| {
         if let Some(old) = T::objects(state).get(key) {
             restore(&mut new.object, &old.object);
         }
-    }
+    });
 }
 
 fn restore_annotations<T: InventoryKind>(new: &mut T, old: &T, keys: &[&str]) {

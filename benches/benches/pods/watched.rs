@@ -1,0 +1,279 @@
+//! A zone that follows the watched objects of a cluster with many networks and pods: cost of a pass
+//! after single changes, with the database in this process.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use jiff::Timestamp;
+use ovsdb_sim::testing::ScratchDir;
+use patchbay_app::Cluster;
+use patchbay_app::northbound::Embedded;
+use patchbay_app::zone::ZoneReconciler;
+use patchbay_benches::stopwatch::Stopwatch;
+use patchbay_benches::text::format_duration;
+use patchbay_model::{ClusterSettings, POD_NETWORKS};
+use patchbay_pods::{AllocationScope, PodAllocator};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Sourced};
+use patchbay_resources::object::{Node, Object as _, Pod, Time};
+use patchbay_schemas::uuids::UuidSource;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+/// Name of the zone, and of its node.
+const ZONE: &str = "node0";
+/// Pods that come at once.
+const BURST: usize = 1_000;
+/// Measurements of which the best one counts.
+const RUNS: usize = 5;
+
+/// Numbers of objects.
+#[derive(Clone, Copy)]
+pub(crate) struct WatchedSize {
+    pub(crate) networks: usize,
+    pub(crate) nodes: usize,
+    pub(crate) pods: usize,
+}
+
+/// Measures a zone, and prints the table.
+pub(crate) fn report(size: WatchedSize) -> Result<()> {
+    let mut zone = WatchedZone::new(size)?;
+    println!(
+        "\nwatched objects: {} networks, {} nodes, {} pods in the zone",
+        size.networks, size.nodes, size.pods
+    );
+    print_line("first pass", zone.pass()?);
+    print_line("the next pass, which reads the written rows", zone.pass()?);
+    print_line("no change", best(|_| zone.pass())?);
+    let pod_added = best(|run| {
+        zone.add_pod(size.pods + run)?;
+        zone.pass()
+    })?;
+    print_line("one pod more", pod_added);
+    let following = best(|_| zone.pass())?;
+    print_line("  the next pass", following);
+    let pod_removed = best(|run| {
+        zone.remove_pod(size.pods + run);
+        zone.pass()
+    })?;
+    print_line("one pod less", pod_removed);
+    let node_added = best(|run| {
+        zone.add_node(size.nodes + run)?;
+        zone.pass()
+    })?;
+    print_line("one node more", node_added);
+    let namespace_labelled = best(|run| {
+        zone.label_namespace(run)?;
+        zone.pass()
+    })?;
+    print_line("other labels of a namespace", namespace_labelled);
+    for pod in size.pods..size.pods + BURST {
+        zone.add_pod(pod)?;
+    }
+    let burst = zone.pass()?;
+    print_line(&format!("{BURST} pods at once"), burst);
+    println!(
+        "{:<46}{:>12.0}",
+        "  pods per second",
+        BURST as f64 / burst.as_secs_f64()
+    );
+    Ok(())
+}
+
+fn print_line(name: &str, time: Duration) {
+    println!("{name:<46}{:>12}", format_duration(time));
+}
+
+fn best(mut measure: impl FnMut(usize) -> Result<Duration>) -> Result<Duration> {
+    (0..RUNS).try_fold(Duration::MAX, |best, run| Ok(best.min(measure(run)?)))
+}
+
+/// A zone whose objects come from an API server.
+struct WatchedZone {
+    runtime: Runtime,
+    inventory: Inventory,
+    allocator: PodAllocator,
+    reconciler: ZoneReconciler<Embedded>,
+    size: WatchedSize,
+}
+
+impl WatchedZone {
+    fn new(size: WatchedSize) -> Result<Self> {
+        let folder = ScratchDir::new();
+        let file = folder.path().join("cluster.yaml");
+        fs::write(&file, manifests(size))?;
+        let inventory = read(&file)?;
+        Ok(Self {
+            runtime: Runtime::new()?,
+            inventory,
+            allocator: PodAllocator::new(AllocationScope::Zone),
+            reconciler: ZoneReconciler::new(ZONE, Embedded::new(1)?, UuidSource::seeded(1)),
+            size,
+        })
+    }
+
+    fn cluster(&self) -> Cluster {
+        let settings = ClusterSettings::default();
+        Cluster::watched(self.inventory.clone(), settings, Time(Timestamp::now()))
+    }
+
+    /// What the zone controller does when objects have changed.
+    fn pass(&mut self) -> Result<Duration> {
+        let watch = Stopwatch::start()?;
+        let cluster = self.cluster();
+        let pods = self.reconciler.pods(&cluster).context("no pods")?;
+        for (key, networks) in self.allocator.allocate(pods) {
+            let key = ObjectKey::namespaced(&*key.namespace, &*key.name);
+            if let Some(pod) = self.inventory.pods.get_mut(&key) {
+                let annotations = pod.object.annotations_mut();
+                annotations.insert(POD_NETWORKS.to_owned(), networks.to_json());
+            }
+        }
+        let cluster = self.cluster();
+        let reconciled = self.reconciler.reconcile_without_connects(&cluster);
+        self.runtime.block_on(reconciled)?;
+        watch.stop()
+    }
+
+    fn add_pod(&mut self, number: usize) -> Result<()> {
+        let object: Pod = serde_json::from_value(json!({
+            "metadata": {
+                "namespace": format!("net{}", number % self.size.networks),
+                "name": format!("pod-{number}"),
+                "uid": format!("5f6c3c1e-0000-4000-8000-{number:012}"),
+            },
+            "spec": {"nodeName": ZONE, "containers": []},
+        }))?;
+        self.inventory.pods.insert(Sourced {
+            object,
+            origin: Origin::Cluster,
+            position: 0,
+        });
+        Ok(())
+    }
+
+    fn remove_pod(&mut self, number: usize) {
+        let namespace = format!("net{}", number % self.size.networks);
+        let key = ObjectKey::namespaced(namespace, format!("pod-{number}"));
+        self.inventory.pods.remove(&key);
+    }
+
+    fn add_node(&mut self, number: usize) -> Result<()> {
+        let mut object: Node = serde_json::from_value(json!({
+            "metadata": {"name": format!("node{number}"), "annotations": {
+                "k8s.ovn.org/node-id": (number + 2).to_string(),
+                "k8s.ovn.org/node-chassis-id": format!("chassis-{number}"),
+            }},
+        }))?;
+        let subnets = node_subnets(self.size, number);
+        let annotations = object.annotations_mut();
+        annotations.insert("k8s.ovn.org/node-subnets".to_owned(), subnets);
+        self.inventory.nodes.insert(Sourced {
+            object,
+            origin: Origin::Cluster,
+            position: 0,
+        });
+        Ok(())
+    }
+
+    fn label_namespace(&mut self, number: usize) -> Result<()> {
+        let key = ObjectKey::cluster(format!("net{number}"));
+        let namespace = self.inventory.namespaces.get_mut(&key);
+        let namespace = namespace.context("no such namespace")?;
+        let labels = namespace.object.metadata.labels.get_or_insert_default();
+        labels.insert("team".to_owned(), number.to_string());
+        Ok(())
+    }
+}
+
+/// Completes the objects as the managers of a cluster do.
+fn read(file: &Path) -> Result<Inventory> {
+    let cluster = Cluster::from_manifests(
+        &[file.to_owned()],
+        &mut std::io::empty(),
+        None,
+        ClusterSettings::default(),
+        Time(Timestamp::now()),
+    )?;
+    Ok(cluster.inventory)
+}
+
+fn node_subnets(size: WatchedSize, node: usize) -> String {
+    let (third, fourth) = (node / 8, node % 8 * 32);
+    let subnets = (0..size.networks)
+        .map(|number| format!(r#""cluster_udn_net{number}":["10.0.{third}.{fourth}/27"]"#));
+    format!("{{{}}}", subnets.collect::<Vec<_>>().join(","))
+}
+
+fn manifests(size: WatchedSize) -> String {
+    let mut yaml = String::new();
+    for node in 0..size.nodes {
+        let _ = write!(
+            yaml,
+            "\
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: node{node}
+  annotations:
+    k8s.ovn.org/node-id: \"{id}\"
+    k8s.ovn.org/node-chassis-id: chassis-{node}
+    k8s.ovn.org/node-subnets: '{subnets}'
+",
+            id = node + 2,
+            subnets = node_subnets(size, node)
+        );
+    }
+    for number in 0..size.networks {
+        let _ = write!(
+            yaml,
+            "\
+---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: net{number}
+  labels:
+    network: net{number}
+    k8s.ovn.org/primary-user-defined-network: \"\"
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata:
+  name: net{number}
+spec:
+  namespaceSelector:
+    matchLabels:
+      network: net{number}
+  network:
+    topology: Layer3
+    layer3:
+      role: Primary
+      subnets:
+      - cidr: 10.0.0.0/16
+        hostSubnet: 27
+"
+        );
+    }
+    for number in 0..size.pods {
+        let _ = write!(
+            yaml,
+            "\
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: pod-{number}
+  namespace: net{namespace}
+spec:
+  nodeName: {ZONE}
+  containers: []
+",
+            namespace = number % size.networks
+        );
+    }
+    yaml
+}
