@@ -7,6 +7,7 @@ use patchbay_model::printable::printable;
 use serde::Serialize;
 
 use super::args::Format;
+use super::colours::{Colour, Colours};
 use super::failure::Failure;
 
 /// Maximum number of warnings about one subject; the rest is a count, so that the end of the output
@@ -16,6 +17,8 @@ const MAX_WARNINGS: usize = 10;
 const MAX_REASONS: usize = 20;
 /// Maximum length of a line on standard error, in bytes.
 const MAX_LINE_BYTES: usize = 2_000;
+/// Beginnings of lines that have a colour.
+const LABELS: [(&str, Colour); 2] = [("error:", Colour::Red), ("warning:", Colour::Yellow)];
 
 /// The streams of a command.
 pub(super) struct Console<'a> {
@@ -27,6 +30,11 @@ pub(super) struct Console<'a> {
     pub(super) reported: Option<BTreeSet<String>>,
     /// Number of warnings by subject since [`report_omitted_warnings`](Self::report_omitted_warnings).
     warnings: BTreeMap<&'static str, usize>,
+    /// Colours of `output`.
+    #[cfg(feature = "lab")]
+    pub(super) output_colours: Colours,
+    /// Colours of `errors`.
+    pub(super) error_colours: Colours,
     /// Number of YAML documents written to `output`.
     pub(super) documents: u64,
 }
@@ -43,12 +51,24 @@ impl<'a> Console<'a> {
             errors,
             reported: None,
             warnings: BTreeMap::new(),
+            #[cfg(feature = "lab")]
+            output_colours: Colours::Off,
+            error_colours: Colours::Off,
             documents: 0,
         }
     }
 }
 
 impl Console<'_> {
+    /// The console with other standard error.
+    #[cfg(feature = "lab")]
+    pub(super) fn with_errors<'a>(&'a mut self, errors: &'a mut dyn Write) -> Console<'a> {
+        let mut console = Console::new(&mut *self.input, &mut *self.output, errors);
+        console.output_colours = self.output_colours;
+        console.error_colours = self.error_colours;
+        console
+    }
+
     /// Writes a warning to standard error, or only counts it if there were many about the subject.
     pub(super) fn warn(&mut self, subject: &'static str, warning: &str) -> io::Result<()> {
         let count = self.warnings.entry(subject).or_default();
@@ -93,7 +113,14 @@ impl Console<'_> {
         {
             return Ok(());
         }
-        writeln!(self.errors, "{line}")?;
+        let label = LABELS.into_iter().find_map(|(label, colour)| {
+            let rest = line.strip_prefix(label)?;
+            Some((self.error_colours.paint(colour, label), rest))
+        });
+        match label {
+            Some((label, rest)) => writeln!(self.errors, "{label}{rest}")?,
+            None => writeln!(self.errors, "{line}")?,
+        }
         if let Some(lines) = &mut self.reported {
             lines.insert(line.into_owned());
         }

@@ -1,6 +1,7 @@
 //! `patchbay lab`: the nodes of manifests on real OVN, and packets between their pods.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,12 +15,16 @@ use patchbay_resources::state::restore;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::colours::Colours;
 use super::console::Console;
 use super::failure::Failure;
 use super::file_watcher::FileWatcher;
 use super::lab_args::{CheckFormat, Lab as Arguments, LabCommand};
 use super::lab_changes::ChangeWatch;
+use super::lab_completion::Names;
+use super::lab_editor::TerminalMode;
 use super::lab_fetch;
+use super::lab_input::CommandSource;
 use super::lab_prompt::{self, Next};
 use super::stop::Stop;
 use super::zones::now;
@@ -44,7 +49,11 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         lab_fetch::fetch(arguments, console)?;
         return Ok(true);
     }
+    console.output_colours = Colours::of(&io::stdout());
+    console.error_colours = Colours::of(&io::stderr());
     let mut stop = Stop::new()?;
+    // Dropped after the lab, because the thread that reads commands may still edit a line.
+    let _mode = TerminalMode::read();
     let release =
         Release::find(arguments.ovn.as_deref()).map_err(|error| Failure::Lab(error.to_string()))?;
     writeln!(
@@ -199,7 +208,12 @@ async fn run(
 ) -> Result<(), Failure> {
     let reads_manifests = arguments.paths.iter().any(|path| path.as_os_str() == "-");
     let mut changes = watch_files(&arguments.paths);
-    let mut lines = (!reads_manifests).then(read_lines);
+    let mut commands = if reads_manifests {
+        CommandSource::Nothing
+    } else {
+        CommandSource::open(console.output_colours)
+    };
+    commands.set_names(Names::of(&lab, &cluster));
     let pods = lab.pods().count();
     writeln!(
         console.errors,
@@ -208,7 +222,7 @@ async fn run(
     )?;
     loop {
         tokio::select! {
-            line = next_line(&mut lines) => {
+            line = commands.next() => {
                 let Some(line) = line else { return Ok(()) };
                 let done = tokio::select! {
                     done = lab_prompt::execute(&line, &mut lab, &cluster, console) => done?,
@@ -220,14 +234,20 @@ async fn run(
                 }
             }
             Some(()) = changes.recv() => {
-                let applied = tokio::select! {
-                    applied = apply(arguments, &mut lab, &mut cluster, console) => applied,
-                    () = stop.asked() => return Ok(()),
+                let applied = match commands.messages() {
+                    Some(mut messages) => {
+                        let mut console = console.with_errors(&mut messages);
+                        report_apply(arguments, &mut lab, &mut cluster, &mut console, &mut stop)
+                            .await?
+                    }
+                    None => {
+                        report_apply(arguments, &mut lab, &mut cluster, console, &mut stop).await?
+                    }
                 };
-                match applied {
-                    Ok(()) => writeln!(console.errors, "applied")?,
-                    Err(failure) => console.report_failure(&failure),
+                if !applied {
+                    return Ok(());
                 }
+                commands.set_names(Names::of(&lab, &cluster));
             }
             () = sleep(PROGRAM_INTERVAL) => {
                 lab.check_programs().map_err(|error| Failure::Lab(error.to_string()))?;
@@ -235,6 +255,26 @@ async fn run(
             () = stop.asked() => return Ok(()),
         }
     }
+}
+
+/// Applies the manifests again, and reports the result. Returns `false` if a signal has ended it.
+async fn report_apply(
+    arguments: &Arguments,
+    lab: &mut Lab,
+    cluster: &mut Cluster,
+    console: &mut Console<'_>,
+    stop: &mut Stop,
+) -> Result<bool, Failure> {
+    let applied = tokio::select! {
+        applied = apply(arguments, lab, cluster, console) => applied,
+        () = stop.asked() => return Ok(false),
+    };
+    match applied {
+        Ok(()) => writeln!(console.errors, "applied")?,
+        Err(failure) => console.report_failure(&failure),
+    }
+    console.report_omitted_warnings()?;
+    Ok(true)
 }
 
 /// Applies the manifests again. While they are invalid, the rows of the last apply stay.
@@ -252,28 +292,6 @@ async fn apply(
         writeln!(console.errors, "{line}")?;
     }
     report_warnings(lab, cluster, console)
-}
-
-/// The next command. `None`: standard input has ended. Never returns without a reader, because the
-/// manifests came from standard input.
-async fn next_line(lines: &mut Option<mpsc::UnboundedReceiver<String>>) -> Option<String> {
-    match lines {
-        Some(lines) => lines.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Lines of standard input, read by a thread that ends with the process.
-fn read_lines() -> mpsc::UnboundedReceiver<String> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }
 
 /// A message after each change of the manifests. A task of its own watches them, because a wait

@@ -11,13 +11,14 @@ use patchbay_lab::{
 };
 use patchbay_snapshots::{Release, show};
 
+use super::colours::{Colour, Colours};
 use super::console::Console;
 use super::failure::Failure;
 use super::lab_reasons::reasons;
 use super::reach_text::write_answer;
 
 /// Commands, one line each.
-const HELP: &str = "\
+pub(super) const HELP: &str = "\
 ping POD POD                    ICMP echo, with the nodes on the way
 udp POD POD:PORT                datagram, and the same data back
 tcp POD POD:PORT                connection, data, and the same data back
@@ -67,9 +68,9 @@ impl From<String> for Reply {
 }
 
 impl Reply {
-    fn of(answer: &Answer) -> Self {
+    fn of(answer: &Answer, colours: Colours) -> Self {
         Self {
-            text: format_answer(answer),
+            text: format_answer(answer, colours),
             is_good: answer.verdict.is_reached(),
         }
     }
@@ -83,22 +84,23 @@ pub(super) async fn execute(
     console: &mut Console<'_>,
 ) -> Result<Next, Failure> {
     let words: Vec<&str> = line.split_whitespace().collect();
+    let colours = console.output_colours;
     let answer = match words[..] {
         [] => return Ok(Next::Command),
         ["quit" | "exit"] => return Ok(Next::Quit),
         ["help"] => Ok(HELP.to_owned().into()),
-        ["ping", from, to] => ask(lab, cluster, from, to, Protocol::Icmp).await,
+        ["ping", from, to] => ask(lab, cluster, from, to, Protocol::Icmp, colours).await,
         ["udp" | "tcp", from, to] => match read_target(words[0], to) {
             Some((to, protocol)) => match to.strip_prefix(SERVICE) {
-                Some(service) => ask_service(lab, cluster, from, service, protocol).await,
-                None => ask(lab, cluster, from, to, protocol).await,
+                Some(service) => ask_service(lab, cluster, from, service, protocol, colours).await,
+                None => ask(lab, cluster, from, to, protocol, colours).await,
             },
             None => Err(format!(
                 "{to:?} is not POD:PORT or svc/SERVICE:PORT with a port from 1 to 49151"
             )),
         },
         ["trace", from, to] => trace(lab, from, to).await.map(Reply::from),
-        ["matrix"] => matrix(lab, cluster).await,
+        ["matrix"] => matrix(lab, cluster, colours).await,
         ["pods"] => Ok(pods(lab).into()),
         ["show", node] => nodes_rows(lab, node).map(Reply::from),
         ["env", node] => environment(lab, node).map(Reply::from),
@@ -152,7 +154,7 @@ pub(super) async fn execute(
             })
         }
         Err(error) => {
-            writeln!(console.errors, "error: {error}")?;
+            console.report(&format!("error: {error}"))?;
             Ok(Next::Failed)
         }
     }
@@ -171,16 +173,18 @@ async fn ask(
     from: &str,
     to: &str,
     protocol: Protocol,
+    colours: Colours,
 ) -> Result<Reply, String> {
     let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
     if let Ok(address) = to.parse::<IpAddr>() {
         let answer = lab.ask_outside(&find(from)?, address, protocol).await;
-        return Ok(Reply::of(&answer.map_err(|error| error.to_string())?));
+        let answer = answer.map_err(|error| error.to_string())?;
+        return Ok(Reply::of(&answer, colours));
     }
     let (from, to) = (find(from)?, find(to)?);
     let answer = lab.ask(&from, &to, protocol, None).await;
     let answer = answer.map_err(|error| error.to_string())?;
-    let mut reply = Reply::of(&answer);
+    let mut reply = Reply::of(&answer, colours);
     if !reply.is_good {
         reply.text += &diagnose(lab, cluster, &from, &to, protocol).await?;
     }
@@ -193,12 +197,14 @@ async fn ask_service(
     from: &str,
     service: &str,
     protocol: Protocol,
+    colours: Colours,
 ) -> Result<Reply, String> {
     let from = lab.find_pod(from).map_err(|error| error.to_string())?;
     let service = lab.find_service(cluster, service);
     let service = service.map_err(|error| error.to_string())?;
     let answer = lab.ask_service(&from, &service, protocol, None).await;
-    Ok(Reply::of(&answer.map_err(|error| error.to_string())?))
+    let answer = answer.map_err(|error| error.to_string())?;
+    Ok(Reply::of(&answer, colours))
 }
 
 /// Reasons why a packet is lost: of the manifests, of the rows, and of the logical flows.
@@ -247,7 +253,13 @@ fn write_trace(output: &mut Vec<u8>, trace: &NodeTrace, packet: &str) -> io::Res
 }
 
 /// A line with the verdict, and a line for each passage between nodes.
-fn format_answer(answer: &Answer) -> String {
+fn format_answer(answer: &Answer, colours: Colours) -> String {
+    let colour = if answer.verdict.is_reached() {
+        Colour::Green
+    } else {
+        Colour::Red
+    };
+    let verdict = colours.paint(colour, &answer.verdict.to_string());
     let time = if answer.verdict.is_reached() {
         format!(", {:.1} ms", answer.time.as_secs_f64() * 1000.0)
     } else {
@@ -257,7 +269,7 @@ fn format_answer(answer: &Answer) -> String {
         0 | 1 => String::new(),
         count => format!(", {count} packets"),
     };
-    let first = format!("{}: {}{time}{packets}\n", answer.address, answer.verdict);
+    let first = format!("{}: {verdict}{time}{packets}\n", answer.address);
     let passages = answer.passages.iter().map(|passage| {
         let lost = if passage.is_lost {
             ", lost by the cable"
@@ -276,15 +288,19 @@ fn format_answer(answer: &Answer) -> String {
         .concat()
 }
 
-async fn matrix(lab: &Lab, cluster: &Cluster) -> Result<Reply, String> {
+async fn matrix(lab: &Lab, cluster: &Cluster, colours: Colours) -> Result<Reply, String> {
     let questions = lab.all_questions(&Promises::of(cluster));
     let checked = lab
         .check(questions)
         .await
         .map_err(|error| error.to_string())?;
     let report = CheckReport::new(&checked);
+    // Names of pods do not contain this character.
+    let matrix = report
+        .to_matrix()
+        .replace('!', &colours.paint(Colour::Red, "!"));
     Ok(Reply {
-        text: report.to_matrix() + &report.to_text(),
+        text: matrix + &report.to_text(),
         is_good: report.differences() == 0,
     })
 }

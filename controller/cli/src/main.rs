@@ -10,6 +10,7 @@ mod apply;
 mod apply_report;
 mod args;
 mod cluster_flags;
+mod colours;
 mod console;
 #[cfg(feature = "kubernetes")]
 mod crds;
@@ -28,7 +29,15 @@ mod lab_args;
 #[cfg(feature = "lab")]
 mod lab_changes;
 #[cfg(feature = "lab")]
+mod lab_completion;
+#[cfg(feature = "lab")]
+mod lab_editor;
+#[cfg(feature = "lab")]
 mod lab_fetch;
+#[cfg(feature = "lab")]
+mod lab_history;
+#[cfg(feature = "lab")]
+mod lab_input;
 #[cfg(feature = "lab")]
 mod lab_prompt;
 #[cfg(feature = "lab")]
@@ -54,7 +63,7 @@ mod watch;
 mod zone_changes;
 mod zones;
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -62,6 +71,7 @@ use mimalloc::MiMalloc;
 use tracing_subscriber::EnvFilter;
 
 use args::{Command, CommandLine};
+use colours::Colours;
 use console::Console;
 use failure::Failure;
 use log_writer::LogWriter;
@@ -90,7 +100,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(LogWriter::new)
-        .with_ansi(has_colours())
+        .with_ansi(Colours::of(&io::stderr()).are_on())
         // Reporting an internal error panics if standard error is closed.
         .log_internal_errors(false)
         .init();
@@ -128,13 +138,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// `true` if log lines are coloured: on a terminal, unless `NO_COLOR` is set
-/// (<https://no-color.org>).
-fn has_colours() -> bool {
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    io::stderr().is_terminal() && !unwanted
 }
 
 fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Failure> {

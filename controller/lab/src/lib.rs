@@ -58,7 +58,7 @@ pub use pods::{Pod, PodName, with_default_pods};
 pub use probes::{Connection, ProbeReport, ProbeStream};
 pub use process::ProgramError;
 pub use questions::{Answer, Passage, Protocol, ProtocolError, QuestionError, Verdict};
-pub use release::{Limit, Release, ReleaseError, Version};
+pub use release::{Limit, PROGRAMS, Release, ReleaseError, Version};
 pub use report::CheckReport;
 pub use row_trace::{LabRows, Obstacle, RowDiagnosis, RowTrace};
 pub use services::ServiceTarget;

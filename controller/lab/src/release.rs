@@ -14,7 +14,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 use thiserror::Error;
 
 /// Programs that run on each node.
-pub(crate) const PROGRAMS: [&str; 3] = ["ovn-northd", SWITCH, "ovn-controller"];
+pub const PROGRAMS: [&str; 3] = ["ovn-northd", SWITCH, "ovn-controller"];
 /// The switch among them.
 pub(crate) const SWITCH: &str = "ovs-vswitchd";
 /// Folders of programs below a folder with unpacked packages, or below the prefix of a build.

@@ -6,6 +6,7 @@
 mod ci;
 mod interrupted;
 mod session;
+mod terminal;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
