@@ -101,6 +101,9 @@ impl Console<'_> {
             // An error here cannot be reported anywhere.
             self.report(&format!("error: {line}")).unwrap_or_default();
         }
+        for line in failure.log() {
+            self.report(line).unwrap_or_default();
+        }
     }
 
     /// Writes a line to standard error, unless it is in `reported`.

@@ -68,9 +68,14 @@ pub(super) enum Failure {
     #[cfg(feature = "kubernetes")]
     #[error("{0}")]
     Ended(String),
+    /// The first line is the reason. Lines of a program's log may follow.
     #[cfg(feature = "lab")]
     #[error("{0}")]
     Lab(String),
+    /// A signal has ended the work.
+    #[cfg(feature = "lab")]
+    #[error("stopped")]
+    Stopped,
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -80,8 +85,20 @@ impl Failure {
     pub(super) fn reasons(&self) -> Vec<String> {
         match self {
             Self::Load(error) => error.problems.iter().map(ToString::to_string).collect(),
+            #[cfg(feature = "lab")]
+            Self::Lab(text) => text.lines().take(1).map(str::to_owned).collect(),
             other => vec![other.to_string()],
         }
+    }
+
+    /// Last lines of the log of a program that has ended.
+    pub(super) fn log(&self) -> impl Iterator<Item = &str> {
+        let text = match self {
+            #[cfg(feature = "lab")]
+            Self::Lab(text) => text,
+            _ => "",
+        };
+        text.lines().skip(1)
     }
 
     /// `true` if a server has not replied, or has not come back, within `--timeout`.

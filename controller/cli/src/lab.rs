@@ -1,19 +1,19 @@
 //! `patchbay lab`: the nodes of manifests on real OVN, and packets between their pods.
 
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use patchbay_app::Cluster;
 use patchbay_lab::{
-    CheckReport, CheckedQuestion, DatabaseServer, Lab, LabError, Promises, Release,
+    CheckReport, CheckedQuestion, DatabaseServer, Lab, LabError, ProgramError, Promises, Release,
     with_default_pods,
 };
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::colours::Colours;
 use super::console::Console;
@@ -35,9 +35,17 @@ pub(super) const EXIT_DIFFERS: u8 = 2;
 const MAX_DIAGNOSES: usize = 5;
 /// Interval between two looks at the programs of all nodes.
 const PROGRAM_INTERVAL: Duration = Duration::from_millis(500);
+/// Time after a failure in which a signal is its reason.
+const SIGNAL_DELAY: Duration = Duration::from_millis(20);
 
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
+        Self::Lab(error.to_string())
+    }
+}
+
+impl From<ProgramError> for Failure {
+    fn from(error: ProgramError) -> Self {
         Self::Lab(error.to_string())
     }
 }
@@ -51,7 +59,6 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
     }
     console.output_colours = Colours::of(&io::stdout());
     console.error_colours = Colours::of(&io::stderr());
-    let mut stop = Stop::new()?;
     // Dropped after the lab, because the thread that reads commands may still edit a line.
     let _mode = TerminalMode::read();
     let release =
@@ -68,27 +75,45 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
     } else {
         DatabaseServer::Sim
     };
-    let started = tokio::select! {
-        started = Lab::start_with(server, release, &cluster) => started?,
-        () = stop.asked() => return Err(Failure::Lab("stopped".to_owned())),
+    // Before, a signal ends the process at once, also while manifests are read from a terminal.
+    let mut stop = if io::stdin().is_terminal() {
+        Stop::with_hang_up()?
+    } else {
+        Stop::new()?
     };
-    report_warnings(&started, &cluster, console)?;
+    let started = async { Ok(Lab::start_with(server, release, &cluster).await?) };
+    let mut lab = unless_stopped(&mut stop, started).await?;
+    report_warnings(&lab, &cluster, console)?;
     if !arguments.commands.is_empty() {
-        let mut lab = started;
-        return tokio::select! {
-            done = execute_commands(&arguments.commands, &mut lab, &cluster, console) => done,
-            () = stop.asked() => Err(Failure::Lab("stopped".to_owned())),
-        };
+        let executed = execute_commands(&arguments.commands, &mut lab, &cluster, console);
+        return unless_stopped(&mut stop, executed).await;
     }
     if arguments.check {
-        tokio::select! {
-            agrees = check(arguments, &started, &cluster, console) => agrees,
-            () = stop.asked() => Err(Failure::Lab("stopped".to_owned())),
-        }
-    } else {
-        run(arguments, started, cluster, stop, console).await?;
-        Ok(true)
+        let checked = check(arguments, &mut lab, &cluster, console);
+        return unless_stopped(&mut stop, checked).await;
     }
+    let run = run(arguments, &mut lab, cluster, &mut stop, console);
+    match Box::pin(run).await {
+        Ok(()) | Err(Failure::Stopped) => Ok(true),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Completes the work unless a signal stops it.
+async fn unless_stopped<T>(
+    stop: &mut Stop,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let done = tokio::select! {
+        biased;
+        () = stop.asked() => return Err(Failure::Stopped),
+        done = work => done,
+    };
+    // Ctrl-C reaches a program that is just being started, too, and its end is seen first.
+    if done.is_err() && timeout(SIGNAL_DELAY, stop.asked()).await.is_ok() {
+        return Err(Failure::Stopped);
+    }
+    done
 }
 
 /// Reads and completes the manifests. `earlier`: the cluster before, whose ids are kept.
@@ -115,7 +140,7 @@ fn report_warnings(lab: &Lab, cluster: &Cluster, console: &mut Console<'_>) -> R
 
 async fn check(
     arguments: &Arguments,
-    lab: &Lab,
+    lab: &mut Lab,
     cluster: &Cluster,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
@@ -136,6 +161,8 @@ async fn check(
     }
     let checked = lab.check(questions).await;
     let checked = checked.map_err(|error| Failure::Lab(error.to_string()))?;
+    // Without a program answers say nothing about the manifests.
+    lab.check_programs()?;
     let report = CheckReport::new(&checked);
     match arguments.output {
         CheckFormat::Text => {
@@ -190,7 +217,10 @@ async fn execute_commands(
         }
         match lab_prompt::execute(command, lab, cluster, console).await? {
             Next::Command => {}
-            Next::Failed => is_done = false,
+            Next::Failed => {
+                lab.check_programs()?;
+                is_done = false;
+            }
             Next::Quit => break,
         }
     }
@@ -201,9 +231,9 @@ async fn execute_commands(
 /// input.
 async fn run(
     arguments: &Arguments,
-    mut lab: Lab,
+    lab: &mut Lab,
     mut cluster: Cluster,
-    mut stop: Stop,
+    stop: &mut Stop,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let reads_manifests = arguments.paths.iter().any(|path| path.as_os_str() == "-");
@@ -213,7 +243,7 @@ async fn run(
     } else {
         CommandSource::open(console.output_colours)
     };
-    commands.set_names(Names::of(&lab, &cluster));
+    commands.set_names(Names::of(lab, &cluster));
     let pods = lab.pods().count();
     writeln!(
         console.errors,
@@ -224,57 +254,50 @@ async fn run(
         tokio::select! {
             line = commands.next() => {
                 let Some(line) = line else { return Ok(()) };
-                let done = tokio::select! {
-                    done = lab_prompt::execute(&line, &mut lab, &cluster, console) => done?,
-                    () = stop.asked() => return Ok(()),
-                };
+                let executed = lab_prompt::execute(&line, lab, &cluster, console);
+                let done = unless_stopped(stop, executed).await?;
                 console.output.flush()?;
                 if done == Next::Quit {
                     return Ok(());
                 }
             }
             Some(()) = changes.recv() => {
-                let applied = match commands.messages() {
-                    Some(mut messages) => {
-                        let mut console = console.with_errors(&mut messages);
-                        report_apply(arguments, &mut lab, &mut cluster, &mut console, &mut stop)
-                            .await?
-                    }
-                    None => {
-                        report_apply(arguments, &mut lab, &mut cluster, console, &mut stop).await?
-                    }
-                };
-                if !applied {
-                    return Ok(());
+                if let Some(mut messages) = commands.messages() {
+                    let console = &mut console.with_errors(&mut messages);
+                    report_apply(arguments, lab, &mut cluster, stop, console).await?;
+                } else {
+                    report_apply(arguments, lab, &mut cluster, stop, console).await?;
                 }
-                commands.set_names(Names::of(&lab, &cluster));
+                commands.set_names(Names::of(lab, &cluster));
             }
             () = sleep(PROGRAM_INTERVAL) => {
-                lab.check_programs().map_err(|error| Failure::Lab(error.to_string()))?;
+                lab.check_programs()?;
             }
-            () = stop.asked() => return Ok(()),
+            () = stop.asked() => return Err(Failure::Stopped),
         }
     }
 }
 
-/// Applies the manifests again, and reports the result. Returns `false` if a signal has ended it.
+/// Applies the manifests again, and reports the result.
+///
+/// # Errors
+/// A signal or the end of a program, after which there is nothing to go on with.
 async fn report_apply(
     arguments: &Arguments,
     lab: &mut Lab,
     cluster: &mut Cluster,
-    console: &mut Console<'_>,
     stop: &mut Stop,
-) -> Result<bool, Failure> {
-    let applied = tokio::select! {
-        applied = apply(arguments, lab, cluster, console) => applied,
-        () = stop.asked() => return Ok(false),
-    };
-    match applied {
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    match unless_stopped(stop, apply(arguments, lab, cluster, console)).await {
         Ok(()) => writeln!(console.errors, "applied")?,
-        Err(failure) => console.report_failure(&failure),
+        Err(Failure::Stopped) => return Err(Failure::Stopped),
+        Err(failure) => {
+            lab.check_programs()?;
+            console.report_failure(&failure);
+        }
     }
-    console.report_omitted_warnings()?;
-    Ok(true)
+    Ok(console.report_omitted_warnings()?)
 }
 
 /// Applies the manifests again. While they are invalid, the rows of the last apply stay.

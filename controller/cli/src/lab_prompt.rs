@@ -154,7 +154,7 @@ pub(super) async fn execute(
             })
         }
         Err(error) => {
-            console.report(&format!("error: {error}"))?;
+            console.report_failure(&Failure::Lab(error));
             Ok(Next::Failed)
         }
     }

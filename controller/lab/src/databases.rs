@@ -183,11 +183,10 @@ impl Databases {
             command.push(file.into());
         }
         let mut program = Program::start(spawner, SERVER, node, folder, command.clone()).await?;
-        let remote = format!("unix:{}", socket.display());
         let [northbound, southbound, switch] = [
-            connect(&mut program, &remote, DATABASE).await?,
-            connect(&mut program, &remote, SOUTHBOUND).await?,
-            connect(&mut program, &remote, SWITCH).await?,
+            connect(&mut program, &socket, DATABASE).await?,
+            connect(&mut program, &socket, SOUTHBOUND).await?,
+            connect(&mut program, &socket, SWITCH).await?,
         ];
         Ok(Self {
             northbound,
@@ -255,23 +254,34 @@ impl Databases {
     }
 }
 
-/// Connects to a server that starts: it listens before it has read all databases.
+/// Connects to a database of a server that starts.
 async fn connect(
     program: &mut Program,
-    remote: &str,
+    socket: &Path,
     name: &'static str,
 ) -> Result<NodeDatabase, DatabaseError> {
+    let remote = format!("unix:{}", socket.display());
     let remotes: Remotes = remote.parse().map_err(ServerError::from)?;
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        program.check()?;
-        let mut config = Config::new(remotes.clone(), name);
-        config.backoff = RECONNECT_BACKOFF;
-        match Client::connect_within(config, PATIENCE).await {
-            Ok(client) => return Ok(NodeDatabase { name, client }),
-            Err(error) if Instant::now() > deadline => return Err(ServerError::from(error).into()),
-            Err(_) => sleep(RECONNECT_BACKOFF.0).await,
+    let connected = async {
+        // A client would log each attempt.
+        while !socket.exists() {
+            sleep(RECONNECT_BACKOFF.0).await;
         }
+        // The server listens before it has read all databases.
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut config = Config::new(remotes.clone(), name);
+            config.backoff = RECONNECT_BACKOFF;
+            match Client::connect_within(config, PATIENCE).await {
+                Ok(client) => return Ok(NodeDatabase { name, client }),
+                Err(error) if Instant::now() > deadline => return Err(error),
+                Err(_) => sleep(RECONNECT_BACKOFF.0).await,
+            }
+        }
+    };
+    tokio::select! {
+        connected = connected => Ok(connected.map_err(ServerError::from)?),
+        ended = program.ended() => Err(ended.into()),
     }
 }
 
@@ -289,6 +299,8 @@ async fn create_file(
         .arg(file)
         .arg(release.schema_path(schema)?)
         .stdin(Stdio::null())
+        // Ctrl-C is for the lab.
+        .process_group(0)
         .kill_on_drop(true)
         .output()
         .await;

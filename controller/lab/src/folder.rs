@@ -20,6 +20,9 @@ const LONGEST_SOCKET: usize = 40;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FolderError {
+    /// The folder of the lab cannot be created.
+    #[error("cannot create the folder of the lab: {0}")]
+    Parent(io::Error),
     /// A file or folder cannot be created.
     #[error("{}: {source}", .path.display())]
     Create {
@@ -52,10 +55,7 @@ impl LabFolder {
         let parent = env::temp_dir();
         remove_abandoned(&parent);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent);
-        let folder = folder.map_err(|source| FolderError::Create {
-            path: parent.join(PREFIX),
-            source,
-        })?;
+        let folder = folder.map_err(FolderError::Parent)?;
         if folder.path().as_os_str().len() > MAX_SOCKET_PATH - LONGEST_SOCKET {
             return Err(FolderError::TooLong(folder.path().to_owned()));
         }

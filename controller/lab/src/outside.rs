@@ -153,6 +153,8 @@ pub(crate) async fn replace_flows(
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        // Ctrl-C is for the lab.
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| error.to_string())?;

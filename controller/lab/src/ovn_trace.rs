@@ -168,6 +168,8 @@ pub(crate) async fn run(
         .arg(packet.to_expression())
         .envs(environment)
         .stdin(Stdio::null())
+        // Ctrl-C is for the lab.
+        .process_group(0)
         .kill_on_drop(true)
         .output();
     let output = match timeout(PATIENCE, output).await {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -342,6 +343,8 @@ impl Programs {
         let output = Command::new(&words[0])
             .args(&words[1..])
             .arg("--version")
+            // Ctrl-C is for the lab.
+            .process_group(0)
             .output()
             .map_err(|source| error(source.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);

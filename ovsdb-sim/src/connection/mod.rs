@@ -72,7 +72,7 @@ pub(crate) async fn serve<S, G>(
         Duration::ZERO
     };
     let close = async {
-        // It is canceled when the program ends.
+        // A task is cancelled when the runtime of the process ends.
         if let Err(error) = (&mut writer).await
             && !error.is_cancelled()
         {

@@ -13,6 +13,9 @@ use super::{EXAMPLE, children, ovn};
 /// Maximum time until the terminal shows a text, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Interval between two looks at a folder.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
 /// Terminal on which a shell runs `patchbay lab`, and then prints the mode of the terminal.
 struct Terminal {
     child: Child,
@@ -194,6 +197,22 @@ fn a_terminated_lab_restores_the_mode_of_the_terminal() {
     );
     // A user without a home has no history.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_lab_ends_with_its_terminal() {
+    let Some(ovn) = ovn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let started = Terminal::start(&ovn, EXAMPLE.as_ref(), folder.path(), &[]);
+    let Some(mut terminal) = started else { return };
+    terminal.wait_for("6 pods on 3 nodes");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    drop(terminal);
+    let end = Instant::now() + PATIENCE;
+    while fs::read_dir(folder.path()).unwrap().count() > 0 {
+        assert!(Instant::now() < end, "the folder of the lab is still there");
+        thread::sleep(LOOK_INTERVAL);
+    }
 }
 
 #[test]
