@@ -269,7 +269,10 @@ fn format_answer(answer: &Answer, colours: Colours) -> String {
         0 | 1 => String::new(),
         count => format!(", {count} packets"),
     };
-    let first = format!("{}: {verdict}{time}{packets}\n", answer.address);
+    let source = answer
+        .source
+        .map_or_else(String::new, |source| format!(", source {source}"));
+    let first = format!("{}: {verdict}{source}{time}{packets}\n", answer.address);
     let passages = answer.passages.iter().map(|passage| {
         let lost = if passage.is_lost {
             ", lost by the cable"

@@ -286,6 +286,8 @@ impl Lab {
                     }));
             }
             zone.outcome = outcome;
+            zone.node.sources = outside::marked_sources(cluster, name);
+            zone.node.marks = outside::marks(cluster);
         }
         self.place_pods(cluster);
         for (name, zone) in &mut self.zones {

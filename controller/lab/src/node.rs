@@ -1,6 +1,6 @@
 //! A node: its databases in this process, and ovn-northd, ovs-vswitchd and ovn-controller.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::appctl::{self, AppctlError};
 use super::databases::{
     DatabaseError, DatabaseServer, Databases, Lookup, SOCKET, rows, text, texts, value_of,
 };
-use super::outside::{self, Exits};
+use super::outside::{self, Exits, MarkedSource};
 use super::process::{Program, ProgramError, Spawner, environment};
 use super::release::{PROGRAMS, Release, ReleaseError, SWITCH};
 use super::underlay;
@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SWITCH_CONTROL: &str = "ovs-vswitchd.ctl";
 /// Socket of the wire between the nodes, in the folder of a node.
 pub(crate) const CABLE_SOCKET: &str = "eth0.sock";
+/// Table of routes to the switch's own addresses, as an argument of `ovs/route/add`.
+const LOCAL_TABLE: &str = "table=255";
 /// MTU in bytes of the wire between the nodes, so that tunnel packets fit.
 const CABLE_MTU: i64 = 9000;
 
@@ -112,6 +114,12 @@ pub(crate) struct Node {
     bridge: Uuid,
     /// Ports of the devices in Open vSwitch's database.
     devices: BTreeMap<String, Uuid>,
+    /// Addresses that the node gives to packets on their way outside.
+    pub(crate) sources: Vec<MarkedSource>,
+    /// Marks that packets between nodes may have.
+    pub(crate) marks: BTreeSet<u32>,
+    /// Those for which the switch has routes.
+    routed_marks: BTreeSet<u32>,
     /// Flows of the bridge to the world outside. Empty: there are none yet.
     outside_flows: String,
 }
@@ -142,6 +150,9 @@ impl Node {
             programs: Vec::new(),
             bridge,
             devices: BTreeMap::new(),
+            sources: Vec::new(),
+            marks: BTreeSet::new(),
+            routed_marks: BTreeSet::new(),
             outside_flows: String::new(),
         })
     }
@@ -266,6 +277,26 @@ impl Node {
             .await?;
         self.appctl("ovs/route/add", &[underlay::NETWORK, "br-phys"])
             .await?;
+        self.routed_marks.clear();
+        Ok(())
+    }
+
+    /// Writes routes for tunnel packets with a mark: a route is for packets with exactly one mark, and
+    /// their source needs one in the table of local addresses.
+    async fn write_marked_routes(&mut self) -> Result<(), NodeError> {
+        let own = format!("{}/32", underlay::address(self.id.number));
+        let new: Vec<u32> = self.marks.difference(&self.routed_marks).copied().collect();
+        for number in new {
+            let mark = format!("pkt_mark={number}");
+            let network = [underlay::NETWORK, "br-phys", &mark];
+            self.appctl("ovs/route/add", &network).await?;
+            let local = [own.as_str(), "br-phys", &mark, LOCAL_TABLE];
+            if let Err(error) = self.appctl("ovs/route/add", &local).await {
+                // Open vSwitch before 4.0 has one table, and needs no such route.
+                tracing::debug!(%error, "no route in the table of local addresses");
+            }
+            self.routed_marks.insert(number);
+        }
         Ok(())
     }
 
@@ -357,6 +388,7 @@ impl Node {
         });
         self.wait("for flows of ovn-northd and ovn-controller", done)
             .await?;
+        self.write_marked_routes().await?;
         self.write_outside_flows(release).await?;
         // The switch would use cached flows of before for up to half a second.
         self.appctl("revalidator/purge", &[]).await?;
@@ -367,9 +399,10 @@ impl Node {
     async fn write_outside_flows(&mut self, release: &Release) -> Result<(), NodeError> {
         let exits = Exits::read(&Northbound::snapshot(&self.databases.northbound));
         let switch = self.databases.switch.clone();
+        let sources = &self.sources.clone();
         let mut flows = String::new();
         let ready = switch.wait_until(|snapshot| {
-            let found = exits.flows(snapshot);
+            let found = exits.flows(snapshot, sources);
             let is_ready = found.is_some();
             flows = found.unwrap_or_default();
             is_ready

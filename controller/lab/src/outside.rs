@@ -1,13 +1,15 @@
 //! The world outside of the cluster: a host behind the gateway of each node, and the bridge to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::process::Stdio;
 
 use ipnet::IpNet;
+use patchbay_app::Cluster;
 use patchbay_engine::db::Snapshot;
+use patchbay_resources::conversion::egress_ip;
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalSwitch};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -24,6 +26,12 @@ pub(crate) const DEVICE_SOCKET: &str = "out0.sock";
 pub(crate) const BRIDGE_MAPPINGS: &str = "physnet:br-ex";
 /// Name of the physical network.
 const PHYSICAL_NETWORK: &str = "physnet";
+/// Table of the bridge for answers to EgressIPs, after their destination was translated back.
+const ANSWER_TABLE: u8 = 1;
+/// Zone of connection tracking in which EgressIPs replace addresses: OVN-Kubernetes' one.
+const EGRESS_ZONE: u16 = 64_000;
+/// Marks of replies of served pods, and of their packets for nodes.
+const COMMON_MARKS: [u32; 2] = [42, 1008];
 /// Addresses of the hosts outside: those that RFC 5737 and RFC 3849 reserve for documentation.
 const RANGES: [&str; 4] = [
     "192.0.2.0/24",
@@ -38,6 +46,41 @@ pub(crate) fn has_address(address: IpAddr) -> bool {
         .iter()
         .filter_map(|range| range.parse::<IpNet>().ok());
     ranges.any(|range| range.contains(&address))
+}
+
+/// Address that a node gives to packets with a mark on their way outside: that of an EgressIP.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct MarkedSource {
+    mark: u32,
+    address: IpAddr,
+}
+
+/// Addresses of EgressIPs that a node has. Those without a mark are left out.
+pub(crate) fn marked_sources(cluster: &Cluster, node: &str) -> Vec<MarkedSource> {
+    let objects = cluster.inventory.egress_ips.iter();
+    let egress_ips = objects.map(|(_, object)| egress_ip(&object.object));
+    let sources = egress_ips.flat_map(|egress_ip| {
+        let assignments = egress_ip.assignments.into_iter();
+        let own = assignments.filter(|assignment| *assignment.node == *node);
+        own.filter_map(move |assignment| {
+            Some(MarkedSource {
+                mark: egress_ip.mark?,
+                address: assignment.address,
+            })
+        })
+    });
+    sources.collect()
+}
+
+/// Marks that rows of EgressIPs give to packets which may cross nodes. Empty: there are none.
+pub(crate) fn marks(cluster: &Cluster) -> BTreeSet<u32> {
+    let objects = cluster.inventory.egress_ips.iter();
+    let own = objects.filter_map(|(_, object)| egress_ip(&object.object).mark);
+    let mut marks: BTreeSet<u32> = own.collect();
+    if !marks.is_empty() {
+        marks.extend(COMMON_MARKS);
+    }
+    marks
 }
 
 /// Way of a network to the bridge: its patch port on the bridge, and the addresses by which its
@@ -86,8 +129,10 @@ impl Exits {
     ///
     /// Gateway routers of several networks have one Ethernet address and one address of the node,
     /// so packets find their network by its masquerade address. OVN-Kubernetes does the same in
-    /// `br-ex`, where it also replaces that address by the node's.
-    pub(crate) fn flows(&self, switch: &Snapshot) -> Option<String> {
+    /// `br-ex`, where it also replaces that address by the node's. Packets with the mark of an EgressIP
+    /// get its address, as there; answers to it get the masquerade address back before they find
+    /// their network.
+    pub(crate) fn flows(&self, switch: &Snapshot, sources: &[MarkedSource]) -> Option<String> {
         let number = |name: &str| {
             let number = value_of::<i64>(switch, "Interface", "ofport", |row| {
                 row.get::<String>("name").is_some_and(|found| found == name)
@@ -107,21 +152,38 @@ impl Exits {
             let _ = write!(all, ",output:{patch}");
             let own = exit.addresses.iter().filter(|address| owners[address] == 1);
             for address in own {
-                let field = if address.is_ipv4() {
-                    "ip,nw_dst"
-                } else {
-                    "ipv6,ipv6_dst"
-                };
+                let field = destination_field(*address);
                 let _ = writeln!(
                     flows,
-                    "priority=30,in_port={device},{field}={address},actions=output:{patch}"
+                    "priority=30,in_port={device},{field}={address},actions=output:{patch}\n\
+                     table={ANSWER_TABLE},{field}={address},actions=output:{patch}"
                 );
             }
+        }
+        for MarkedSource { mark, address } in sources {
+            let protocol = if address.is_ipv4() { "ip" } else { "ipv6" };
+            let field = destination_field(*address);
+            let _ = writeln!(
+                flows,
+                "priority=40,pkt_mark={mark},{protocol},actions=ct(commit,zone={EGRESS_ZONE},\
+                 nat(src={address})),output:{device}\n\
+                 priority=40,in_port={device},{field}={address},actions=ct(zone={EGRESS_ZONE},nat,\
+                 table={ANSWER_TABLE})"
+            );
         }
         // ARP and neighbour discovery of the gateway, which all routers may learn.
         let all = all.strip_prefix(',').unwrap_or("drop");
         let _ = writeln!(flows, "priority=20,in_port={device},actions={all}");
         Some(flows)
+    }
+}
+
+/// Match on a destination address, without the address.
+fn destination_field(address: IpAddr) -> &'static str {
+    if address.is_ipv4() {
+        "ip,nw_dst"
+    } else {
+        "ipv6,ipv6_dst"
     }
 }
 
@@ -148,7 +210,8 @@ pub(crate) async fn replace_flows(
     let program = words.next().unwrap_or_default();
     let mut child = Command::new(program)
         .args(words)
-        .args(["replace-flows", BRIDGE, "-"])
+        // The first version with tables and marks of packets.
+        .args(["--protocols=OpenFlow13", "replace-flows", BRIDGE, "-"])
         .envs(environment)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

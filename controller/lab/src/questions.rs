@@ -204,6 +204,9 @@ pub struct Answer {
     pub time: Duration,
     /// Number of packets sent.
     pub attempts: u8,
+    /// Address of the sender as a host outside of the cluster saw it. `None`: no such host was
+    /// asked, or nothing arrived there.
+    pub source: Option<IpAddr>,
     /// Passages of packets and answers between nodes, in order.
     pub passages: Vec<Passage>,
 }
@@ -287,11 +290,12 @@ impl Lab {
         let knocked = asker.ask(address, knock, ATTEMPTS, PATIENCE).await;
         let mut arrivals = knocked.seen.arrivals.iter();
         let outside = arrivals.find(|arrival| self.is_outside(arrival.endpoint));
-        let outside = outside.map(|arrival| arrival.ttl);
+        let outside = outside.copied();
         let mut answer = self.judge(address, &[], knocked);
+        answer.source = outside.map(|arrival| arrival.source);
         match (outside, &answer.verdict) {
-            (Some(ttl), Verdict::AnsweredByOther) => {
-                let routers = TTL.saturating_sub(ttl);
+            (Some(arrival), Verdict::AnsweredByOther) => {
+                let routers = TTL.saturating_sub(arrival.ttl);
                 answer.verdict = Verdict::Reached { routers };
             }
             (Some(_), Verdict::Lost) => answer.verdict = Verdict::AnswerLost,
@@ -332,6 +336,7 @@ impl Lab {
             verdict,
             time: knocked.time,
             attempts: knocked.attempts,
+            source: None,
             passages: passages.collect(),
         }
     }

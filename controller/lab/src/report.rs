@@ -216,6 +216,7 @@ mod tests {
                 verdict,
                 time: Duration::from_millis(2),
                 attempts: 1,
+                source: None,
                 passages: Vec::new(),
             },
         }

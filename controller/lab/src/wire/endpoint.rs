@@ -316,6 +316,7 @@ impl Station {
         let arrival = Arrival {
             endpoint: number,
             ttl: packet.ttl,
+            source: packet.source,
         };
         let reply = Event::Reply { ttl: packet.ttl };
         let (source, destination) = (packet.source, packet.destination);

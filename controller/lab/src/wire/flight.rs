@@ -1,6 +1,7 @@
 //! Packets under way: which question a packet belongs to, and where it was seen.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -109,6 +110,8 @@ pub(crate) struct Arrival {
     pub(crate) endpoint: usize,
     /// TTL or hop limit at the arrival.
     pub(crate) ttl: u8,
+    /// Address of the sender at the arrival.
+    pub(crate) source: IpAddr,
 }
 
 /// Passage of a packet between two nodes.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use patchbay_app::Cluster;
 use patchbay_lab::{
-    CheckedQuestion, Connection, Lab, Pod, PodName, Promises, Protocol, Question, common_families,
-    with_default_pods,
+    Answer, CheckedQuestion, Connection, Lab, Pod, PodName, Promises, Protocol, Question,
+    common_families, with_default_pods,
 };
 use patchbay_model::{ClusterSettings, Feature};
 use patchbay_resources::manifests::read_manifests;
@@ -80,6 +80,8 @@ struct ExpectedAnswer {
     /// `None`: an echo request, in place of `reach`'s answer about the pair.
     protocol: Option<String>,
     reached: bool,
+    /// Address of the sender as a host outside sees it. `None`: any one.
+    source: Option<IpAddr>,
 }
 
 fn default_pairs() -> bool {
@@ -213,10 +215,15 @@ async fn compare(scenario: &Scenario, phase: &Phase, lab: &Lab, cluster: &Cluste
         } else {
             continue;
         };
-        let verdict = asked.unwrap().verdict;
-        if verdict.is_reached() != answer.reached {
+        let Answer {
+            verdict, source, ..
+        } = asked.unwrap();
+        let has_source = answer.source.is_none() || answer.source == source;
+        if verdict.is_reached() != answer.reached || !has_source {
             let ExpectedAnswer { from, to, .. } = answer;
-            differences.push(format!("{from} {to} {protocol}: packets: {verdict}"));
+            differences.push(format!(
+                "{from} {to} {protocol}: packets: {verdict}, {source:?}"
+            ));
         }
     }
     differences
@@ -361,5 +368,6 @@ scenarios! {
     namespaces_have_networks_of_their_own: "namespaced";
     policies_hold_across_connects: "policies";
     pods_reach_hosts_outside_of_the_cluster: "egress";
+    egress_ips_are_what_hosts_outside_see: "egress-ip";
     a_machine_migrates_while_its_connections_stay_open: "machine";
 }
