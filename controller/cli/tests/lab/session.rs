@@ -4,6 +4,7 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -69,26 +70,55 @@ fn the_guide_shows_what_the_lab_prints() {
     assert_eq!(shown, recorded);
 }
 
+/// Programs in place of apt-get and dpkg, which "unpack" a release that is there already.
+const APT_GET: &str = "#!/bin/sh
+case \"$*\" in
+    *' install '*) echo 'Inst ovn-central (1 Debian:unstable [amd64])' ;;
+    *' download '*) : > ovn-central_1_amd64.deb ;;
+esac
+";
+const DPKG: &str = "#!/bin/sh\nmkdir \"$3\" && ln -s \"$RELEASE/usr\" \"$3/usr\"\n";
+
 #[test]
 fn the_commands_of_the_readme_end_with_a_ping() {
     let Some(ovn) = ovn() else { return };
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let program = "cargo run --release --bin patchbay -- ";
-    let fetch = format!("{program}lab fetch\n");
-    let (_, rest) = readme.split_once(&fetch).unwrap();
-    let line = rest.lines().next().unwrap();
-    let line = line.replace(program, &format!("{} ", env!("CARGO_BIN_EXE_patchbay")));
+    let mut blocks = readme
+        .split("```")
+        .filter(|block| block.contains("lab fetch"));
+    let commands: Vec<&str> = blocks.next().unwrap().lines().skip(1).collect();
+    let [clone, fetch, ping] = commands[..] else {
+        panic!("{commands:?}");
+    };
+    assert!(clone.starts_with("git clone ") && clone.ends_with(" && cd patchbay"));
     let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(&ovn, folder.path().join("ovn-sid")).unwrap();
-    std::os::unix::fs::symlink(root().join("examples"), folder.path().join("examples")).unwrap();
-    let run = Command::new("sh")
-        .args(["-c", &line])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let output = String::from_utf8_lossy(&run.stdout);
+    symlink(root().join("examples"), folder.path().join("examples")).unwrap();
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    for (name, text) in [("apt-get", APT_GET), ("dpkg", DPKG)] {
+        fs::write(bin.join(name), text).unwrap();
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", bin.display(), env::var("PATH").unwrap());
+    let run = |line: &str| {
+        let program = "cargo run --release --bin patchbay -- ";
+        assert!(line.contains(program), "{line}");
+        let line = line.replace(program, &format!("{} ", env!("CARGO_BIN_EXE_patchbay")));
+        let mut command = Command::new("sh");
+        command.args(["-c", &line]).current_dir(folder.path());
+        let run = command
+            .env("PATH", &path)
+            .env("RELEASE", &ovn)
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{run:?}");
+        String::from_utf8(run.stdout).unwrap()
+    };
+    let fetched = run(fetch);
     assert!(
-        run.status.success() && output.contains("reached through 3 routers"),
-        "{run:?}"
+        fetched.ends_with("use it with: patchbay lab --ovn ovn-sid -f PATH\n"),
+        "{fetched}"
     );
+    let answer = run(ping);
+    assert!(answer.contains("reached through 3 routers"), "{answer}");
 }
