@@ -137,7 +137,7 @@ pub(super) async fn read_databases(
         })?;
         return Ok(Source::new(&database.snapshot(), chassis));
     }
-    read_manifests(arguments, senders, console).await
+    Box::pin(read_manifests(arguments, senders, console)).await
 }
 
 /// Writes the rows of manifests into embedded databases: those of the zone of the flags, or else of
