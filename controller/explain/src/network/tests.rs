@@ -178,8 +178,11 @@ fn a_network_without_rows_has_the_zones_reason() {
         [format!("spec.config: mtu -> {nad}: spec.config")]
     );
     assert_eq!(
-        explained_as(SkipReason::Evpn),
-        ["transport evpn is not supported -> UserDefinedNetwork one/a"]
+        explained_as(SkipReason::SubnetTooSmall("10.0.0.0/31".parse().unwrap())),
+        [
+            "subnet 10.0.0.0/31 is too small for the addresses of the router and of the node itself \
+             -> UserDefinedNetwork one/a"
+        ]
     );
     assert_eq!(
         explained_as(SkipReason::NoChassisId),
