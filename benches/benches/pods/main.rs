@@ -87,16 +87,23 @@ const LINES: [Line; 9] = [
 /// Argument for the figures of watched objects alone.
 const WATCHED: &str = "watched";
 
-/// The cluster whose objects are watched.
-const WATCHED_SIZE: WatchedSize = WatchedSize {
-    networks: 1_000,
-    nodes: 100,
-    pods: 10_000,
-};
+/// Clusters whose objects are watched: one with many networks, and one with many nodes.
+const WATCHED_SIZES: [WatchedSize; 2] = [
+    WatchedSize {
+        networks: 1_000,
+        nodes: 100,
+        pods: 10_000,
+    },
+    WatchedSize {
+        networks: 16,
+        nodes: 3_000,
+        pods: 250,
+    },
+];
 
 fn main() -> Result<()> {
     if std::env::args().any(|argument| argument == WATCHED) {
-        return watched::report(WATCHED_SIZE);
+        return WATCHED_SIZES.into_iter().try_for_each(watched::report);
     }
     let limit = std::env::args().find_map(|argument| argument.parse::<usize>().ok());
     let sizes: Vec<usize> = PODS
@@ -140,5 +147,5 @@ fn main() -> Result<()> {
     }
     println!("            goal: 4096");
     chart.write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("figures/pods.svg"))?;
-    watched::report(WATCHED_SIZE)
+    WATCHED_SIZES.into_iter().try_for_each(watched::report)
 }

@@ -10,8 +10,9 @@ use anyhow::{Context as _, Result};
 use jiff::Timestamp;
 use ovsdb_sim::testing::ScratchDir;
 use patchbay_app::Cluster;
-use patchbay_app::northbound::Embedded;
+use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
+use patchbay_benches::process::resident_bytes;
 use patchbay_benches::stopwatch::Stopwatch;
 use patchbay_benches::text::format_duration;
 use patchbay_model::{ClusterSettings, POD_NETWORKS};
@@ -79,6 +80,12 @@ pub(crate) fn report(size: WatchedSize) -> Result<()> {
         "  pods per second",
         BURST as f64 / burst.as_secs_f64()
     );
+    drop(zone.restart());
+    let restart = zone.pass()?;
+    let rows = zone.reconciler.northbound().snapshot().row_count();
+    print_line(&format!("restart, {rows} rows, nothing to do"), restart);
+    let resident = resident_bytes(std::process::id())? as f64 / f64::from(1 << 20);
+    println!("{:<46}{resident:>8.0} MiB", "  database and controllers");
     Ok(())
 }
 
@@ -112,6 +119,14 @@ impl WatchedZone {
             reconciler: ZoneReconciler::new(ZONE, Embedded::new(1)?, UuidSource::seeded(1)),
             size,
         })
+    }
+
+    /// Forgets everything but the database and the objects.
+    fn restart(&mut self) -> ZoneReconciler<Embedded> {
+        let northbound = self.reconciler.northbound().clone();
+        let started = ZoneReconciler::new(ZONE, northbound, UuidSource::seeded(2));
+        self.allocator = PodAllocator::new(AllocationScope::Zone);
+        std::mem::replace(&mut self.reconciler, started)
     }
 
     fn cluster(&self) -> Cluster {
@@ -201,9 +216,9 @@ fn read(file: &Path) -> Result<Inventory> {
 }
 
 fn node_subnets(size: WatchedSize, node: usize) -> String {
-    let (third, fourth) = (node / 8, node % 8 * 32);
+    let (second, third, fourth) = (node / 2048, node / 8 % 256, node % 8 * 32);
     let subnets = (0..size.networks)
-        .map(|number| format!(r#""cluster_udn_net{number}":["10.0.{third}.{fourth}/27"]"#));
+        .map(|number| format!(r#""cluster_udn_net{number}":["10.{second}.{third}.{fourth}/27"]"#));
     format!("{{{}}}", subnets.collect::<Vec<_>>().join(","))
 }
 
@@ -253,7 +268,7 @@ spec:
     layer3:
       role: Primary
       subnets:
-      - cidr: 10.0.0.0/16
+      - cidr: 10.0.0.0/8
         hostSubnet: 27
 "
         );
