@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use ovsdb_sim::testing::ScratchDir;
-use patchbay_app::northbound::{DATABASE, Northbound as _, connects_config};
+use patchbay_app::northbound::{DATABASE, Northbound as _, connects_config, networks_config};
 use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::networks::{NetworksZone, read_cluster, write_manifests};
 use patchbay_benches::process::{cpu_time, resident_bytes};
@@ -18,10 +18,18 @@ use tokio::runtime::Runtime;
 pub(crate) const SUBJECT: &str = "zone-subject";
 
 /// What the replica of the measured process holds.
-const SELECTIONS: [(&str, &str); 3] = [
+const SELECTIONS: [(&str, &str); 5] = [
     ("whole", "the whole database"),
     ("tables", "all rows of the tables on which connects depend"),
     ("connects", "what connects depend on"),
+    (
+        "networks",
+        "with --networks: what networks and connects depend on",
+    ),
+    (
+        "two",
+        "that, and a second replica of what connects depend on",
+    ),
 ];
 
 pub(crate) fn report() -> Result<()> {
@@ -94,12 +102,17 @@ pub(crate) fn subject(arguments: &[String]) -> Result<()> {
             })
         }
         "connects" => connects_config(remotes),
+        "networks" | "two" => networks_config(remotes),
         _ => Config::new(remotes, DATABASE),
     };
     let (process, begin) = (std::process::id(), Instant::now());
     let before = cpu_time(process)?;
     let client = Runtime::new()?.block_on(async {
         let client = Client::connect(config).await?;
+        let second = match name {
+            "two" => Some(Client::connect(connects_config(remote.parse()?)).await?),
+            _ => None,
+        };
         let mut controller = ZoneController::default();
         let plan = controller.plan(&inputs, &client.snapshot());
         for connect in plan.connects {
@@ -113,7 +126,7 @@ pub(crate) fn subject(arguments: &[String]) -> Result<()> {
             cpu.as_secs_f64(),
             resident_bytes(process)? as f64 / f64::from(1 << 20)
         );
-        anyhow::Ok((client, controller))
+        anyhow::Ok((client, second, controller))
     })?;
     drop(client);
     Ok(())

@@ -67,7 +67,8 @@ pub struct ZoneReconciler<N> {
     egress: EgressController,
     connects: ZoneController,
     rendered: RenderedNetworks,
-    inputs: ZoneInputs,
+    /// On the heap, because futures hold them.
+    inputs: Box<ZoneInputs>,
     skipped: SkippedNetworks,
 }
 
@@ -113,7 +114,7 @@ impl<N> ZoneReconciler<N> {
             egress: EgressController::new(UuidSource::seeded(networks.wrapping_mul(services))),
             connects: ZoneController::new(uuids),
             rendered: RenderedNetworks::default(),
-            inputs: ZoneInputs::default(),
+            inputs: Box::default(),
             skipped: SkippedNetworks::default(),
         }
     }

@@ -1,4 +1,4 @@
-//! Kubernetes events about `ClusterNetworkConnect`s.
+//! Kubernetes events about `ClusterNetworkConnect`s, and about objects with problems.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -29,7 +29,7 @@ const NOTE_LIMIT_BYTES: usize = 1024;
 const MAX_REPORTER_BYTES: usize = 128;
 /// Bytes of the object's name in the names of its events. The rest of 253 bytes is for a time
 /// stamp.
-const MAX_CONNECT_NAME_BYTES: usize = 200;
+const MAX_OBJECT_NAME_BYTES: usize = 200;
 /// `reportingController` of all events.
 const REPORTING_CONTROLLER: &str = "patchbay";
 /// Namespace of events about objects without a namespace.
@@ -37,7 +37,7 @@ const EVENT_NAMESPACE: &str = "default";
 /// Time within which a repeated event is counted in a series instead of created again.
 const SERIES_WINDOW: SignedDuration = SignedDuration::from_mins(6);
 
-/// The `reason` of an event about a ClusterNetworkConnect.
+/// The `reason` of an event.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum EventReason {
     /// The networks are selected and have subnets.
@@ -48,6 +48,8 @@ pub(super) enum EventReason {
     Connected,
     /// At least one zone has an obstacle.
     NotConnected,
+    /// An object of user-defined networks has a problem; the text is the `reason` of the event.
+    Problem(&'static str),
 }
 
 impl EventReason {
@@ -58,6 +60,7 @@ impl EventReason {
             Self::Refused => ("Warning", "Refused", "Allocate"),
             Self::Connected => ("Normal", "Connected", "Connect"),
             Self::NotConnected => ("Warning", "NotConnected", "Connect"),
+            Self::Problem(reason) => ("Warning", reason, "Reconcile"),
         }
     }
 }
@@ -89,26 +92,38 @@ impl EventSender {
         reason: EventReason,
         note: &dyn Display,
     ) {
-        let note = note.to_string();
-        let event = QueuedEvent {
-            regarding: reference(connect),
-            reason,
-            note: truncate_text(&note, NOTE_LIMIT_BYTES - 1).to_owned(),
-            queued_at: Instant::now(),
-        };
-        if self.0.try_send(event).is_err() {
+        if !self.emit_about(reference(connect), reason, &note.to_string()) {
             tracing::debug!(?reason, "dropped an event because the queue is full");
         }
     }
+
+    /// Queues an event about an object. Returns `false` if the queue is full.
+    pub(super) fn emit_about(
+        &self,
+        regarding: ObjectReference,
+        reason: EventReason,
+        note: &str,
+    ) -> bool {
+        let event = QueuedEvent {
+            regarding,
+            reason,
+            note: truncate_text(note, NOTE_LIMIT_BYTES - 1).to_owned(),
+            queued_at: Instant::now(),
+        };
+        self.0.try_send(event).is_ok()
+    }
 }
 
-fn reference(connect: &ClusterNetworkConnect) -> ObjectReference {
+/// A reference to an object.
+pub(super) fn reference<K: Object>(object: &K) -> ObjectReference {
+    let meta = object.meta();
     ObjectReference {
-        api_version: Some(ClusterNetworkConnect::api_version()),
-        kind: Some(ClusterNetworkConnect::KIND.to_owned()),
-        name: connect.metadata.name.clone(),
-        resource_version: connect.metadata.resource_version.clone(),
-        uid: connect.metadata.uid.clone(),
+        api_version: Some(K::api_version()),
+        kind: Some(K::KIND.to_owned()),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        resource_version: meta.resource_version.clone(),
+        uid: meta.uid.clone(),
         ..ObjectReference::default()
     }
 }
@@ -121,7 +136,7 @@ pub(super) fn event_channel(
 ) -> (EventSender, impl Future<Output = ()> + Send) {
     let (sender, mut queue) = mpsc::channel::<QueuedEvent>(EVENT_QUEUE_DEPTH);
     let mut publisher = EventPublisher {
-        api: Api::namespaced(client, EVENT_NAMESPACE),
+        client,
         identity,
         timing,
         published: HashMap::new(),
@@ -139,7 +154,7 @@ pub(super) fn event_channel(
 
 /// Publishes events, and counts repeated ones as a series.
 struct EventPublisher {
-    api: Api<Event>,
+    client: Client,
     identity: String,
     timing: Timing,
     /// Events published within [`SERIES_WINDOW`], by UID of the object, reason and note.
@@ -148,6 +163,7 @@ struct EventPublisher {
 
 /// A published event.
 struct PublishedEvent {
+    namespace: String,
     name: String,
     count: i32,
     last: Timestamp,
@@ -172,14 +188,18 @@ impl EventPublisher {
             };
             let patch = Patch::Merge(json!({"series": series}));
             let (params, name) = (PatchParams::default(), event.name.clone());
-            self.retry_until_done(queued_at, || self.api.patch(&name, &params, &patch))
+            let api = Api::<Event>::namespaced(self.client.clone(), &event.namespace);
+            self.retry_until_done(queued_at, || api.patch(&name, &params, &patch))
                 .await?;
         } else {
             let event = self.event_object(event, now);
             let params = PostParams::default();
-            self.retry_until_done(queued_at, || self.api.create(&params, &event))
+            let namespace = event.namespace().unwrap_or_default();
+            let api = Api::namespaced(self.client.clone(), &namespace);
+            self.retry_until_done(queued_at, || api.create(&params, &event))
                 .await?;
             let published = PublishedEvent {
+                namespace,
                 name: event.name_any(),
                 count: 1,
                 last: now,
@@ -228,13 +248,14 @@ impl EventPublisher {
 
     fn event_object(&self, event: QueuedEvent, now: Timestamp) -> Event {
         let (type_, reason, action) = event.reason.type_reason_action();
-        let connect = event.regarding.name.as_deref().unwrap_or_default();
+        let name = event.regarding.name.as_deref().unwrap_or_default();
         // The part before the dot must end with an alphanumeric character.
-        let connect = truncate_text(connect, MAX_CONNECT_NAME_BYTES).trim_end_matches(['-', '.']);
+        let name = truncate_text(name, MAX_OBJECT_NAME_BYTES).trim_end_matches(['-', '.']);
+        let namespace = event.regarding.namespace.as_deref();
         Event {
             metadata: ObjectMeta {
-                name: Some(format!("{connect}.{:x}", now.as_nanosecond())),
-                namespace: Some(EVENT_NAMESPACE.to_owned()),
+                name: Some(format!("{name}.{:x}", now.as_nanosecond())),
+                namespace: Some(namespace.unwrap_or(EVENT_NAMESPACE).to_owned()),
                 ..ObjectMeta::default()
             },
             action: Some(action.to_owned()),

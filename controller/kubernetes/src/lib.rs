@@ -59,7 +59,7 @@
 //! | Northbound session of the engine's client | with its last handle |
 //! | writer of the zone's report | with the zone controller |
 //! | renewal of the zone's lease | with the zone controller |
-//! | writer of events | with the cluster manager |
+//! | writer of events | with the last controller that emits events |
 //!
 //! [`run()`] fails if the zone controller or a task that never ends has ended. Dropping its future
 //! stops all tasks. Requests and transactions in progress are then executed or not; the next
@@ -83,6 +83,7 @@ mod leader_election;
 mod list_watch;
 mod networks;
 mod node_subnets;
+mod northbound_client;
 mod northbound_reachability;
 mod outcome_writer;
 mod projections;

@@ -31,6 +31,7 @@ use super::networks::{
     self, Decoding, NetworkManagerTask, NetworkZoneTask, ObjectSources, ObjectWriter,
 };
 use super::node_subnets::NetworkNumbers;
+use super::northbound_client::NorthboundClient;
 use super::northbound_reachability::NorthboundReachability;
 use super::projections;
 use super::report_publisher::{ReportPublisher, ReportSource};
@@ -87,9 +88,9 @@ pub async fn run(
     let (stopping, stopped) = channel::channel(false);
     let mut elector_tasks = JoinSet::new();
     let mut publishers = JoinSet::new();
+    let (events, publisher) = event_channel(client.clone(), identity.clone(), timing);
+    publishers.spawn(publisher);
     if let Some(settings) = cluster {
-        let (events, publisher) = event_channel(client.clone(), identity.clone(), timing);
-        publishers.spawn(publisher);
         let (elector, term) = LeaderElector::new(client.clone(), settings.lease, identity.clone());
         elector_tasks.spawn(elector.run(stopped));
         if let Some(objects) = network_objects
@@ -104,6 +105,7 @@ pub async fn run(
                     request_timeout: timing.request_timeout,
                     term: Some(term.clone()),
                 },
+                events: events.clone(),
                 term: term.clone(),
                 timing,
             };
@@ -130,7 +132,7 @@ pub async fn run(
             network_numbers: network_numbers.clone(),
             namespace: namespace.clone(),
             writer: ConnectWriter::new(client.clone(), timing.request_timeout, term.clone()),
-            events,
+            events: events.clone(),
             term,
             timing,
         };
@@ -161,18 +163,19 @@ pub async fn run(
             timing,
         };
         publishers.spawn(publisher.run());
+        let northbound = NorthboundClient::new(&settings, timing);
         if let Some((objects, cluster)) = network_objects.zip(settings.networks.clone()) {
             let task = NetworkZoneTask {
                 zone: settings.zone.clone(),
                 settings: cluster,
-                northbound: settings.northbound.clone(),
-                tls: settings.tls.clone(),
+                northbound: northbound.clone(),
                 sources: tasks.watch_services_and_policies(&client, objects),
                 writer: ObjectWriter {
                     client: client.clone(),
                     request_timeout: timing.request_timeout,
                     term: None,
                 },
+                events: events.clone(),
                 timing,
             };
             tasks.spawn("the zone controller of networks", task.run());
@@ -183,6 +186,7 @@ pub async fn run(
         });
         let task = ZoneControllerTask {
             config: settings,
+            northbound,
             sources: ZoneSources {
                 activity,
                 common: sources,

@@ -4,21 +4,19 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use patchbay_engine::client::{
-    Client, ClientClosed, CommitOutcome, Config as ClientConfig, OpError, SnapshotChanges,
-};
+use patchbay_engine::client::{Client, ClientClosed, CommitOutcome, OpError, SnapshotChanges};
 use thiserror::Error;
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::config::{Timing, ZoneControllerConfig};
 use super::debounce::{ChangeSource, debounce, sleep_or_forever};
+use super::northbound_client::NorthboundClient;
 use super::northbound_reachability::NorthboundReachability;
 use super::store::WatchEnded;
 use super::zone_inputs::{ZoneInputs, ZoneSources};
 use super::zone_log::ConnectLogFields;
 use super::zone_reports::{ConnectSummary, ZoneReport};
-use patchbay_app::northbound::connects_config;
 use patchbay_connects::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
 
 /// The zone controller. It watches Kubernetes objects and the Northbound database alike, so a
@@ -26,6 +24,7 @@ use patchbay_connects::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
 #[derive(Debug)]
 pub(super) struct ZoneControllerTask {
     pub(super) config: ZoneControllerConfig,
+    pub(super) northbound: NorthboundClient,
     pub(super) sources: ZoneSources,
     /// Receives the zone's report.
     pub(super) report_sender: watch::Sender<ZoneReport>,
@@ -50,7 +49,8 @@ impl ZoneControllerTask {
     /// # Errors
     /// A task that this one depends on has ended.
     pub(super) async fn run(mut self) -> Result<Infallible, ZoneControllerError> {
-        let client = self.reachability.wait_for(self.connect()).await;
+        let client = self.northbound.connect();
+        let client = self.reachability.wait_for(client).await;
         // An incomplete set of objects would look like deletions.
         self.sources.ready().await?;
         let Self {
@@ -59,6 +59,7 @@ impl ZoneControllerTask {
             report_sender,
             reachability,
             timing,
+            ..
         } = self;
         let work = ZoneReconciler {
             inputs: ZoneInputs::new(&config, sources.network_numbers.clone()),
@@ -79,27 +80,6 @@ impl ZoneControllerTask {
             ended = work.run() => ended,
             ended = reachability.follow_connection(&client) => Ok(ended?),
         }
-    }
-
-    /// Connects to the database, and retries until that succeeds.
-    async fn connect(&self) -> Client {
-        let mut backoff = self.timing.retry_backoff();
-        loop {
-            match Client::connect(self.replica()).await {
-                Ok(client) => return client,
-                Err(error) => {
-                    tracing::warn!(%error, "waiting for the Northbound database");
-                    tokio::time::sleep(backoff.next_delay()).await;
-                }
-            }
-        }
-    }
-
-    /// Configuration of the client.
-    fn replica(&self) -> ClientConfig {
-        let mut config = connects_config(self.config.northbound.clone());
-        config.tls.clone_from(&self.config.tls);
-        config
     }
 }
 

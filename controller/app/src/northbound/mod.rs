@@ -9,6 +9,7 @@
 mod connects_config;
 mod dry_run;
 mod embedded;
+mod networks_config;
 mod remote;
 
 use std::future::Future;
@@ -22,6 +23,7 @@ use thiserror::Error;
 pub use connects_config::connects_config;
 pub use dry_run::DryRun;
 pub use embedded::{Embedded, EmbeddedError};
+pub use networks_config::networks_config;
 pub use remote::{OpenError, Remote};
 
 /// Name of the Northbound database.

@@ -68,6 +68,14 @@ impl Remote {
         config.bulk_rows = Some(BULK_ROWS);
         config.backoff = RECONNECT_BACKOFF;
         let client = Client::connect_within(config, limit).await?;
+        Ok(Self::of_client(client, limit)?)
+    }
+
+    /// The database of a client that others may use, too. `limit` is as for [`open`](Self::open).
+    ///
+    /// # Errors
+    /// The client is closed.
+    pub fn of_client(client: Client, limit: Duration) -> Result<Self, ClientClosed> {
         Ok(Self {
             events: client.connection_events()?,
             client,

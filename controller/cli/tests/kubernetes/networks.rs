@@ -1,9 +1,11 @@
 //! User-defined networks themselves, from objects of the API to rows of a zone.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
@@ -281,6 +283,40 @@ async fn conflicts_and_forgotten_versions_delay_a_layer2_network_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hostile_api_server_delays_ports_and_loses_none() {
+    let (bed, zone) = networks_bed().await;
+    for (method, path, reply, times) in [
+        ("WATCH", "/pods", Reply::Cut, 3),
+        ("WATCH", "/nodes", Reply::Status(410, None), 2),
+        ("WATCH", "/services", Reply::Status(429, Some(1)), 1),
+        ("LIST", "/namespaces", Reply::Text(503, 1), 1),
+        ("LIST", "/networkpolicies", Reply::Cut, 1),
+        ("PATCH", "/pods/", Reply::Status(429, Some(1)), 2),
+        ("PATCH", "/pods/", Reply::Done(504), 2),
+        ("POST", "/events", Reply::Status(429, Some(1)), 1),
+    ] {
+        bed.api().fail(Fault {
+            method,
+            path,
+            reply,
+            times,
+        });
+    }
+    let both = bed.run("one", true, Some(&zone));
+    create_network(&bed, layer3()).await;
+    let names: Vec<String> = (0..40).map(|number| format!("p{number:02}")).collect();
+    for name in &names {
+        create_pod(&bed, name).await;
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let ports = until_pods(&zone, &names).await;
+    let addresses: BTreeSet<&String> = ports.iter().flat_map(|(_, addresses)| addresses).collect();
+    assert_eq!(addresses.len(), names.len(), "{ports:?}");
+    both.stop().await;
+    assert_all_allowed(&bed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_that_cannot_be_decoded_holds_little_back() {
     let (bed, zone) = networks_bed().await;
     let both = bed.run("one", true, Some(&zone));
@@ -324,6 +360,102 @@ async fn an_object_that_cannot_be_decoded_holds_little_back() {
     patched.unwrap();
     until_pods(&zone, &["a", "b", "c"]).await;
     both.stop().await;
+    assert_all_allowed(&bed);
+}
+
+/// Reasons and notes of the events about objects of a kind, by name of the object.
+async fn events_about(bed: &Testbed, kind: &str) -> Vec<(String, String, String)> {
+    let api = Api::<Event>::namespaced(bed.client.clone(), RED);
+    let events = api.list(&ListParams::default()).await.unwrap().items;
+    let events = events.into_iter().filter_map(|event| {
+        let regarding = event
+            .regarding
+            .filter(|one| one.kind.as_deref() == Some(kind))?;
+        assert!(regarding.uid.is_some() && event.series.is_none());
+        Some((regarding.name?, event.reason?, event.note?))
+    });
+    let mut events: Vec<_> = events.collect();
+    events.sort();
+    events
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_with_problems_have_one_event_each() {
+    let (bed, zone) = networks_bed().await;
+    let namespace = json!({"metadata": {
+        "name": RED, "labels": {"k8s.ovn.org/primary-user-defined-network": ""},
+    }});
+    bed.create(&object::<Namespace>(namespace)).await;
+    let both = bed.run("one", true, Some(&zone));
+    // Emits what all zones find.
+    let first_zone = Zone::without_networks("ovn-control-plane").await;
+    let first = bed.run_zone(&first_zone);
+    create_pod(&bed, "early").await;
+    let nad = json!({
+        "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": "broken", "namespace": RED},
+        "spec": {"config": "{\"type\":\"ovn-k8s-cni-overlay\",\"topology\":7}"},
+    });
+    let nads = ("k8s.cni.cncf.io", "v1", "network-attachment-definitions");
+    create_raw(&bed, nads, nad).await;
+    let (pod, nad) = eventually("events about the pod and the definition", async || {
+        let pods = events_about(&bed, "Pod").await;
+        let nads = events_about(&bed, "NetworkAttachmentDefinition").await;
+        Some((pods.first()?.clone(), nads.first()?.clone()))
+    })
+    .await;
+    let reasons = ["ErrorAllocatingPod", "ErrorReconcilingPod"];
+    assert!(pod.0 == "early" && reasons.contains(&&*pod.1), "{pod:?}");
+    assert!(pod.2.contains("primary"), "{}", pod.2);
+    assert_eq!((&*nad.0, &*nad.1), ("broken", "InvalidConfig"));
+    assert!(nad.2.starts_with("spec.config: "), "{}", nad.2);
+
+    let udn = json!({
+        "apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork",
+        "metadata": {"name": RED, "namespace": RED}, "spec": layer3(),
+    });
+    let create = PostParams::default();
+    udns(&bed).create(&create, &object(udn)).await.unwrap();
+    until_pods(&zone, &["early"]).await;
+    bed.create_in(&object::<NetworkPolicy>(json!({
+        "metadata": {"name": "wrong", "namespace": RED},
+        "spec": {"podSelector": {}, "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0"}}]}]},
+    })))
+    .await;
+    let requesting = json!({
+        "metadata": {"name": "static", "namespace": RED, "annotations": {
+            "v1.multus-cni.io/default-network": json!([{
+                "name": "default", "namespace": "ovn-kubernetes", "ips": ["10.150.0.77/24"],
+            }]).to_string(),
+        }},
+        "spec": {"nodeName": ZONE, "containers": [{"name": "c", "image": "i"}]},
+    });
+    bed.create_in(&object::<Pod>(requesting)).await;
+    let (policies, pods) = eventually("events about the policy and the pod", async || {
+        let policies = events_about(&bed, "NetworkPolicy").await;
+        let pods = events_about(&bed, "Pod").await;
+        let is_complete = !policies.is_empty() && pods.iter().any(|pod| pod.0 == "static");
+        is_complete.then_some((policies, pods))
+    })
+    .await;
+    assert_eq!(policies[0].1, "ErrorReconcilingPolicy");
+    assert!(policies[0].2.contains("spec.ingress[0]"), "{policies:?}");
+    assert!(
+        pods.iter().any(|pod| pod.1 == "ErrorAllocatingPod"),
+        "{pods:?}"
+    );
+
+    // Later passes emit nothing about what is known.
+    create_pod(&bed, "late").await;
+    until_pods(&zone, &["early", "late"]).await;
+    let mut later = events_about(&bed, "Pod").await;
+    later.retain(|pod| pod.0 == "early");
+    let count = later.len();
+    later.dedup_by(|one, other| one.1 == other.1);
+    assert_eq!(later.len(), count, "{later:?}");
+    assert_eq!(events_about(&bed, "NetworkPolicy").await, policies);
+    both.stop().await;
+    first.stop().await;
     assert_all_allowed(&bed);
 }
 

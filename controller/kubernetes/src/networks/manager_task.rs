@@ -7,17 +7,19 @@ use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager
 use patchbay_engine::backoff::Backoff;
 use patchbay_model::{ClusterSettings, Feature};
 use patchbay_resources::ipam_claim::IPAMClaim;
-use patchbay_resources::manifests::Inventory;
+use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::{EndpointSlice, Node, Pod, Time};
+use patchbay_resources::object::{EndpointSlice, Node, Object as _, Pod, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use tokio::sync::watch;
 
+use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
 use super::problem_log::ProblemLog;
 use super::sources::ObjectSources;
 use super::writer::{ObjectWriter, WriteOutcome, Written};
 use crate::config::Timing;
 use crate::connect_writer::WriteError;
+use crate::events::EventSender;
 use crate::leader_election::LeaderTerm;
 use crate::store::WatchEnded;
 
@@ -31,6 +33,7 @@ pub(crate) struct NetworkManagerTask {
     pub(crate) settings: ClusterSettings,
     pub(crate) sources: ObjectSources,
     pub(crate) writer: ObjectWriter,
+    pub(crate) events: EventSender,
     pub(crate) term: watch::Receiver<Option<LeaderTerm>>,
     pub(crate) timing: Timing,
 }
@@ -60,6 +63,7 @@ struct ManagerTerm {
     manager: NetworkManager,
     writer: ObjectWriter,
     problems: ProblemLog,
+    events: ProblemEvents,
     timing: Timing,
 }
 
@@ -77,6 +81,7 @@ impl ManagerTerm {
             }),
             writer: task.writer.clone(),
             problems: ProblemLog::default(),
+            events: ProblemEvents::new(task.events.clone()),
             timing: task.timing,
         }
     }
@@ -145,8 +150,16 @@ impl ManagerTerm {
         let mut after = before.clone();
         let problems = self.manager.reconcile(&mut after, &Time(Timestamp::now()));
         let outcome = self.write(&before, &after).await;
-        let problems = problems.iter().chain(&after.warnings);
-        let problems = problems.map(ToString::to_string).chain(undecoded);
+        let problems: Vec<_> = problems.iter().chain(&after.warnings).collect();
+        self.events.update(
+            problems
+                .iter()
+                .filter_map(|one| object_problem(one))
+                .collect(),
+            &before,
+        );
+        let problems = problems.iter().map(ToString::to_string);
+        let problems = problems.chain(undecoded);
         self.problems
             .update(problems.chain(outcome.failures.iter().cloned()));
         outcome
@@ -171,4 +184,20 @@ impl ManagerTerm {
         writer.write_kind::<EndpointSlice>(before, after, out).await;
         outcome
     }
+}
+
+/// The problem of an object, for an event. `None`: it is not that of one object.
+fn object_problem(problem: &Problem) -> Option<ObjectProblem> {
+    let object = problem.object.as_deref()?;
+    let text = match &problem.field {
+        Some(field) => format!("{field}: {}", problem.message),
+        None => problem.message.clone(),
+    };
+    let found = ObjectProblem::described(object, text)?;
+    let is_pod = object.starts_with(Pod::KIND) && object[Pod::KIND.len()..].starts_with(' ');
+    Some(if is_pod {
+        found.with_reason(ERROR_ALLOCATING_POD)
+    } else {
+        found
+    })
 }

@@ -242,3 +242,55 @@ impl ChangeSource for ObjectSources {
         select_all(kinds).await.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use patchbay_resources::object::{Object as _, Pod};
+    use serde_json::json;
+
+    use super::*;
+    use crate::networks::{Decoding, keep_all, project};
+    use crate::store::store;
+
+    fn pod(name: &str, version: &str) -> (ObjectKey, Option<Watched<Pod>>) {
+        let object = json!({"metadata": {
+            "namespace": "blue", "name": name, "uid": name, "resourceVersion": version,
+        }});
+        let read = project::<Pod>(Decoding::Whole, keep_all);
+        let watched = read(serde_json::from_value(object).unwrap());
+        (ObjectKey::namespaced("blue", name), Some(watched))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_comes_while_a_write_is_awaited_is_work() {
+        let (mut writer, reader) = store();
+        writer.begin_list();
+        writer.complete_list();
+        let mut sources = ObjectSources::default().with::<Pod>(reader);
+        assert!(sources.inventory().0.pods.is_empty());
+        let (key, patched) = pod("a", "2");
+        let written = Written {
+            kind: Pod::KIND,
+            key: key.clone(),
+            uid: Some("a".to_owned()),
+            version: Some(2),
+            is_new: true,
+        };
+        let (other, created) = pod("b", "3");
+        let (limit, timing) = (Duration::from_secs(60), Timing::default());
+        let changes = async {
+            tokio::time::sleep(timing.debounce_quiet).await;
+            writer.put(other, created);
+            writer.put(key, patched);
+        };
+        let waited = sources.wait_for_writes(vec![written], limit);
+        tokio::join!(waited, changes).0.unwrap();
+        let work = sources.wait_for_work(&timing, None);
+        tokio::time::timeout(limit, work).await.unwrap().unwrap();
+        assert_eq!(sources.inventory().0.pods.len(), 2);
+
+        // What was read is no work.
+        let work = sources.wait_for_work(&timing, None);
+        assert!(tokio::time::timeout(limit, work).await.is_err());
+    }
+}

@@ -1,24 +1,32 @@
 //! The zone controller's part of the networks.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::Remote;
 use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
-use patchbay_engine::client::{ClientClosed, Remotes, Tls};
-use patchbay_model::{ClusterSettings, POD_NETWORKS};
+use patchbay_engine::client::ClientClosed;
+use patchbay_model::{ClusterSettings, EGRESS_FIREWALL, POD_NETWORKS, PodKey};
 use patchbay_pods::{AllocationScope, PodAllocator};
-use patchbay_resources::manifests::ObjectKey;
-use patchbay_resources::object::{Object as _, Pod, Time};
+use patchbay_policies::PolicySubject;
+use patchbay_resources::manifests::{Inventory, ObjectKey};
+use patchbay_resources::object::{
+    EgressFirewall, EgressIP, Namespace, Object as _, Pod, Service, Time,
+};
 use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
 
+use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
 use super::problem_log::ProblemLog;
 use super::sources::ObjectSources;
 use super::writer::{ObjectWriter, WriteOutcome};
 use crate::config::Timing;
+use crate::events::EventSender;
+use crate::northbound_client::NorthboundClient;
 use crate::store::WatchEnded;
 
 /// The zone controller of networks.
@@ -26,10 +34,10 @@ use crate::store::WatchEnded;
 pub(crate) struct NetworkZoneTask {
     pub(crate) zone: String,
     pub(crate) settings: ClusterSettings,
-    pub(crate) northbound: Remotes,
-    pub(crate) tls: Option<Tls>,
+    pub(crate) northbound: NorthboundClient,
     pub(crate) sources: ObjectSources,
     pub(crate) writer: ObjectWriter,
+    pub(crate) events: EventSender,
     pub(crate) timing: Timing,
 }
 
@@ -51,7 +59,8 @@ impl NetworkZoneTask {
     pub(crate) async fn run(mut self) -> Result<Infallible, NetworkZoneError> {
         // An incomplete set of objects would look like deletions.
         self.sources.ready().await?;
-        let northbound = self.connect().await;
+        let client = self.northbound.connect().await;
+        let northbound = Remote::of_client(client, self.timing.request_timeout)?;
         let mut changes = northbound.changes();
         let mut work = ZoneWork {
             allocator: PodAllocator::new(AllocationScope::Zone),
@@ -60,6 +69,7 @@ impl NetworkZoneTask {
             sources: self.sources,
             settings: self.settings,
             problems: ProblemLog::default(),
+            events: ProblemEvents::new(self.events),
             next_removal: None,
         };
         let mut backoff = self.timing.retry_backoff();
@@ -87,22 +97,6 @@ impl NetworkZoneTask {
             }
         }
     }
-
-    /// Connects to the database, and retries until that succeeds.
-    async fn connect(&self) -> Remote {
-        let mut backoff = self.timing.retry_backoff();
-        loop {
-            let limit: Duration = self.timing.request_timeout;
-            let remotes = self.northbound.to_string();
-            match Remote::open(&remotes, self.tls.clone(), limit).await {
-                Ok(northbound) => return northbound,
-                Err(error) => {
-                    tracing::warn!(%error, "waiting for the Northbound database");
-                    tokio::time::sleep(backoff.next_delay()).await;
-                }
-            }
-        }
-    }
 }
 
 /// The state of the zone controller of networks.
@@ -113,6 +107,7 @@ struct ZoneWork {
     rows: ZoneReconciler<Remote>,
     writer: ObjectWriter,
     problems: ProblemLog,
+    events: ProblemEvents,
     /// When the next network without users is to be removed. `None`: there is none.
     next_removal: Option<Timestamp>,
 }
@@ -132,14 +127,40 @@ impl ZoneWork {
         let outcome = self.write_addresses(&mut cluster).await;
         let rows = self.rows.reconcile_without_connects(&cluster).await?;
         self.next_removal = rows.next_removal;
+        let allocation = self.allocator.problems();
+        let allocation = allocation
+            .map(|(pod, problem)| pod_problem(pod, problem).with_reason(ERROR_ALLOCATING_POD));
+        let of_pods = rows.pod_problems.iter();
+        let of_pods = of_pods.map(|(pod, problem)| pod_problem(pod, problem));
+        let of_pods: BTreeSet<ObjectProblem> = allocation.chain(of_pods).collect();
+        let of_objects: BTreeSet<ObjectProblem> = object_problems(&rows).collect();
+        let lines = of_pods.iter().chain(&of_objects).map(ToString::to_string);
         let failures = outcome.failures.iter().cloned();
-        let problems = self.allocator.problems();
-        let problems = problems.map(|(pod, problem)| format!("Pod {pod}: {problem}"));
-        let problems = problems.chain(failures).chain(undecoded);
-        let problems: Vec<String> = problems.collect();
-        self.problems
-            .update(problems.into_iter().chain(row_problems(&rows)));
+        let others = failures.chain(undecoded).chain(other_problems(&rows));
+        self.problems.update(lines.chain(others));
+        self.emit_events(of_pods, of_objects, &cluster.inventory);
         Ok(outcome)
+    }
+
+    /// Emits events about new problems. Of those that all zones have, the zone of the first node does.
+    fn emit_events(
+        &mut self,
+        of_pods: BTreeSet<ObjectProblem>,
+        of_objects: BTreeSet<ObjectProblem>,
+        inventory: &Inventory,
+    ) {
+        let zone = self.rows.zone();
+        let first_node = inventory.nodes.iter().next();
+        let is_first = first_node.is_some_and(|(key, _)| key.name == zone);
+        let is_own = |problem: &ObjectProblem| {
+            let pod = inventory.pods.get(problem.key());
+            let spec = pod.and_then(|pod| pod.object.spec.as_ref());
+            spec.is_some_and(|spec| spec.node_name.as_deref() == Some(zone))
+        };
+        let own_pods = of_pods.into_iter().filter(is_own);
+        let of_objects = of_objects.into_iter().filter(|_| is_first);
+        let problems = own_pods.chain(of_objects).collect();
+        self.events.update(problems, inventory);
     }
 
     /// Writes the addresses of pods, and keeps in the inventory those that are written.
@@ -170,22 +191,47 @@ impl ZoneWork {
     }
 }
 
-/// Reasons why rows are not what the objects say.
-fn row_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = String> {
+fn pod_problem(pod: &PodKey, problem: &dyn Display) -> ObjectProblem {
+    let key = ObjectKey::namespaced(&*pod.namespace, &*pod.name);
+    ObjectProblem::new(Pod::KIND, key, problem.to_string())
+}
+
+/// Reasons why policies, services and EgressIPs do not apply as their objects say.
+fn object_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = ObjectProblem> {
+    let policies = outcome.policy_problems.iter().map(|problem| {
+        let (kind, key) = match &problem.subject {
+            PolicySubject::Policy(policy) => (
+                policy.kind.to_string(),
+                ObjectKey::namespaced(&*policy.namespace, &*policy.name),
+            ),
+            PolicySubject::Admin(policy) => {
+                (policy.kind.to_string(), ObjectKey::cluster(&*policy.name))
+            }
+            PolicySubject::Namespace(name) => {
+                (Namespace::KIND.to_owned(), ObjectKey::cluster(&**name))
+            }
+            PolicySubject::Firewall(namespace) => (
+                EgressFirewall::KIND.to_owned(),
+                ObjectKey::namespaced(&**namespace, EGRESS_FIREWALL),
+            ),
+        };
+        ObjectProblem::new(&kind, key, problem.reason.to_string())
+    });
+    let services = outcome.service_problems.iter().map(|(service, problem)| {
+        let key = ObjectKey::namespaced(&*service.namespace, &*service.name);
+        ObjectProblem::new(Service::KIND, key, problem.to_string())
+    });
+    let egress = outcome.egress_problems.iter().map(|problem| {
+        let key = ObjectKey::cluster(&*problem.egress_ip);
+        ObjectProblem::new(EgressIP::KIND, key, problem.reason.to_string())
+    });
+    policies.chain(services).chain(egress)
+}
+
+/// Problems of rows that are not those of one object.
+fn other_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = String> {
     let networks = outcome.skipped_networks.iter();
     let networks =
         networks.map(|skipped| format!("network {}: {}", skipped.network, skipped.reason));
-    let pods = outcome.pod_problems.iter();
-    let pods = pods.map(|(pod, problem)| format!("Pod {pod}: {problem}"));
-    let policies = outcome.policy_problems.iter().map(ToString::to_string);
-    let services = outcome.service_problems.iter();
-    let services = services.map(|(service, problem)| format!("Service {service}: {problem}"));
-    let egress = outcome.egress_problems.iter().map(ToString::to_string);
-    let warnings = outcome.warnings.iter().cloned();
-    networks
-        .chain(pods)
-        .chain(policies)
-        .chain(services)
-        .chain(egress)
-        .chain(warnings)
+    networks.chain(outcome.warnings.iter().cloned())
 }

@@ -79,9 +79,15 @@ async fn serve(
             let response = response.header(RETRY_AFTER, retry_after).body(text);
             response.unwrap()
         }
-        Ok(Answer::Empty) => {
-            let nothing = Full::new(Bytes::new()).map_err(|never| match never {});
-            Response::new(nothing.boxed_unsync())
+        Ok(answer @ (Answer::Empty | Answer::Cut)) => {
+            let is_cut = matches!(answer, Answer::Cut);
+            let text: &[u8] = if is_cut {
+                br#"{"type":"ADDED","obj"#
+            } else {
+                &[]
+            };
+            let content = Full::new(Bytes::from_static(text)).map_err(|never| match never {});
+            Response::new(content.boxed_unsync())
         }
         Err(failure) => json(failure.code, failure.retry_after, &failure.status()),
     })

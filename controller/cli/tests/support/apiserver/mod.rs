@@ -94,6 +94,8 @@ pub(crate) enum Reply {
     Silence,
     /// A successful response without content.
     Empty,
+    /// A successful response that ends in the middle of a line.
+    Cut,
 }
 
 impl Fault {

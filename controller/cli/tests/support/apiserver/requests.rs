@@ -37,6 +37,8 @@ pub(super) enum Answer {
     Text(u16, u32),
     /// An empty response.
     Empty,
+    /// A response that ends in the middle of a line.
+    Cut,
 }
 
 /// A failed request, as a `Status`.
@@ -156,10 +158,11 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         Some(Reply::Never) => Ok(Answer::Never),
         Some(Reply::Silence) => Ok(Answer::Silence),
         Some(Reply::Empty) => Ok(Answer::Empty),
+        Some(Reply::Cut) => Ok(Answer::Cut),
     };
     let status = match &answer {
         Ok(Answer::Object(code, _) | Answer::Text(code, _)) => *code,
-        Ok(Answer::Watch(_) | Answer::Silence | Answer::Empty) => 200,
+        Ok(Answer::Watch(_) | Answer::Silence | Answer::Empty | Answer::Cut) => 200,
         Ok(Answer::Never) => 0,
         Err(failure) => failure.code,
     };

@@ -1,0 +1,174 @@
+//! Problems of objects, as events about them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use patchbay_resources::ipam_claim::IPAMClaim;
+use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::{
+    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, Pod, Service,
+};
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+use tokio::time::Instant;
+
+use crate::events::{EventReason, EventSender, reference};
+
+/// `reason` of an event about a pod that gets no addresses, as in OVN-Kubernetes.
+pub(super) const ERROR_ALLOCATING_POD: &str = "ErrorAllocatingPod";
+/// `reason` of an event about a pod whose ports are not as its object says, as in OVN-Kubernetes.
+pub(super) const ERROR_RECONCILING_POD: &str = "ErrorReconcilingPod";
+
+/// Maximum number of events about one object within [`EVENT_WINDOW`]. Further problems get theirs
+/// later, if they are still there.
+const MAX_EVENTS_PER_WINDOW: usize = 5;
+/// Time for which emitted events count against [`MAX_EVENTS_PER_WINDOW`].
+const EVENT_WINDOW: Duration = Duration::from_secs(600);
+
+/// A problem of one object. `Display` prints the line of the log.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct ObjectProblem {
+    /// Kind of the object.
+    kind: String,
+    key: ObjectKey,
+    /// `reason` of the event.
+    reason: &'static str,
+    /// Field and problem.
+    text: String,
+}
+
+impl fmt::Display for ObjectProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.kind, self.key, self.text)
+    }
+}
+
+impl ObjectProblem {
+    /// A problem of an object of this kind. Reasons of the event are OVN-Kubernetes' where it has one.
+    pub(super) fn new(kind: &str, key: ObjectKey, text: impl Into<String>) -> Self {
+        Self {
+            reason: reason_of(kind),
+            kind: kind.to_owned(),
+            key,
+            text: text.into(),
+        }
+    }
+
+    /// The problem of an object that `described` names, such as `Pod blue/web`. `None`: it names none.
+    pub(super) fn described(described: &str, text: impl Into<String>) -> Option<Self> {
+        let (kind, name) = described.split_once(' ')?;
+        let key = match name.split_once('/') {
+            Some((namespace, name)) => ObjectKey::namespaced(namespace, name),
+            None => ObjectKey::cluster(name),
+        };
+        Some(Self::new(kind, key, text))
+    }
+
+    /// Another reason of the event.
+    pub(super) fn with_reason(self, reason: &'static str) -> Self {
+        Self { reason, ..self }
+    }
+
+    /// Key of the object.
+    pub(super) fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    /// A reference to the object. `None`: it is not in the inventory.
+    fn reference(&self, inventory: &Inventory) -> Option<ObjectReference> {
+        let of_kind: fn(&Self, &Inventory) -> Option<ObjectReference> = match &*self.kind {
+            Pod::KIND => Self::reference_of::<Pod>,
+            Node::KIND => Self::reference_of::<Node>,
+            Namespace::KIND => Self::reference_of::<Namespace>,
+            Service::KIND => Self::reference_of::<Service>,
+            EndpointSlice::KIND => Self::reference_of::<EndpointSlice>,
+            IPAMClaim::KIND => Self::reference_of::<IPAMClaim>,
+            NetworkAttachmentDefinition::KIND => Self::reference_of::<NetworkAttachmentDefinition>,
+            UserDefinedNetwork::KIND => Self::reference_of::<UserDefinedNetwork>,
+            ClusterUserDefinedNetwork::KIND => Self::reference_of::<ClusterUserDefinedNetwork>,
+            NetworkPolicy::KIND => Self::reference_of::<NetworkPolicy>,
+            MultiNetworkPolicy::KIND => Self::reference_of::<MultiNetworkPolicy>,
+            AdminNetworkPolicy::KIND => Self::reference_of::<AdminNetworkPolicy>,
+            BaselineAdminNetworkPolicy::KIND => Self::reference_of::<BaselineAdminNetworkPolicy>,
+            EgressFirewall::KIND => Self::reference_of::<EgressFirewall>,
+            EgressIP::KIND => Self::reference_of::<EgressIP>,
+            _ => return None,
+        };
+        of_kind(self, inventory)
+    }
+
+    fn reference_of<K: InventoryKind>(&self, inventory: &Inventory) -> Option<ObjectReference> {
+        let sourced = K::objects(inventory).get(&self.key)?;
+        Some(reference(&sourced.object))
+    }
+}
+
+/// `reason` of an event about an object of this kind.
+fn reason_of(kind: &str) -> &'static str {
+    match kind {
+        Pod::KIND => ERROR_RECONCILING_POD,
+        NetworkAttachmentDefinition::KIND => "InvalidConfig",
+        UserDefinedNetwork::KIND | ClusterUserDefinedNetwork::KIND | Node::KIND => {
+            "NetworkAllocationFailed"
+        }
+        Service::KIND | EndpointSlice::KIND => "ErrorReconcilingService",
+        EgressIP::KIND => "ErrorReconcilingEgressIP",
+        EgressFirewall::KIND => "ErrorReconcilingEgressFirewall",
+        Namespace::KIND => "ErrorReconcilingNamespace",
+        IPAMClaim::KIND => "ErrorReconcilingIPAMClaim",
+        _ => "ErrorReconcilingPolicy",
+    }
+}
+
+/// Emits an event about each problem when it comes, and not while it stays.
+#[derive(Debug)]
+pub(super) struct ProblemEvents {
+    events: EventSender,
+    /// Problems with an event.
+    emitted: BTreeSet<ObjectProblem>,
+    /// Times of the events about each object within the window, by kind and key.
+    times: BTreeMap<(String, ObjectKey), Vec<Instant>>,
+}
+
+impl ProblemEvents {
+    pub(super) fn new(events: EventSender) -> Self {
+        Self {
+            events,
+            emitted: BTreeSet::new(),
+            times: BTreeMap::new(),
+        }
+    }
+
+    /// Emits events about the problems that are new since the last update.
+    pub(super) fn update(&mut self, problems: BTreeSet<ObjectProblem>, inventory: &Inventory) {
+        let now = Instant::now();
+        self.times.retain(|_, times| {
+            times.retain(|time| now < *time + EVENT_WINDOW);
+            !times.is_empty()
+        });
+        self.emitted.retain(|problem| problems.contains(problem));
+        for problem in problems {
+            if self.emitted.contains(&problem) {
+                continue;
+            }
+            let object = (problem.kind.clone(), problem.key.clone());
+            let is_limited = |times: &Vec<Instant>| times.len() >= MAX_EVENTS_PER_WINDOW;
+            if self.times.get(&object).is_some_and(is_limited) {
+                continue;
+            }
+            let Some(regarding) = problem.reference(inventory) else {
+                continue;
+            };
+            let reason = EventReason::Problem(problem.reason);
+            if !self.events.emit_about(regarding, reason, &problem.text) {
+                // The queue is full. The next pass emits it, if the problem is still there.
+                return;
+            }
+            self.times.entry(object).or_default().push(now);
+            self.emitted.insert(problem);
+        }
+    }
+}
