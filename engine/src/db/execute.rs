@@ -70,6 +70,7 @@ impl<'a, 'o> Executor<'a, 'o> {
 
     /// Finds rows without unique indexes. The copy of a database may lack columns, so that rows have
     /// equal keys in it.
+    #[cfg(feature = "client")]
     pub(super) fn without_unique_keys(self) -> Self {
         Self {
             has_unique_keys: false,
