@@ -14,7 +14,10 @@ pub const DEFAULT_NETWORK_KEY: &str = "default";
 /// Addresses of a pod by key of the attachment: `<namespace>/<definition>`, or `default`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct PodNetworks(BTreeMap<String, PodNetwork>);
+pub struct PodNetworks(
+    /// In boxes, because a node of a map has room for eleven values.
+    BTreeMap<String, Box<PodNetwork>>,
+);
 
 impl PodNetworks {
     /// Reads the text of the annotation.
@@ -35,17 +38,19 @@ impl PodNetworks {
 
     /// Addresses in one network.
     pub fn get(&self, key: &str) -> Option<&PodNetwork> {
-        self.0.get(key)
+        self.0.get(key).map(|network| &**network)
     }
 
     /// Sets the addresses in one network.
     pub fn insert(&mut self, key: &str, network: PodNetwork) {
-        self.0.insert(key.to_owned(), network);
+        self.0.insert(key.to_owned(), Box::new(network));
     }
 
     /// All entries, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &PodNetwork)> {
-        self.0.iter().map(|(key, network)| (key.as_str(), network))
+        self.0
+            .iter()
+            .map(|(key, network)| (key.as_str(), &**network))
     }
 
     /// `true` if there is no entry.

@@ -36,7 +36,8 @@ pub struct PodAllocator {
     seen: Option<ZonePods>,
     /// Addresses by network and subnet.
     pools: HashMap<(Arc<str>, IpNet), AddressPool>,
-    held: BTreeMap<PodKey, BTreeMap<String, Held>>,
+    /// What pods hold, by attachment. In boxes, because a node of a map has room for eleven.
+    held: BTreeMap<PodKey, BTreeMap<String, Box<Held>>>,
     /// Annotations that are not seen in the pods yet.
     unwritten: BTreeMap<PodKey, PodNetworks>,
     problems: BTreeMap<PodKey, Vec<AllocationProblem>>,
@@ -232,7 +233,7 @@ impl PodAllocator {
             entry,
         };
         let of_pod = self.held.entry(pod.key.clone()).or_default();
-        of_pod.insert(attachment.key.clone(), held);
+        of_pod.insert(attachment.key.clone(), Box::new(held));
     }
 
     /// Returns `true` if another pod of the same virtual machine has the address, or if it is none
@@ -280,7 +281,7 @@ impl PodAllocator {
                         entry,
                     };
                     let of_pod = self.held.entry(pod.key.clone()).or_default();
-                    of_pod.insert(attachment.key.clone(), held);
+                    of_pod.insert(attachment.key.clone(), Box::new(held));
                 }
                 Ok(None) => {}
                 Err(problem) => {
