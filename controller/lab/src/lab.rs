@@ -11,7 +11,6 @@ use patchbay_app::Cluster;
 use patchbay_app::northbound::Northbound as _;
 use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::db::Snapshot;
-use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_schemas::uuids::UuidSource;
@@ -19,13 +18,14 @@ use thiserror::Error;
 
 use super::databases::{DatabaseError, DatabaseServer, NodeDatabase};
 use super::folder::{FolderError, LabFolder};
-use super::node::{CABLE_SOCKET, Device, Node, NodeError, NodeId};
+use super::node::{Node, NodeError, NodeId};
 use super::outside;
 use super::pods::{self, Pod, PodName};
 use super::process::{ProgramError, Spawner, environment};
-use super::release::{PROGRAMS, Release, SWITCH};
+use super::release::{PROGRAMS, Release};
+use super::switch_rows::{CABLE_SOCKET, Device};
 use super::wire::asker::Asker;
-use super::wire::cable::{Cable, CableQuality};
+use super::wire::cable::Cable;
 use super::wire::endpoint::{Endpoint, EndpointConfig};
 use super::wire::flight::Flights;
 
@@ -76,27 +76,27 @@ pub enum LabError {
 /// folder.
 #[derive(Debug)]
 pub struct Lab {
-    release: Release,
+    pub(crate) release: Release,
     server: DatabaseServer,
-    zones: BTreeMap<String, Zone>,
-    pods: Vec<LabPod>,
+    pub(crate) zones: BTreeMap<String, Zone>,
+    pub(crate) pods: Vec<LabPod>,
     /// Warnings of the last apply, one line each.
     warnings: Vec<String>,
-    cable: Cable,
+    pub(crate) cable: Cable,
     flights: Arc<Flights>,
     /// Number of the next device, and of its endpoint.
     next_device: usize,
     /// Number of the next node.
     next_node: usize,
-    spawner: Spawner,
+    pub(crate) spawner: Spawner,
     /// Dropped last, because programs write into it until they end.
     folder: LabFolder,
 }
 
 /// Node with the reconciler of its zone.
 #[derive(Debug)]
-struct Zone {
-    node: Node,
+pub(crate) struct Zone {
+    pub(crate) node: Node,
     reconciler: ZoneReconciler<NodeDatabase>,
     /// Outcome of the last apply.
     outcome: ZoneOutcome,
@@ -106,10 +106,10 @@ struct Zone {
 
 /// Pod with its device and its end of the wire.
 #[derive(Debug)]
-struct LabPod {
-    pod: Pod,
+pub(crate) struct LabPod {
+    pub(crate) pod: Pod,
     device: Device,
-    endpoint: Endpoint,
+    pub(crate) endpoint: Endpoint,
 }
 
 impl Lab {
@@ -430,21 +430,6 @@ impl Lab {
         Ok(&self.zone(node)?.outcome)
     }
 
-    /// Changes rows of a node's Northbound database, as another controller would. Packets follow
-    /// after [`sync`](Self::sync).
-    ///
-    /// # Errors
-    /// There is no such node, or the database rejects the change.
-    pub async fn change_northbound(
-        &self,
-        node: &str,
-        change: impl FnOnce(&mut TxnBuilder) -> Result<(), BuildError>,
-    ) -> Result<(), LabError> {
-        let northbound = &self.zone(node)?.node.databases.northbound;
-        northbound.change(change).await?;
-        Ok(())
-    }
-
     /// Environment variables with which the programs of OVN and Open vSwitch reach a node.
     ///
     /// # Errors
@@ -457,68 +442,7 @@ impl Lab {
         Ok(folders.chain(remotes).collect())
     }
 
-    /// Sets the quality of the cable between two nodes.
-    ///
-    /// # Errors
-    /// There is no such node.
-    pub fn set_cable(&self, one: &str, other: &str, quality: CableQuality) -> Result<(), LabError> {
-        let (one, other) = (self.zone(one)?, self.zone(other)?);
-        let (one, other) = (one.node.id.number, other.node.id.number);
-        self.cable.set_quality(one, other, quality);
-        Ok(())
-    }
-
-    /// Kills a program of a node. Returns `false` if it does not run.
-    ///
-    /// # Errors
-    /// There is no such node or program.
-    pub async fn kill(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
-        let program = known_program(program)?;
-        Ok(self.zone_mut(node)?.node.kill(program).await)
-    }
-
-    /// Starts a program of a node that was killed. Returns `false` if it runs.
-    ///
-    /// # Errors
-    /// There is no such node or program, or the program does not start.
-    pub async fn start_program(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
-        let program = known_program(program)?;
-        let ids: Vec<NodeId> = self
-            .zones
-            .values()
-            .map(|zone| zone.node.id.clone())
-            .collect();
-        let (release, spawner) = (self.release.clone(), self.spawner.clone());
-        let node = &mut self.zone_mut(node)?.node;
-        if node.running().any(|(running, _)| running == program) {
-            return Ok(false);
-        }
-        node.start_named(program, &release, &spawner).await?;
-        if program == SWITCH {
-            node.write_neighbours(&ids).await?;
-        }
-        Ok(true)
-    }
-
-    /// Ends all connections to the databases of a node and refuses new ones, as if their server had
-    /// been killed. The rows stay.
-    ///
-    /// # Errors
-    /// There is no such node.
-    pub async fn stop_databases(&mut self, node: &str) -> Result<(), LabError> {
-        self.zone_mut(node)?.node.databases.go_down().await;
-        Ok(())
-    }
-
-    /// Lets programs connect to the databases of a node again.
-    ///
-    /// # Errors
-    /// There is no such node, or the socket cannot be opened.
-    pub async fn start_databases(&mut self, node: &str) -> Result<(), LabError> {
-        Ok(self.zone_mut(node)?.node.databases.come_back().await?)
-    }
-
-    fn zone_mut(&mut self, node: &str) -> Result<&mut Zone, LabError> {
+    pub(crate) fn zone_mut(&mut self, node: &str) -> Result<&mut Zone, LabError> {
         let known: Vec<String> = self.zones.keys().cloned().collect();
         let zone = self.zones.get_mut(node);
         zone.ok_or_else(|| LabError::NoSuchNode {
@@ -527,7 +451,7 @@ impl Lab {
         })
     }
 
-    fn zone(&self, node: &str) -> Result<&Zone, LabError> {
+    pub(crate) fn zone(&self, node: &str) -> Result<&Zone, LabError> {
         self.zones.get(node).ok_or_else(|| LabError::NoSuchNode {
             name: node.to_owned(),
             known: self.zones.keys().cloned().collect(),
@@ -570,20 +494,4 @@ impl Lab {
         self.pods()
             .filter(move |pod| pod.ips().any(|ip| ip == address))
     }
-
-    /// Writes all frames of a pod to a packet capture from now on.
-    ///
-    /// # Errors
-    /// The file cannot be created.
-    pub fn capture(&self, pod: &PodName, path: &Path) -> io::Result<()> {
-        let found = self.pods.iter().find(|known| known.pod.name == *pod);
-        let found = found.ok_or_else(|| io::Error::other(format!("there is no pod {pod}")))?;
-        found.endpoint.capture(path)
-    }
-}
-
-fn known_program(name: &str) -> Result<&'static str, LabError> {
-    let mut programs = PROGRAMS.into_iter();
-    let found = programs.find(|program| *program == name);
-    found.ok_or_else(|| LabError::NoSuchProgram(name.to_owned()))
 }

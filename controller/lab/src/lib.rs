@@ -26,6 +26,7 @@
 
 mod appctl;
 mod check;
+mod controls;
 mod databases;
 mod diagnosis;
 mod folder;
@@ -42,6 +43,7 @@ mod release;
 mod report;
 mod row_trace;
 mod services;
+mod switch_rows;
 mod tunnel_port;
 mod underlay;
 mod wire;

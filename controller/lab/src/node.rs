@@ -1,41 +1,32 @@
 //! A node: its databases in this process, and ovn-northd, ovs-vswitchd and ovn-controller.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::select_all;
 use patchbay_app::northbound::Northbound;
-use patchbay_engine::db::Snapshot;
-use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_schemas::nb::NbGlobal;
-use patchbay_schemas::typed::Column as _;
-use patchbay_schemas::wire::Mutator;
 use thiserror::Error;
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use super::appctl::{self, AppctlError};
 use super::databases::{
-    DatabaseError, DatabaseServer, Databases, Lookup, SOCKET, rows, text, texts, value_of,
+    DatabaseError, DatabaseServer, Databases, SOCKET, rows, text, texts, value_of,
 };
 use super::outside::{self, Exits, MarkedSource};
 use super::process::{Program, ProgramError, Spawner, environment};
 use super::release::{PROGRAMS, Release, ReleaseError, SWITCH};
+use super::switch_rows::{Device, SwitchPorts, are_installed, set_next_configuration};
 use super::underlay;
 
 /// Maximum time until a program has done what it was asked, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Socket of ovs-vswitchd for commands, in the folder of a node.
 const SWITCH_CONTROL: &str = "ovs-vswitchd.ctl";
-/// Socket of the wire between the nodes, in the folder of a node.
-pub(crate) const CABLE_SOCKET: &str = "eth0.sock";
 /// Table of routes to the switch's own addresses, as an argument of `ovs/route/add`.
 const LOCAL_TABLE: &str = "table=255";
-/// MTU in bytes of the wire between the nodes, so that tunnel packets fit.
-const CABLE_MTU: i64 = 9000;
-
 /// Error: a node cannot be started or does not follow.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -86,22 +77,6 @@ pub(crate) struct NodeId {
     pub(crate) chassis: String,
 }
 
-/// Device of a pod on a node's switch.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Device {
-    /// Name of the device and of its socket in the folder of the node.
-    pub(crate) name: String,
-    /// Name of the logical switch port.
-    pub(crate) port: String,
-}
-
-impl Device {
-    /// Socket of the device in the folder of its node.
-    pub(crate) fn socket(&self, folder: &Path) -> PathBuf {
-        folder.join(format!("{}.sock", self.name))
-    }
-}
-
 /// Running node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -110,10 +85,7 @@ pub(crate) struct Node {
     pub(crate) databases: Databases,
     /// ovn-northd, ovs-vswitchd, ovn-controller, as far as they run.
     programs: Vec<Program>,
-    /// UUID of the integration bridge in Open vSwitch's database.
-    bridge: Uuid,
-    /// Ports of the devices in Open vSwitch's database.
-    devices: BTreeMap<String, Uuid>,
+    ports: SwitchPorts,
     /// Addresses that the node gives to packets on their way outside.
     pub(crate) sources: Vec<MarkedSource>,
     /// Marks that packets between nodes may have.
@@ -134,7 +106,7 @@ impl Node {
         spawner: &Spawner,
     ) -> Result<Self, NodeError> {
         let databases = Databases::create(server, release, spawner, &id.name, &folder).await?;
-        let bridge = write_switch(&databases, &id, &folder).await?;
+        let ports = SwitchPorts::create(&databases.switch, &id, &folder).await?;
         let made = databases.northbound.change(|txn| {
             txn.insert(&NbGlobal {
                 name: id.name.clone(),
@@ -148,8 +120,7 @@ impl Node {
             folder,
             databases,
             programs: Vec::new(),
-            bridge,
-            devices: BTreeMap::new(),
+            ports,
             sources: Vec::new(),
             marks: BTreeSet::new(),
             routed_marks: BTreeSet::new(),
@@ -313,51 +284,8 @@ impl Node {
 
     /// Makes these devices those of the switch, beside the device of the wire between the nodes.
     pub(crate) async fn write_devices(&mut self, wanted: &[Device]) -> Result<(), DatabaseError> {
-        let Self {
-            databases,
-            devices,
-            folder,
-            bridge,
-            ..
-        } = self;
-        let mut added = Vec::new();
-        let changed = databases.switch.change(|txn| {
-            for device in wanted.iter().filter(|d| !devices.contains_key(&d.name)) {
-                let socket = format!("punix:{}", device.socket(folder).display());
-                let interface = txn.insert_row(
-                    "Interface",
-                    [
-                        ("name", text(&device.name)),
-                        ("external_ids", texts([("iface-id", &device.port)])),
-                        ("options", texts([("pstream", &socket)])),
-                    ],
-                )?;
-                let port = txn.insert_row(
-                    "Port",
-                    [
-                        ("name", text(&device.name)),
-                        ("interfaces", rows([interface])),
-                    ],
-                )?;
-                txn.mutate_row("Bridge", *bridge, "ports", Mutator::Insert, rows([port]))?;
-                added.push((device.name.clone(), port));
-            }
-            let removed = devices
-                .iter()
-                .filter(|(name, _)| wanted.iter().all(|device| device.name != **name))
-                .map(|(_, port)| *port);
-            let removed: Vec<Uuid> = removed.collect();
-            if !removed.is_empty() {
-                let removed = rows(removed);
-                txn.mutate_row("Bridge", *bridge, "ports", Mutator::Delete, removed)?;
-            }
-            Ok(())
-        });
-        let inserted = changed.await?;
-        devices.retain(|name, _| wanted.iter().any(|device| device.name == *name));
-        let added = added.into_iter();
-        devices.extend(added.map(|(name, port)| (name, inserted.uuid(port))));
-        Ok(())
+        let switch = &self.databases.switch;
+        self.ports.write(switch, &self.folder, wanted).await
     }
 
     /// Waits until the switch forwards packets as the Northbound database requires. A node whose
@@ -367,7 +295,7 @@ impl Node {
             return Ok(());
         }
         let switch = self.databases.switch.clone();
-        let names: Vec<String> = self.devices.keys().cloned().collect();
+        let names = self.ports.names();
         let installed = switch.wait_until(|snapshot| are_installed(snapshot, &names));
         self.wait("for ovn-controller to claim the ports of pods", installed)
             .await?;
@@ -501,116 +429,4 @@ impl Node {
             })
         })
     }
-}
-
-/// `true` if ovn-controller has installed the flows of these devices.
-fn are_installed(snapshot: &Snapshot, names: &[String]) -> bool {
-    names.iter().all(|name| {
-        let ids = value_of::<BTreeMap<String, String>>(
-            snapshot,
-            "Interface",
-            "external_ids",
-            |row: &Lookup<'_>| row.get::<String>("name").as_ref() == Some(name),
-        );
-        ids.is_some_and(|ids| {
-            ids.get("ovn-installed")
-                .is_some_and(|value| value == "true")
-        })
-    })
-}
-
-/// Requests that the switch reads its configuration, and reports this number then.
-fn set_next_configuration(txn: &mut TxnBuilder, number: i64) -> Result<(), BuildError> {
-    let snapshot = txn.snapshot().clone();
-    let schema = snapshot.schema();
-    let Some((table, _)) = schema.table_by_name("Open_vSwitch") else {
-        return Ok(());
-    };
-    for row in snapshot.table(table).iter() {
-        txn.set_row("Open_vSwitch", row.uuid, [("next_cfg", number.to_datum())])?;
-    }
-    Ok(())
-}
-
-/// Writes the configuration of a switch: the integration bridge, the bridge of the wire between the
-/// nodes, that to the world outside, and the settings of ovn-controller. Returns the UUID of the integration bridge.
-async fn write_switch(
-    databases: &Databases,
-    id: &NodeId,
-    folder: &Path,
-) -> Result<Uuid, DatabaseError> {
-    let remote = format!("unix:{}", folder.join(SOCKET).display());
-    let socket = format!("punix:{}", folder.join(CABLE_SOCKET).display());
-    let address = underlay::address(id.number).to_string();
-    let mac = underlay::format_mac(underlay::mac(id.number));
-    let mut integration = Uuid::nil();
-    let written = databases.switch.change(|txn| {
-        let port = |txn: &mut TxnBuilder, name: &str, values| {
-            let mut interface: Vec<(&str, _)> = values;
-            interface.push(("name", text(name)));
-            let interface = txn.insert_row("Interface", interface)?;
-            let values = [("name", text(name)), ("interfaces", rows([interface]))];
-            txn.insert_row("Port", values)
-        };
-        let internal = || vec![("type", text("internal"))];
-        let own = port(txn, "br-int", internal())?;
-        integration = txn.insert_row(
-            "Bridge",
-            [
-                ("name", text("br-int")),
-                ("ports", rows([own])),
-                ("fail_mode", text("secure")),
-                ("other_config", texts([("disable-in-band", "true")])),
-            ],
-        )?;
-        let own_physical = port(txn, "br-phys", internal())?;
-        let cable = vec![
-            ("options", texts([("pstream", &socket)])),
-            ("mtu_request", CABLE_MTU.to_datum()),
-        ];
-        let cable = port(txn, "eth0", cable)?;
-        let own_external = port(txn, outside::BRIDGE, internal())?;
-        let outside_socket = format!("punix:{}", folder.join(outside::DEVICE_SOCKET).display());
-        let device = vec![("options", texts([("pstream", &outside_socket)]))];
-        let device = port(txn, outside::DEVICE, device)?;
-        let external = txn.insert_row(
-            "Bridge",
-            [
-                ("name", text(outside::BRIDGE)),
-                ("ports", rows([own_external, device])),
-                ("fail_mode", text("secure")),
-                ("other_config", texts([("disable-in-band", "true")])),
-            ],
-        )?;
-        let physical = txn.insert_row(
-            "Bridge",
-            [
-                ("name", text("br-phys")),
-                ("ports", rows([own_physical, cable])),
-                ("other_config", texts([("hwaddr", &mac)])),
-            ],
-        )?;
-        txn.insert_row(
-            "Open_vSwitch",
-            [
-                ("bridges", rows([integration, physical, external])),
-                (
-                    "external_ids",
-                    texts([
-                        ("system-id", &id.chassis),
-                        ("hostname", &id.name),
-                        ("ovn-remote", &remote),
-                        ("ovn-encap-type", "geneve"),
-                        ("ovn-encap-ip", &address),
-                        // Without it ovn-controller makes no tunnels to chassis of other zones.
-                        ("ovn-is-interconn", "true"),
-                        ("ovn-monitor-all", "true"),
-                        ("ovn-bridge-mappings", outside::BRIDGE_MAPPINGS),
-                    ]),
-                ),
-            ],
-        )?;
-        Ok(())
-    });
-    Ok(written.await?.uuid(integration))
 }

@@ -1,0 +1,107 @@
+//! What a running lab is changed by beside its manifests: rows, faults of programs, databases and cables,
+//! and packet captures.
+
+use std::io;
+use std::path::Path;
+
+use patchbay_engine::txn::{BuildError, TxnBuilder};
+
+use super::lab::{Lab, LabError};
+use super::node::NodeId;
+use super::pods::PodName;
+use super::release::{PROGRAMS, SWITCH};
+use super::wire::cable::CableQuality;
+
+impl Lab {
+    /// Changes rows of a node's Northbound database, as another controller would. Packets follow
+    /// after [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// There is no such node, or the database rejects the change.
+    pub async fn change_northbound(
+        &self,
+        node: &str,
+        change: impl FnOnce(&mut TxnBuilder) -> Result<(), BuildError>,
+    ) -> Result<(), LabError> {
+        let northbound = &self.zone(node)?.node.databases.northbound;
+        northbound.change(change).await?;
+        Ok(())
+    }
+
+    /// Sets the quality of the cable between two nodes.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn set_cable(&self, one: &str, other: &str, quality: CableQuality) -> Result<(), LabError> {
+        let (one, other) = (self.zone(one)?, self.zone(other)?);
+        let (one, other) = (one.node.id.number, other.node.id.number);
+        self.cable.set_quality(one, other, quality);
+        Ok(())
+    }
+
+    /// Kills a program of a node. Returns `false` if it does not run.
+    ///
+    /// # Errors
+    /// There is no such node or program.
+    pub async fn kill(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
+        let program = known_program(program)?;
+        Ok(self.zone_mut(node)?.node.kill(program).await)
+    }
+
+    /// Starts a program of a node that was killed. Returns `false` if it runs.
+    ///
+    /// # Errors
+    /// There is no such node or program, or the program does not start.
+    pub async fn start_program(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
+        let program = known_program(program)?;
+        let ids: Vec<NodeId> = self
+            .zones
+            .values()
+            .map(|zone| zone.node.id.clone())
+            .collect();
+        let (release, spawner) = (self.release.clone(), self.spawner.clone());
+        let node = &mut self.zone_mut(node)?.node;
+        if node.running().any(|(running, _)| running == program) {
+            return Ok(false);
+        }
+        node.start_named(program, &release, &spawner).await?;
+        if program == SWITCH {
+            node.write_neighbours(&ids).await?;
+        }
+        Ok(true)
+    }
+
+    /// Ends all connections to the databases of a node and refuses new ones, as if their server had
+    /// been killed. The rows stay.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub async fn stop_databases(&mut self, node: &str) -> Result<(), LabError> {
+        self.zone_mut(node)?.node.databases.go_down().await;
+        Ok(())
+    }
+
+    /// Lets programs connect to the databases of a node again.
+    ///
+    /// # Errors
+    /// There is no such node, or the socket cannot be opened.
+    pub async fn start_databases(&mut self, node: &str) -> Result<(), LabError> {
+        Ok(self.zone_mut(node)?.node.databases.come_back().await?)
+    }
+
+    /// Writes all frames of a pod to a packet capture from now on.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn capture(&self, pod: &PodName, path: &Path) -> io::Result<()> {
+        let found = self.pods.iter().find(|known| known.pod.name == *pod);
+        let found = found.ok_or_else(|| io::Error::other(format!("there is no pod {pod}")))?;
+        found.endpoint.capture(path)
+    }
+}
+
+fn known_program(name: &str) -> Result<&'static str, LabError> {
+    let mut programs = PROGRAMS.into_iter();
+    let found = programs.find(|program| *program == name);
+    found.ok_or_else(|| LabError::NoSuchProgram(name.to_owned()))
+}

@@ -1,0 +1,223 @@
+//! Rows of Open vSwitch's database on a node: bridges, and the devices of pods.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::{BuildError, TxnBuilder};
+use patchbay_schemas::typed::Column as _;
+use patchbay_schemas::wire::Mutator;
+use uuid::Uuid;
+
+use super::databases::{DatabaseError, Lookup, NodeDatabase, SOCKET, rows, text, texts, value_of};
+use super::node::NodeId;
+use super::{outside, underlay};
+
+/// Socket of the wire between the nodes, in the folder of a node.
+pub(crate) const CABLE_SOCKET: &str = "eth0.sock";
+/// MTU in bytes of the wire between the nodes, so that tunnel packets fit.
+const CABLE_MTU: i64 = 9000;
+
+/// Device of a pod on a node's switch.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Device {
+    /// Name of the device and of its socket in the folder of the node.
+    pub(crate) name: String,
+    /// Name of the logical switch port.
+    pub(crate) port: String,
+}
+
+impl Device {
+    /// Socket of the device in the folder of its node.
+    pub(crate) fn socket(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.sock", self.name))
+    }
+}
+
+/// Ports of the devices on the integration bridge of a node.
+#[derive(Debug)]
+pub(crate) struct SwitchPorts {
+    /// UUID of the bridge.
+    bridge: Uuid,
+    /// UUIDs of the ports by the names of their devices.
+    devices: BTreeMap<String, Uuid>,
+}
+
+impl SwitchPorts {
+    /// Writes the configuration of a switch, which has no devices of pods yet.
+    pub(crate) async fn create(
+        switch: &NodeDatabase,
+        id: &NodeId,
+        folder: &Path,
+    ) -> Result<Self, DatabaseError> {
+        Ok(Self {
+            bridge: write_switch(switch, id, folder).await?,
+            devices: BTreeMap::new(),
+        })
+    }
+
+    /// Names of the devices.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.devices.keys().cloned().collect()
+    }
+
+    /// Makes these devices those of the switch, beside the device of the wire between the nodes.
+    pub(crate) async fn write(
+        &mut self,
+        switch: &NodeDatabase,
+        folder: &Path,
+        wanted: &[Device],
+    ) -> Result<(), DatabaseError> {
+        let Self { devices, bridge } = self;
+        let mut added = Vec::new();
+        let changed = switch.change(|txn| {
+            for device in wanted.iter().filter(|d| !devices.contains_key(&d.name)) {
+                let socket = format!("punix:{}", device.socket(folder).display());
+                let interface = txn.insert_row(
+                    "Interface",
+                    [
+                        ("name", text(&device.name)),
+                        ("external_ids", texts([("iface-id", &device.port)])),
+                        ("options", texts([("pstream", &socket)])),
+                    ],
+                )?;
+                let port = txn.insert_row(
+                    "Port",
+                    [
+                        ("name", text(&device.name)),
+                        ("interfaces", rows([interface])),
+                    ],
+                )?;
+                txn.mutate_row("Bridge", *bridge, "ports", Mutator::Insert, rows([port]))?;
+                added.push((device.name.clone(), port));
+            }
+            let removed = devices
+                .iter()
+                .filter(|(name, _)| wanted.iter().all(|device| device.name != **name))
+                .map(|(_, port)| *port);
+            let removed: Vec<Uuid> = removed.collect();
+            if !removed.is_empty() {
+                let removed = rows(removed);
+                txn.mutate_row("Bridge", *bridge, "ports", Mutator::Delete, removed)?;
+            }
+            Ok(())
+        });
+        let inserted = changed.await?;
+        devices.retain(|name, _| wanted.iter().any(|device| device.name == *name));
+        let added = added.into_iter();
+        devices.extend(added.map(|(name, port)| (name, inserted.uuid(port))));
+        Ok(())
+    }
+}
+
+/// `true` if ovn-controller has installed the flows of these devices.
+pub(crate) fn are_installed(snapshot: &Snapshot, names: &[String]) -> bool {
+    names.iter().all(|name| {
+        let ids = value_of::<BTreeMap<String, String>>(
+            snapshot,
+            "Interface",
+            "external_ids",
+            |row: &Lookup<'_>| row.get::<String>("name").as_ref() == Some(name),
+        );
+        ids.is_some_and(|ids| {
+            ids.get("ovn-installed")
+                .is_some_and(|value| value == "true")
+        })
+    })
+}
+
+/// Requests that the switch reads its configuration, and reports this number then.
+pub(crate) fn set_next_configuration(txn: &mut TxnBuilder, number: i64) -> Result<(), BuildError> {
+    let snapshot = txn.snapshot().clone();
+    let schema = snapshot.schema();
+    let Some((table, _)) = schema.table_by_name("Open_vSwitch") else {
+        return Ok(());
+    };
+    for row in snapshot.table(table).iter() {
+        txn.set_row("Open_vSwitch", row.uuid, [("next_cfg", number.to_datum())])?;
+    }
+    Ok(())
+}
+
+/// Writes the configuration of a switch: the integration bridge, the bridge of the wire between the
+/// nodes, that to the world outside, and the settings of ovn-controller. Returns the UUID of the integration bridge.
+async fn write_switch(
+    switch: &NodeDatabase,
+    id: &NodeId,
+    folder: &Path,
+) -> Result<Uuid, DatabaseError> {
+    let remote = format!("unix:{}", folder.join(SOCKET).display());
+    let socket = format!("punix:{}", folder.join(CABLE_SOCKET).display());
+    let address = underlay::address(id.number).to_string();
+    let mac = underlay::format_mac(underlay::mac(id.number));
+    let mut integration = Uuid::nil();
+    let written = switch.change(|txn| {
+        let port = |txn: &mut TxnBuilder, name: &str, values| {
+            let mut interface: Vec<(&str, _)> = values;
+            interface.push(("name", text(name)));
+            let interface = txn.insert_row("Interface", interface)?;
+            let values = [("name", text(name)), ("interfaces", rows([interface]))];
+            txn.insert_row("Port", values)
+        };
+        let internal = || vec![("type", text("internal"))];
+        let own = port(txn, "br-int", internal())?;
+        integration = txn.insert_row(
+            "Bridge",
+            [
+                ("name", text("br-int")),
+                ("ports", rows([own])),
+                ("fail_mode", text("secure")),
+                ("other_config", texts([("disable-in-band", "true")])),
+            ],
+        )?;
+        let own_physical = port(txn, "br-phys", internal())?;
+        let cable = vec![
+            ("options", texts([("pstream", &socket)])),
+            ("mtu_request", CABLE_MTU.to_datum()),
+        ];
+        let cable = port(txn, "eth0", cable)?;
+        let own_external = port(txn, outside::BRIDGE, internal())?;
+        let outside_socket = format!("punix:{}", folder.join(outside::DEVICE_SOCKET).display());
+        let device = vec![("options", texts([("pstream", &outside_socket)]))];
+        let device = port(txn, outside::DEVICE, device)?;
+        let external = txn.insert_row(
+            "Bridge",
+            [
+                ("name", text(outside::BRIDGE)),
+                ("ports", rows([own_external, device])),
+                ("fail_mode", text("secure")),
+                ("other_config", texts([("disable-in-band", "true")])),
+            ],
+        )?;
+        let physical = txn.insert_row(
+            "Bridge",
+            [
+                ("name", text("br-phys")),
+                ("ports", rows([own_physical, cable])),
+                ("other_config", texts([("hwaddr", &mac)])),
+            ],
+        )?;
+        txn.insert_row(
+            "Open_vSwitch",
+            [
+                ("bridges", rows([integration, physical, external])),
+                (
+                    "external_ids",
+                    texts([
+                        ("system-id", &id.chassis),
+                        ("hostname", &id.name),
+                        ("ovn-remote", &remote),
+                        ("ovn-encap-type", "geneve"),
+                        ("ovn-encap-ip", &address),
+                        // Without it ovn-controller makes no tunnels to chassis of other zones.
+                        ("ovn-is-interconn", "true"),
+                        ("ovn-monitor-all", "true"),
+                        ("ovn-bridge-mappings", outside::BRIDGE_MAPPINGS),
+                    ]),
+                ),
+            ],
+        )?;
+        Ok(())
+    });
+    Ok(written.await?.uuid(integration))
+}
