@@ -6,7 +6,7 @@ use std::time::Duration;
 use patchbay_lab::{Lab, Protocol};
 use tokio::time::sleep;
 
-use crate::support::{ask, cluster, manifests, release};
+use crate::support::{ask_connected, cluster, manifests, release};
 
 /// `true` if the process runs. A process that nobody has waited for yet does not.
 fn runs(id: u32) -> bool {
@@ -31,7 +31,7 @@ async fn a_dropped_lab_leaves_no_program_and_no_folder() {
     assert!(lab.kill("n1", "ovn-northd").await.unwrap());
     assert!(!lab.kill("n1", "ovn-northd").await.unwrap());
     // The switch forwards packets without ovn-northd.
-    let verdict = ask(&lab, "blue-1", "blue-2", Protocol::Icmp).await;
+    let verdict = ask_connected(&lab, "blue-1", "blue-2", Protocol::Icmp).await;
     assert_eq!(verdict, "reached through 0 routers");
 
     drop(lab);

@@ -15,7 +15,7 @@ use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::support::{cluster_with, release};
+use crate::support::{ask_patiently, cluster_with, release};
 
 /// Number of graphs without the environment variable.
 const GRAPHS: u64 = 3;
@@ -307,8 +307,12 @@ async fn compare_services(lab: &Lab, cluster: &Cluster, graph: &Graph) -> Vec<St
             let own = pod.name.namespace.clone();
             let is_shared = shared.contains(&(own.clone(), namespace.clone()));
             let is_promised = *has_endpoints && (own == *namespace || is_shared);
-            let asked = lab.ask_service(&pod.name, &service, Protocol::Tcp(80), None);
-            let verdict = asked.await.unwrap().verdict;
+            let ask = async || {
+                lab.ask_service(&pod.name, &service, Protocol::Tcp(80), None)
+                    .await
+            };
+            let answer = ask_patiently(is_promised, async || ask().await.unwrap()).await;
+            let verdict = answer.verdict;
             if verdict.is_reached() != is_promised {
                 let from = &pod.name;
                 differences.push(format!(

@@ -16,7 +16,7 @@ use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
 use serde::Deserialize;
 
-use crate::support::{now, release};
+use crate::support::{ask_patiently, now, release};
 
 /// Folder of all scenarios.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenarios");
@@ -205,19 +205,20 @@ async fn compare(scenario: &Scenario, phase: &Phase, lab: &Lab, cluster: &Cluste
     for answer in &phase.answers {
         let from = lab.find_pod(&answer.from).unwrap();
         let protocol = answer.protocol.as_deref().unwrap_or("icmp");
+        let protocol: Protocol = protocol.parse().unwrap();
         let asked = if let Some(service) = answer.to.strip_prefix(SERVICE) {
             let service = lab.find_service(cluster, service).unwrap();
-            lab.ask_service(&from, &service, protocol.parse().unwrap(), None)
-                .await
+            let ask = async || lab.ask_service(&from, &service, protocol, None).await;
+            ask_patiently(answer.reached, async || ask().await.unwrap()).await
         } else if let Ok(address) = answer.to.parse() {
-            lab.ask_outside(&from, address, protocol.parse().unwrap())
-                .await
+            let ask = async || lab.ask_outside(&from, address, protocol).await;
+            ask_patiently(answer.reached, async || ask().await.unwrap()).await
         } else {
             continue;
         };
         let Answer {
             verdict, source, ..
-        } = asked.unwrap();
+        } = asked;
         let has_source = answer.source.is_none() || answer.source == source;
         if verdict.is_reached() != answer.reached || !has_source {
             let ExpectedAnswer { from, to, .. } = answer;

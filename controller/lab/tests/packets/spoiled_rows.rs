@@ -10,7 +10,7 @@ use patchbay_schemas::nb::{
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 
-use crate::support::{ask, cluster, connect, diagnose, manifests, release};
+use crate::support::{ask, ask_connected, cluster, connect, diagnose, manifests, release};
 
 /// Option of datapaths and ports.
 const KEY: &str = "requested-tnl-key";
@@ -243,7 +243,7 @@ async fn spoil(rows: &[Spoiled]) {
     for spoiled in rows {
         let Spoiled { name, from, to, .. } = spoiled;
         let before = lab.northbound("n1").unwrap();
-        let verdict = ask(&lab, from, to, Protocol::Icmp).await;
+        let verdict = ask_connected(&lab, from, to, Protocol::Icmp).await;
         if !verdict.starts_with("reached") {
             failures.push(format!("{name}: before: {verdict}"));
         }
