@@ -76,7 +76,8 @@ fn describe_error(error: &anyhow::Error) -> String {
 /// Does the part of this process: that of the whole program, or of one process of a daemon.
 fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
     let (detach, monitor) = (args.daemon.detach, args.daemon.monitor);
-    // Before there are files, sockets or threads.
+    // Before there are files, sockets or threads. The handlers stop threads that start meanwhile.
+    daemon::die_of_sent_faults()?;
     if let Some(user) = &args.daemon.user {
         become_user(user)?;
     }
@@ -146,7 +147,6 @@ fn init_log(name: &ProgramName, args: &Args) -> anyhow::Result<(Log, LogFlush)> 
 /// Serves until a signal, the command `exit` or the end of the command of `--run`.
 #[tokio::main]
 async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
-    daemon::die_of_sent_faults()?;
     let (log, flush) = init_log(name, &args)?;
     let log = Arc::new(log);
     // Before the pidfile and the listeners, so that a signal removes their files at any time.

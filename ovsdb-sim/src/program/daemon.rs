@@ -127,6 +127,7 @@ fn open_null() -> io::Result<File> {
 ///
 /// The handlers of Rust's runtime, which recognize an overflow of the stack, take the first signal
 /// for a fault whose instruction is executed again. They restore the default action and return.
+/// Threads that start while a handler runs are stopped for good, so that there may be none.
 pub(crate) fn die_of_sent_faults() -> io::Result<()> {
     // A system without this file keeps the handlers.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
