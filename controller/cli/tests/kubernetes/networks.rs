@@ -425,7 +425,7 @@ async fn objects_with_problems_have_one_event_each() {
     let requesting = json!({
         "metadata": {"name": "static", "namespace": RED, "annotations": {
             "v1.multus-cni.io/default-network": json!([{
-                "name": "default", "namespace": "ovn-kubernetes", "ips": ["10.150.0.77/24"],
+                "name": "other", "namespace": "ovn-kubernetes", "ips": ["10.150.0.77/24"],
             }]).to_string(),
         }},
         "spec": {"nodeName": ZONE, "containers": [{"name": "c", "image": "i"}]},
