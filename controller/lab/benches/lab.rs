@@ -19,6 +19,8 @@ use patchbay_resources::object::Time;
 const RUNS: usize = 5;
 /// Time for the answers of the last probes.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
+/// Time within which packets show what an apply has changed.
+const CHANGE_LIMIT: Duration = Duration::from_secs(5);
 /// Networks of the lab in which all pairs are asked.
 const PAIRS_NETWORKS: usize = 16;
 /// Nodes of the large lab without the environment variable `PATCHBAY_LAB_NODES`.
@@ -107,11 +109,13 @@ async fn measure_apply(release: &Release) -> Outcome<()> {
     for _ in 0..RUNS {
         let probes = lab.start_probes(&from, &to).await?;
         lab.apply(&connected).await?;
-        let report = probes.stop(LAST_ANSWERS).await.ok_or("the probes ended")?;
+        let report = probes.stop_when(true, CHANGE_LIMIT, LAST_ANSWERS).await;
+        let report = report.ok_or("the probes ended")?;
         opened = opened.min(*report.answered.first().ok_or("not opened")?);
         let probes = lab.start_probes(&from, &to).await?;
         lab.apply(&apart).await?;
-        let report = probes.stop(LAST_ANSWERS).await.ok_or("the probes ended")?;
+        let report = probes.stop_when(false, CHANGE_LIMIT, LAST_ANSWERS).await;
+        let report = report.ok_or("the probes ended")?;
         closed = closed.min(report.answered.last().copied().unwrap_or_default());
     }
     println!(
