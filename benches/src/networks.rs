@@ -4,7 +4,6 @@
 //! All networks are cluster-wide, of topology layer3 and IPv4. A "link" is one network on one node.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -39,9 +38,20 @@ pub fn render_manifests(size: ClusterSize) -> String {
                 format!(r#""{network}":["10.{number}.{third}.{fourth}/27"]"#)
             })
             .collect();
-        let _ = write!(
-            yaml,
-            "\
+        let subnets = format!("{{{}}}", subnets.join(","));
+        yaml += &render_node(node, &subnets);
+    }
+    for number in 0..size.networks {
+        yaml += &render_network(number, &format!("10.{number}.0.0/16"));
+    }
+    yaml
+}
+
+/// Returns the manifest of a node. `subnets`: the value of its annotation `node-subnets`.
+pub fn render_node(node: usize, subnets: &str) -> String {
+    let id = node + 2;
+    format!(
+        "\
 ---
 apiVersion: v1
 kind: Node
@@ -50,16 +60,15 @@ metadata:
   annotations:
     k8s.ovn.org/node-id: \"{id}\"
     k8s.ovn.org/node-chassis-id: chassis-{node}
-    k8s.ovn.org/node-subnets: '{{{subnets}}}'
-",
-            id = node + 2,
-            subnets = subnets.join(",")
-        );
-    }
-    for number in 0..size.networks {
-        let _ = write!(
-            yaml,
-            "\
+    k8s.ovn.org/node-subnets: '{subnets}'
+"
+    )
+}
+
+/// Returns the manifests of a network and its namespace. `cidr`: the range of its subnets.
+pub fn render_network(number: usize, cidr: &str) -> String {
+    format!(
+        "\
 ---
 apiVersion: v1
 kind: Namespace
@@ -82,12 +91,10 @@ spec:
     layer3:
       role: Primary
       subnets:
-      - cidr: 10.{number}.0.0/16
+      - cidr: {cidr}
         hostSubnet: 27
 "
-        );
-    }
-    yaml
+    )
 }
 
 /// Writes the manifests of a cluster into a file.

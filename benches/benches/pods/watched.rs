@@ -12,6 +12,7 @@ use ovsdb_sim::testing::ScratchDir;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
+use patchbay_benches::networks::{render_network, render_node};
 use patchbay_benches::process::resident_bytes;
 use patchbay_benches::stopwatch::Stopwatch;
 use patchbay_benches::text::format_duration;
@@ -225,53 +226,10 @@ fn node_subnets(size: WatchedSize, node: usize) -> String {
 fn manifests(size: WatchedSize) -> String {
     let mut yaml = String::new();
     for node in 0..size.nodes {
-        let _ = write!(
-            yaml,
-            "\
----
-apiVersion: v1
-kind: Node
-metadata:
-  name: node{node}
-  annotations:
-    k8s.ovn.org/node-id: \"{id}\"
-    k8s.ovn.org/node-chassis-id: chassis-{node}
-    k8s.ovn.org/node-subnets: '{subnets}'
-",
-            id = node + 2,
-            subnets = node_subnets(size, node)
-        );
+        yaml += &render_node(node, &node_subnets(size, node));
     }
     for number in 0..size.networks {
-        let _ = write!(
-            yaml,
-            "\
----
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: net{number}
-  labels:
-    network: net{number}
-    k8s.ovn.org/primary-user-defined-network: \"\"
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterUserDefinedNetwork
-metadata:
-  name: net{number}
-spec:
-  namespaceSelector:
-    matchLabels:
-      network: net{number}
-  network:
-    topology: Layer3
-    layer3:
-      role: Primary
-      subnets:
-      - cidr: 10.0.0.0/8
-        hostSubnet: 27
-"
-        );
+        yaml += &render_network(number, "10.0.0.0/8");
     }
     for number in 0..size.pods {
         let _ = write!(

@@ -1,34 +1,23 @@
-//! Policies on the row engine: which parts there are, and the rows of each.
+//! Policies on the row engine: which parts there are, and the network of each.
+
+mod scene;
 
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_model::{
-    AttachedNetwork, FirewallDestination, IpFamily, PodKey, Policy, PolicyDirection, PolicyRule,
-    PortNumbers, format_address,
-};
+use patchbay_model::{IpFamily, PodKey, format_address};
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
 use patchbay_schemas::atom::Atom;
-use patchbay_schemas::datum::Set;
-use patchbay_schemas::nb::{Acl, AclSeverity};
 use patchbay_schemas::uuids::UuidSource;
 use smol_str::SmolStr;
 
-use super::acls::{
-    Identified, RuleScene, address_set, isolated_group, isolating_acls, multicast_acls,
-    namespace_group, policy_group,
-};
-use super::firewall::{FirewallScene, MAX_FIREWALL_RULES};
+use super::acls::{address_set, isolated_group, namespace_group, policy_group};
 use super::inputs::{NetworkNamespace, PolicyCell, ZonePolicies, families};
-use super::logging::AclLogging;
-use super::ports::{Receivers, port_matches};
-use super::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
-use super::selections::{PodSelector, PolicyPod, Selection, SelectionKey, Subject};
-use super::tables::{ADDRESS_PHASES, DEFAULT_ROUTER, Gate, PeerAddresses, PolicyGroup, Tables};
-use super::text::{text, text_map};
-
-/// Number of the steps of a firewall, which are one transaction.
-const FIREWALL_STEPS: u32 = 1;
+use super::problem::PolicyProblem;
+use super::selections::{SelectionKey, Subject};
+use super::tables::{DEFAULT_ROUTER, Tables};
+use super::text::text;
+use scene::Scene;
 
 /// Keeps the rows of one zone's policies as they should be. See `patchbay_rows`.
 #[derive(Debug)]
@@ -259,15 +248,6 @@ impl Capability for Policies {
     }
 }
 
-/// A network whose rows a part computes.
-struct Scene<'r, 'a> {
-    tables: &'r Tables,
-    reader: &'r Reader<'a, Policies>,
-    network: &'a AttachedNetwork,
-    /// `true` if OVN-Kubernetes writes the rows of policies into the database, too.
-    is_shared: bool,
-}
-
 impl Policies {
     /// The network with the port group of a namespace. `None`: there is none. The ACLs of a firewall
     /// stay then, if the namespace has one: it is about another network.
@@ -357,286 +337,4 @@ impl Policies {
             is_shared,
         })
     }
-}
-
-impl<'a> Scene<'_, 'a> {
-    fn addresses(&self, key: &SelectionKey, rows: &mut Rows) {
-        let inputs = self.reader.read(&PolicyCell::Uses(key.clone()));
-        let selection = inputs.selection(key);
-        if !selection.is_some_and(|selection| selection.uses().has_peers()) {
-            return;
-        }
-        for family in families(self.network) {
-            let row = address_set(&key.network, &key.name, family);
-            let row = PeerAddresses {
-                name: row.name.into(),
-                addresses: Set::EMPTY,
-                external_ids: text_map(row.external_ids),
-            };
-            if !self.is_kept(self.tables.addresses, &row.name) {
-                rows.put(self.tables.addresses, &row).phases(ADDRESS_PHASES);
-            }
-        }
-    }
-
-    fn namespace(&self, place: &NetworkNamespace, rows: &mut Rows) {
-        let inputs = self.reader.read(&PolicyCell::Policies(place.clone()));
-        let policies: Vec<&Arc<Policy>> = inputs.policies(place).collect();
-        if policies.is_empty() {
-            return;
-        }
-        let severity = self.logging(place).0;
-        for direction in PolicyDirection::BOTH {
-            let group = isolated_group(place, direction);
-            let acls = isolating_acls(place, direction, &group.name, severity);
-            self.gate(&self.tables.isolated, group, &acls, rows);
-        }
-    }
-
-    fn policy(&self, place: &NetworkNamespace, name: &Arc<str>, rows: &mut Rows) {
-        let cell = PolicyCell::Policy(place.clone(), name.clone());
-        let inputs = self.reader.read(&cell);
-        let Some(policy) = inputs.policy(place, name) else {
-            return;
-        };
-        let severity = self.logging(place).1;
-        let group = policy_group(place, name);
-        let (mut acls, mut problems) = (Vec::new(), Vec::new());
-        for direction in PolicyDirection::BOTH {
-            let rules = policy.rules(direction).unwrap_or_default();
-            for (index, rule) in rules.iter().enumerate() {
-                let receivers = self.receivers(policy, direction, rule);
-                let ports = rule.ports.as_deref();
-                let labelled = port_matches(ports, &receivers);
-                let blocks = port_matches(ports, &receivers.of_blocks());
-                let scene = RuleScene {
-                    place,
-                    policy: name,
-                    direction,
-                    index,
-                    rule,
-                    families: &families(self.network),
-                    selections: &selections(policy, rule),
-                    group: &group.name,
-                    severity,
-                };
-                acls.extend(scene.acls(&labelled, &blocks));
-                problems.extend(self.rule_problems(direction, index, rule));
-            }
-        }
-        self.gate(&self.tables.allowed, group, &acls, rows);
-        if !problems.is_empty() {
-            let subject = PolicySubject::Policy(policy.key.clone());
-            let problems = problems.into_iter().map(|reason| PolicyProblem {
-                subject: subject.clone(),
-                reason,
-            });
-            rows.report(problems.collect());
-        }
-    }
-
-    fn group(&self, place: &NetworkNamespace, rows: &mut Rows) {
-        let cell = PolicyCell::Group(place.namespace.clone());
-        let group = self.reader.read(&cell).group(&place.namespace);
-        let Some(known) = group.filter(|group| group.network == place.network) else {
-            return;
-        };
-        let selector = PodSelector::of_namespace(&place.namespace);
-        let group = namespace_group(place);
-        let acls = known.has_multicast.then(|| {
-            let families = families(self.network);
-            multicast_acls(place, &group.name, &selector.to_string(), &families)
-        });
-        let acls = acls.iter().flatten().cloned().collect::<Vec<_>>();
-        self.gate(&self.tables.namespaces, group, &acls, rows);
-    }
-
-    fn firewall(&self, namespace: &Arc<str>, rows: &mut Rows) {
-        let inputs = self.reader.read(&PolicyCell::Firewall(namespace.clone()));
-        let Some(firewall) = inputs.firewall(namespace) else {
-            return;
-        };
-        let is_usable = firewall.problems.is_empty() && firewall.rules.len() <= MAX_FIREWALL_RULES;
-        if !is_usable {
-            return rows.keep_rest();
-        }
-        let place = NetworkNamespace {
-            network: self.network.name.clone(),
-            namespace: namespace.clone(),
-        };
-        let group = namespace_group(&place).name;
-        let (deny, allow) = self.logging(&place);
-        let scene = FirewallScene {
-            namespace,
-            group: &group,
-            subnets: &self.network.subnets,
-            logging: AclLogging {
-                deny,
-                allow,
-                pass: None,
-            },
-        };
-        for (index, rule) in firewall.rules.iter().enumerate() {
-            let nodes = match &rule.destination {
-                FirewallDestination::Nodes(selector) => {
-                    let inputs = self.reader.read(&PolicyCell::Nodes);
-                    inputs.node_addresses(selector).collect()
-                }
-                FirewallDestination::Cidr { .. } | FirewallDestination::Name(_) => Vec::new(),
-            };
-            let Some(acl) = scene.acl(index, rule, nodes) else {
-                continue;
-            };
-            rows.put(self.tables.firewall_acls, &self.known_columns(&acl))
-                .held_by(self.tables.firewall_acls_of_group, group.as_str())
-                .together(FIREWALL_STEPS);
-        }
-    }
-
-    /// An ACL without the columns that the database lacks.
-    fn known_columns(&self, acl: &Acl) -> Acl {
-        let has_tiers = self.reader.has_column(self.tables.firewall_acls, "tier");
-        Acl {
-            tier: if has_tiers { acl.tier } else { 0 },
-            ..acl.clone()
-        }
-    }
-
-    /// Puts a port group with its ACLs. Selected pods contribute the ports.
-    fn gate(&self, gate: &Gate, group: Identified, acls: &[Acl], rows: &mut Rows) {
-        let row = PolicyGroup {
-            name: group.name.into(),
-            ports: Set::EMPTY,
-            external_ids: text_map(group.external_ids),
-        };
-        if self.is_kept(gate.groups, &row.name) {
-            return;
-        }
-        rows.put(gate.groups, &row);
-        for acl in acls {
-            rows.put(gate.acls, &self.known_columns(acl))
-                .held_by(gate.acls_of_group, row.name.clone());
-        }
-    }
-
-    /// Returns `true` for a row that OVN-Kubernetes keeps up to date.
-    fn is_kept<T>(&self, table: patchbay_rows::Table<T>, name: &SmolStr) -> bool {
-        self.is_shared && self.reader.row(table, name).is_some()
-    }
-
-    /// Severities of ACLs that drop packets, and of those of rules.
-    fn logging(&self, place: &NetworkNamespace) -> (Option<AclSeverity>, Option<AclSeverity>) {
-        let cell = PolicyCell::Namespace(place.namespace.clone());
-        let logging = self.reader.read(&cell).logging(&place.namespace);
-        (logging.deny, logging.allow)
-    }
-
-    /// Pods of the zone's node that a selector selects. `None`: it cannot be read.
-    fn local_pods(
-        &self,
-        selector: Option<&PodSelector>,
-    ) -> impl Iterator<Item = &'a Arc<PolicyPod>> + use<'a> {
-        let pods = selector.map(|selector| self.selected(selector));
-        pods.into_iter()
-            .flatten()
-            .filter(|(zone, pod)| pod.pod.node.as_ref() == Some(zone))
-            .map(|(_, pod)| pod)
-    }
-
-    fn selected(
-        &self,
-        selector: &PodSelector,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<PolicyPod>)> + use<'a> {
-        let key = selector.key(&self.network.name);
-        let inputs = self.reader.read(&PolicyCell::Selection(key.clone()));
-        let zone = inputs.zone();
-        let selection = inputs.selection(&key).into_iter();
-        selection
-            .flat_map(Selection::pods)
-            .map(move |pod| (zone, pod))
-    }
-
-    /// Pods that give numbers to the named ports of a rule.
-    fn receivers(
-        &self,
-        policy: &Policy,
-        direction: PolicyDirection,
-        rule: &PolicyRule,
-    ) -> Receivers<'a> {
-        let has_names = named_ports(rule).next().is_some();
-        let pods = match direction {
-            _ if !has_names => Vec::new(),
-            PolicyDirection::Ingress => {
-                let selector = PodSelector::of_policy(policy);
-                self.local_pods(selector.as_ref())
-                    .map(|pod| &**pod)
-                    .collect()
-            }
-            PolicyDirection::Egress => {
-                let peers = rule.peers.iter().flat_map(|peers| &peers.pods);
-                let pods = peers.flat_map(|peer| {
-                    self.selected(&PodSelector::of_peer(peer, &policy.key.namespace))
-                });
-                pods.map(|(_, pod)| &**pod).collect()
-            }
-        };
-        Receivers {
-            network: &self.network.name,
-            direction,
-            pods,
-        }
-    }
-
-    fn rule_problems(
-        &self,
-        direction: PolicyDirection,
-        index: usize,
-        rule: &PolicyRule,
-    ) -> Vec<PolicyProblemReason> {
-        let field = match direction {
-            PolicyDirection::Ingress => format!("ingress[{index}]"),
-            PolicyDirection::Egress => format!("egress[{index}]"),
-        };
-        let mut problems = Vec::new();
-        let has_labelled = rule
-            .peers
-            .as_ref()
-            .is_some_and(|peers| !peers.pods.is_empty());
-        if has_labelled && self.network.subnets.is_empty() {
-            problems.push(PolicyProblemReason::NoAddresses {
-                field: field.clone(),
-                network: self.network.name.clone(),
-            });
-        }
-        let has_blocks = rule
-            .peers
-            .as_ref()
-            .is_none_or(|peers| !peers.blocks.is_empty());
-        if direction == PolicyDirection::Egress && has_blocks {
-            problems.extend(
-                named_ports(rule).map(|name| PolicyProblemReason::NamedPort {
-                    field: field.clone(),
-                    name: name.to_owned(),
-                }),
-            );
-        }
-        problems
-    }
-}
-
-/// Names of the selections of a rule's peers.
-fn selections(policy: &Policy, rule: &PolicyRule) -> Vec<String> {
-    let peers = rule.peers.iter().flat_map(|peers| &peers.pods);
-    let namespace = &policy.key.namespace;
-    peers
-        .map(|peer| PodSelector::of_peer(peer, namespace).to_string())
-        .collect()
-}
-
-fn named_ports(rule: &PolicyRule) -> impl Iterator<Item = &str> {
-    let ports = rule.ports.iter().flatten();
-    ports.filter_map(|port| match &port.numbers {
-        PortNumbers::Name(name) => Some(name.as_str()),
-        _ => None,
-    })
 }

@@ -243,7 +243,7 @@ async fn rows_of_a_network_follow_from_its_objects_over_a_restart() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicts_and_forgotten_versions_delay_a_layer2_network_only() {
     let (bed, zone) = networks_bed().await;
-    for (method, path, reply, times) in [
+    let faults = [
         (
             "POST",
             "/network-attachment-definitions$",
@@ -260,14 +260,8 @@ async fn conflicts_and_forgotten_versions_delay_a_layer2_network_only() {
         ("PATCH", "/pods/", Reply::Status(404, None), 1),
         ("PATCH", "/status$", Reply::Status(409, None), 1),
         ("LIST", "/ipamclaims", Reply::Status(404, None), 1),
-    ] {
-        bed.api().fail(Fault {
-            method,
-            path,
-            reply,
-            times,
-        });
-    }
+    ];
+    fail_each(&bed, faults);
     let both = bed.run("one", true, Some(&zone));
     create_network(&bed, layer2()).await;
     create_pod(&bed, "a").await;
@@ -282,10 +276,25 @@ async fn conflicts_and_forgotten_versions_delay_a_layer2_network_only() {
     assert_all_allowed(&bed);
 }
 
+/// Makes requests fail: method, path, reply, and number of times.
+fn fail_each<const N: usize>(
+    bed: &Testbed,
+    faults: [(&'static str, &'static str, Reply, usize); N],
+) {
+    for (method, path, reply, times) in faults {
+        bed.api().fail(Fault {
+            method,
+            path,
+            reply,
+            times,
+        });
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_api_server_delays_ports_and_loses_none() {
     let (bed, zone) = networks_bed().await;
-    for (method, path, reply, times) in [
+    let faults = [
         ("WATCH", "/pods", Reply::Cut, 3),
         ("WATCH", "/nodes", Reply::Status(410, None), 2),
         ("WATCH", "/services", Reply::Status(429, Some(1)), 1),
@@ -294,14 +303,8 @@ async fn a_hostile_api_server_delays_ports_and_loses_none() {
         ("PATCH", "/pods/", Reply::Status(429, Some(1)), 2),
         ("PATCH", "/pods/", Reply::Done(504), 2),
         ("POST", "/events", Reply::Status(429, Some(1)), 1),
-    ] {
-        bed.api().fail(Fault {
-            method,
-            path,
-            reply,
-            times,
-        });
-    }
+    ];
+    fail_each(&bed, faults);
     let both = bed.run("one", true, Some(&zone));
     create_network(&bed, layer3()).await;
     let names: Vec<String> = (0..40).map(|number| format!("p{number:02}")).collect();
