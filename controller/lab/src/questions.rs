@@ -12,11 +12,6 @@ use super::lab::Lab;
 use super::pods::PodName;
 use super::wire::endpoint::{Knock, KnockResult, Knocked, TTL};
 
-/// Number of packets that ask a question.
-pub(super) const ATTEMPTS: u8 = 3;
-/// Time for the answer to each packet.
-pub(super) const PATIENCE: Duration = Duration::from_millis(400);
-
 /// Protocol of a question.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Protocol {
@@ -264,9 +259,7 @@ impl Lab {
                 to: to.clone(),
             });
         };
-        let knocked = asker
-            .ask(address, protocol.into(), ATTEMPTS, PATIENCE)
-            .await;
+        let knocked = asker.ask(address, protocol.into()).await;
         Ok(self.judge(address, &[to], knocked))
     }
 
@@ -286,8 +279,7 @@ impl Lab {
             name: from.to_string(),
             similar: Vec::new(),
         })?;
-        let knock = protocol.into();
-        let knocked = asker.ask(address, knock, ATTEMPTS, PATIENCE).await;
+        let knocked = asker.ask(address, protocol.into()).await;
         let mut arrivals = knocked.seen.arrivals.iter();
         let outside = arrivals.find(|arrival| self.is_outside(arrival.endpoint));
         let outside = outside.copied();

@@ -8,7 +8,7 @@ use patchbay_resources::conversion::{endpoint_slice, network_service};
 
 use super::lab::Lab;
 use super::pods::{Pod, PodName};
-use super::questions::{ATTEMPTS, Answer, PATIENCE, Protocol, QuestionError, similar};
+use super::questions::{Answer, Protocol, QuestionError, similar};
 
 /// Service with the pods that answer for it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -106,9 +106,7 @@ impl Lab {
             from: from.clone(),
             service: service.key.to_string(),
         })?;
-        let knocked = asker
-            .ask(address, protocol.into(), ATTEMPTS, PATIENCE)
-            .await;
+        let knocked = asker.ask(address, protocol.into()).await;
         let targets: Vec<&PodName> = service.endpoints.iter().collect();
         Ok(self.judge(address, &targets, knocked))
     }

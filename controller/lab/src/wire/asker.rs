@@ -8,10 +8,16 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use super::endpoint::{Knock, KnockResult, Knocked, Station};
-use super::flight::{Event, FlightKind, Seen, Token};
+use super::flight::{Event, FlightKind, FlowTurn, Seen, Token};
 use super::packet::{Body, Echo, Mac, Tcp, Udp, tcp_flag};
 use super::stream::Stream;
 
+/// Number of packets that ask a question.
+const ATTEMPTS: u8 = 3;
+/// Time after which an unanswered packet is sent again.
+const RESEND_AFTER: Duration = Duration::from_millis(150);
+/// Time for the answer to the last packet.
+const PATIENCE: Duration = Duration::from_millis(400);
 /// Time for the answer to a packet that has arrived. A busy machine answers late.
 const LATE_ANSWER: Duration = Duration::from_secs(1);
 
@@ -79,23 +85,16 @@ impl Asker {
     /// Own address and the Ethernet address of the next hop for packets to an address. `None`:
     /// there is no own address of the family, or the next hop is not resolved.
     pub(crate) async fn resolve(&self, to: IpAddr) -> Option<(IpAddr, Mac)> {
-        let station = &*self.0;
+        let station = &self.0;
         let source = station.source(to)?;
         let hop = station.next_hop(source, to);
         let mac = station.resolve(source.addr(), hop).await?;
         Some((source.addr(), mac))
     }
 
-    /// Sends packets until one is answered. `attempts`: number of packets, `patience`: time for the
-    /// answer to each.
-    pub(crate) async fn ask(
-        &self,
-        to: IpAddr,
-        knock: Knock,
-        attempts: u8,
-        patience: Duration,
-    ) -> Knocked {
-        let station = &*self.0;
+    /// Sends packets until one is answered, at most three.
+    pub(crate) async fn ask(&self, to: IpAddr, knock: Knock) -> Knocked {
+        let station = &self.0;
         let nothing = |result| Knocked {
             result,
             time: Duration::ZERO,
@@ -114,10 +113,20 @@ impl Asker {
             .begin(station.config.number, FlightKind::Question);
         let mut result = KnockResult::Silence;
         let (mut time, mut sent) = (Duration::ZERO, 0);
-        while sent < attempts && result == KnockResult::Silence {
-            station.flights.turn().await;
+        while sent < ATTEMPTS && result == KnockResult::Silence {
+            let turn = if sent == 0 {
+                FlowTurn::New
+            } else {
+                FlowTurn::Known
+            };
+            station.flights.turn(turn).await;
             let start = Instant::now();
             sent += 1;
+            let patience = if sent < ATTEMPTS {
+                RESEND_AFTER
+            } else {
+                PATIENCE
+            };
             station.send_ip(mac, source.addr(), to, first_packet(token, knock));
             let event = timeout_at(start + patience, events.recv()).await;
             time = start.elapsed();

@@ -7,13 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, WeakShared};
 use ipnet::IpNet;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::asker::Asker;
-use super::flight::{Arrival, Event, FIRST_CLIENT_PORT, FlightKind, Flights, Seen, Token, lock};
+use super::flight::{
+    Arrival, Event, FIRST_CLIENT_PORT, FlightKind, Flights, FlowTurn, Seen, Token, lock,
+};
 use super::frames;
 use super::packet::{
     Arp, BROADCAST, Body, Echo, Frame, IpPacket, Mac, Payload, Tcp, Udp, neighbour_request,
@@ -63,6 +67,9 @@ pub(crate) enum KnockResult {
     Silence,
 }
 
+/// Search for the Ethernet address of a neighbour. `None`: nobody answers.
+type Search = BoxFuture<'static, Option<Mac>>;
+
 /// Identity of a pod on a wire.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct EndpointConfig {
@@ -105,6 +112,8 @@ pub(super) struct Station {
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
     neighbours: Mutex<HashMap<IpAddr, Mac>>,
     learned: Notify,
+    /// Searches for neighbours under way, so that questions through one gateway ask for it once.
+    searches: Mutex<HashMap<IpAddr, WeakShared<Search>>>,
     capture: Mutex<Option<Pcap>>,
 }
 
@@ -124,6 +133,7 @@ impl Endpoint {
             outgoing,
             neighbours: Mutex::default(),
             learned: Notify::new(),
+            searches: Mutex::default(),
             capture: Mutex::default(),
         });
         let own = station.clone();
@@ -173,18 +183,32 @@ impl Station {
             .unwrap_or(to)
     }
 
+    /// The Ethernet address of a station on the wire. `None`: nobody answers.
+    pub(super) async fn resolve(self: &Arc<Self>, source: IpAddr, hop: IpAddr) -> Option<Mac> {
+        if let Some(mac) = self.neighbour(hop) {
+            return Some(mac);
+        }
+        let search = {
+            let mut searches = lock(&self.searches);
+            let running = searches.get(&hop).and_then(WeakShared::upgrade);
+            running.unwrap_or_else(|| {
+                let search = self.clone().search(source, hop).boxed().shared();
+                searches.extend(search.downgrade().map(|weak| (hop, weak)));
+                search
+            })
+        };
+        search.await
+    }
+
     /// Asks for the Ethernet address of a station on the wire.
-    pub(super) async fn resolve(&self, source: IpAddr, hop: IpAddr) -> Option<Mac> {
+    async fn search(self: Arc<Self>, source: IpAddr, hop: IpAddr) -> Option<Mac> {
         for _ in 0..NEIGHBOUR_ATTEMPTS {
-            if let Some(mac) = lock(&self.neighbours).get(&hop) {
-                return Some(*mac);
-            }
-            self.flights.turn().await;
+            self.flights.turn(FlowTurn::New).await;
             self.send(&neighbour_request(self.config.mac, source, hop));
             let known = async {
                 loop {
                     let learned = self.learned.notified();
-                    if let Some(mac) = lock(&self.neighbours).get(&hop).copied() {
+                    if let Some(mac) = self.neighbour(hop) {
                         return mac;
                     }
                     learned.await;
@@ -195,6 +219,10 @@ impl Station {
             }
         }
         None
+    }
+
+    fn neighbour(&self, hop: IpAddr) -> Option<Mac> {
+        lock(&self.neighbours).get(&hop).copied()
     }
 
     pub(super) fn send_ip(&self, mac: Mac, source: IpAddr, destination: IpAddr, body: Body) {

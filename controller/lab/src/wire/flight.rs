@@ -20,6 +20,8 @@ const CLIENT_PORTS: u32 = 16_384;
 /// Interval between new flows: a dummy device queues 100 frames, and a switch needs up to 2 ms for
 /// the first packet of a flow.
 const FLOW_INTERVAL: Duration = Duration::from_millis(2);
+/// Interval between packets of flows that the switches know.
+const PACKET_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Number that identifies the packets of a question.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -145,6 +147,15 @@ pub(crate) enum FlightKind {
     Connection,
 }
 
+/// Kind of a packet that waits for its turn.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum FlowTurn {
+    /// First packet of a flow.
+    New,
+    /// Packet that is sent again.
+    Known,
+}
+
 /// Where the packets of a question were seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
@@ -157,7 +168,7 @@ pub(crate) struct Seen {
 pub(crate) struct Flights {
     open: Mutex<HashMap<u32, Flight>>,
     next: AtomicU32,
-    /// Time of the next new flow.
+    /// Time of the next packet that asks.
     slot: Mutex<Instant>,
 }
 
@@ -172,12 +183,16 @@ impl Default for Flights {
 }
 
 impl Flights {
-    /// Waits for its turn, so that the switches get at most 500 new flows in a second.
-    pub(crate) async fn turn(&self) {
+    /// Waits for the turn of a packet, so that the switches get at most 500 new flows in a second.
+    pub(crate) async fn turn(&self, of: FlowTurn) {
+        let interval = match of {
+            FlowTurn::New => FLOW_INTERVAL,
+            FlowTurn::Known => PACKET_INTERVAL,
+        };
         let turn = {
             let mut slot = lock(&self.slot);
             let turn = (*slot).max(Instant::now());
-            *slot = turn + FLOW_INTERVAL;
+            *slot = turn + interval;
             turn
         };
         sleep_until(turn).await;
