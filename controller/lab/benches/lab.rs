@@ -9,12 +9,19 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use jiff::Timestamp;
+use mimalloc::MiMalloc;
 use ovsdb_sim::testing;
 use patchbay_app::Cluster;
 use patchbay_lab::{CheckReport, Lab, Promises, Release, with_default_pods};
 use patchbay_model::ClusterSettings;
 use patchbay_resources::object::Time;
 
+/// The allocator of the program `patchbay`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Time after which programs have returned free memory to the system.
+const SETTLING: Duration = Duration::from_secs(3);
 /// Runs, of which the best counts.
 const RUNS: usize = 5;
 /// Time for the answers of the last probes.
@@ -165,6 +172,7 @@ async fn measure_nodes(release: &Release) -> Outcome<()> {
         "start of {nodes} nodes, 2 networks: {}",
         ms(start.elapsed())
     );
+    tokio::time::sleep(SETTLING).await;
     let mut theirs = BTreeMap::<&str, u64>::new();
     for node in lab.nodes() {
         for (program, process) in lab.programs(node)? {

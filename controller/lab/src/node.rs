@@ -1,6 +1,6 @@
 //! A node: its databases in this process, and ovn-northd, ovs-vswitchd and ovn-controller.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,6 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SWITCH_CONTROL: &str = "ovs-vswitchd.ctl";
 /// Table of routes to the switch's own addresses, as an argument of `ovs/route/add`.
 const LOCAL_TABLE: &str = "table=255";
+/// Time in milliseconds after which ovn-northd and ovn-controller that have nothing to do return
+/// free memory to the system; the smallest that they accept. Their default is 30 s.
+pub(crate) const TRIM_TIMEOUT_MS: &str = "1000";
+
 /// Error: a node cannot be started or does not follow.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -110,6 +114,10 @@ impl Node {
         let made = databases.northbound.change(|txn| {
             txn.insert(&NbGlobal {
                 name: id.name.clone(),
+                options: BTreeMap::from([(
+                    "northd_trim_timeout".to_owned(),
+                    TRIM_TIMEOUT_MS.to_owned(),
+                )]),
                 ..NbGlobal::default()
             })?;
             Ok(())

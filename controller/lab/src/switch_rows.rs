@@ -10,7 +10,7 @@ use patchbay_schemas::wire::Mutator;
 use uuid::Uuid;
 
 use super::databases::{DatabaseError, Lookup, NodeDatabase, SOCKET, rows, text, texts, value_of};
-use super::node::NodeId;
+use super::node::{NodeId, TRIM_TIMEOUT_MS};
 use super::{outside, underlay};
 
 /// Socket of the wire between the nodes, in the folder of a node.
@@ -212,6 +212,10 @@ async fn write_switch(
                         // Without it ovn-controller makes no tunnels to chassis of other zones.
                         ("ovn-is-interconn", "true"),
                         ("ovn-monitor-all", "true"),
+                        // The cache is as large as everything else in ovn-controller, and labs of
+                        // 40 nodes recompute as quickly without it.
+                        ("ovn-enable-lflow-cache", "false"),
+                        ("ovn-trim-timeout-ms", TRIM_TIMEOUT_MS),
                         ("ovn-bridge-mappings", outside::BRIDGE_MAPPINGS),
                     ]),
                 ),
