@@ -3,24 +3,40 @@
 use std::path::PathBuf;
 
 use patchbay_lab::Release;
-use patchbay_releases::fetch as fetch_release;
+use patchbay_releases::{Cancellation, FetchError, fetch as fetch_release};
+use tokio::task::block_in_place;
 
 use super::console::Console;
 use super::failure::Failure;
 use super::lab_args::Fetch;
+use super::stop::Stop;
 
-/// Fetches a release, with its progress on standard error, and prints its versions.
+/// Fetches a release, with its progress on standard error, and prints its versions. A signal ends
+/// it, and nothing stays.
 pub(super) fn fetch(arguments: &Fetch, console: &mut Console<'_>) -> Result<(), Failure> {
     let suite = &arguments.suite;
     let folder = arguments.into.clone();
     let folder = folder.unwrap_or_else(|| PathBuf::from(format!("ovn-{suite}")));
+    let cancellation = Cancellation::default();
+    let mut stop = Stop::new()?;
+    let cancelled = cancellation.clone();
+    let listener = tokio::spawn(async move {
+        stop.asked().await;
+        cancelled.cancel();
+    });
     let mut printed = Ok(());
-    fetch_release(suite, &folder, |progress| {
-        if printed.is_ok() {
-            printed = writeln!(console.errors, "{progress}");
-        }
-    })
-    .map_err(|error| Failure::Lab(error.to_string()))?;
+    let fetched = block_in_place(|| {
+        fetch_release(suite, &folder, &cancellation, |progress| {
+            if printed.is_ok() {
+                printed = writeln!(console.errors, "{progress}");
+            }
+        })
+    });
+    listener.abort();
+    fetched.map_err(|error| match error {
+        FetchError::Cancelled => Failure::Stopped,
+        error => Failure::Lab(error.to_string()),
+    })?;
     printed?;
     let release = Release::find(Some(&folder)).map_err(|error| Failure::Lab(error.to_string()))?;
     writeln!(

@@ -1,17 +1,22 @@
 //! apt with a folder of its own: one source, no installed packages.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
 
-use super::{FetchError, Suite};
+use super::{Cancellation, FetchError, Suite};
 
 /// Debian's archive.
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// Keys of Debian's archive, from the package `debian-archive-keyring`.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Interval in which a running program and the cancellation are looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Folder in which apt runs. The machine's sources and packages are not touched. The folder is
 /// removed with the value.
@@ -45,11 +50,15 @@ impl Apt {
     }
 
     /// Runs `apt-get` and returns its standard output.
-    pub(super) fn run(&self, arguments: &[&str]) -> Result<String, FetchError> {
+    pub(super) fn run(
+        &self,
+        arguments: &[&str],
+        cancellation: &Cancellation,
+    ) -> Result<String, FetchError> {
         let mut command = Command::new("apt-get");
         command.arg("-c").arg(self.folder.join("apt.conf"));
         command.current_dir(self.folder.join("archives"));
-        run(command.args(arguments))
+        run(command.args(arguments), cancellation)
     }
 
     /// The files of the downloaded packages.
@@ -113,23 +122,65 @@ pub(super) fn remove_folder(folder: &Path) -> Result<(), FetchError> {
     }
 }
 
-/// Runs a program and returns its standard output. Its last line of standard error is the reason of
-/// a failure.
-pub(super) fn run(command: &mut Command) -> Result<String, FetchError> {
+/// Runs a program until it ends or is cancelled, and returns its standard output. Its last line of
+/// standard error is the reason of a failure.
+pub(super) fn run(
+    command: &mut Command,
+    cancellation: &Cancellation,
+) -> Result<String, FetchError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    command.stdin(Stdio::null()).env("LC_ALL", "C");
-    let output = command.output().map_err(|source| match source.kind() {
+    let error = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => FetchError::NoProgram(program.clone()),
-        _ => FetchError::Start {
+        _ => FetchError::Run {
             program: program.clone(),
             source,
         },
-    })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    };
+    command
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(error)?;
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let (status, output, errors) = thread::scope(|scope| {
+        let output = scope.spawn(|| text(output));
+        let errors = scope.spawn(|| text(errors));
+        let status = wait(&mut child, cancellation);
+        (status, output.join(), errors.join())
+    });
+    let status = status.map_err(error)?;
+    if cancellation.is_cancelled() {
+        return Err(FetchError::Cancelled);
     }
-    let errors = String::from_utf8_lossy(&output.stderr);
+    if status.success() {
+        return Ok(output.unwrap_or_default());
+    }
+    let errors = errors.unwrap_or_default();
     let last = errors.lines().next_back().unwrap_or("no output");
-    let reason = format!("{}: {last}", output.status);
+    let reason = format!("{status}: {last}");
     Err(FetchError::Failed { program, reason })
+}
+
+/// Waits for the end of a program. A cancelled one is killed.
+fn wait(child: &mut Child, cancellation: &Cancellation) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if cancellation.is_cancelled() {
+            child.kill()?;
+            return child.wait();
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn text(pipe: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        // What was read before an error is kept.
+        let _ = pipe.read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }

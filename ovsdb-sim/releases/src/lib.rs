@@ -6,10 +6,11 @@
 //! ```no_run
 //! use std::path::Path;
 //!
-//! use patchbay_releases::{Suite, fetch};
+//! use patchbay_releases::{Cancellation, Suite, fetch};
 //!
 //! let suite: Suite = "sid".parse()?;
-//! fetch(&suite, Path::new("ovn-sid"), |progress| eprintln!("{progress}"))?;
+//! let cancellation = Cancellation::default();
+//! fetch(&suite, Path::new("ovn-sid"), &cancellation, |progress| eprintln!("{progress}"))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -21,6 +22,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use thiserror::Error;
 
@@ -115,9 +118,9 @@ pub enum FetchError {
          vSwitch, for example with: dnf install ovn-central ovn-host openvswitch"
     )]
     NoProgram(String),
-    /// A program cannot be started.
+    /// A program cannot be run.
     #[error("cannot run {program}: {source}")]
-    Start {
+    Run {
         /// Name of the program.
         program: String,
         /// The error.
@@ -131,6 +134,9 @@ pub enum FetchError {
         /// Exit status and last line of its standard error.
         reason: String,
     },
+    /// The fetch was cancelled.
+    #[error("cancelled")]
+    Cancelled,
 }
 
 impl FetchError {
@@ -140,16 +146,44 @@ impl FetchError {
     }
 }
 
+/// Request to end a [`fetch`], from another thread. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Cancellation(Arc<AtomicBool>);
+
+impl Cancellation {
+    /// Ends the fetch: the running program is killed.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Folder that is removed with the value, unless it was renamed.
+#[derive(Debug)]
+struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // A folder that stays is removed by the next run.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Downloads and unpacks the programs of a suite into a new folder.
 ///
 /// The folder gets its name when it is complete. Beside it, `FOLDER.apt` and `FOLDER.partial` exist
 /// meanwhile.
 ///
 /// # Errors
-/// The folder exists or cannot be written, or apt or dpkg is missing or fails.
+/// The folder exists or cannot be written, apt or dpkg is missing or fails, or the fetch is
+/// cancelled.
 pub fn fetch(
     suite: &Suite,
     folder: &Path,
+    cancellation: &Cancellation,
     mut progress: impl FnMut(Progress<'_>),
 ) -> Result<(), FetchError> {
     if folder.symlink_metadata().is_ok() {
@@ -164,8 +198,8 @@ pub fn fetch(
     };
     let apt = Apt::new(beside(".apt"), suite)?;
     progress(Progress::Index(suite));
-    apt.run(&["update"])?;
-    let plan = apt.run(&[&["-s", "install"], &PACKAGES[..]].concat())?;
+    apt.run(&["update"], cancellation)?;
+    let plan = apt.run(&[&["-s", "install"], &PACKAGES[..]].concat(), cancellation)?;
     let packages: Vec<_> = plan
         .lines()
         .filter_map(|line| line.strip_prefix("Inst ")?.split(' ').next())
@@ -174,17 +208,18 @@ pub fn fetch(
     progress(Progress::Download {
         packages: packages.len(),
     });
-    apt.run(&[&["download"], &packages[..]].concat())?;
+    apt.run(&[&["download"], &packages[..]].concat(), cancellation)?;
     let files = apt.downloaded()?;
     progress(Progress::Unpack {
         packages: files.len(),
     });
-    let partial = beside(".partial");
-    remove_folder(&partial)?;
+    let partial = Partial(beside(".partial"));
+    remove_folder(&partial.0)?;
     for file in files {
-        run(Command::new("dpkg").arg("-x").args([&file, &partial]))?;
+        let mut unpack = Command::new("dpkg");
+        run(unpack.arg("-x").args([&file, &partial.0]), cancellation)?;
     }
-    fs::rename(&partial, folder).map_err(FetchError::io(folder))
+    fs::rename(&partial.0, folder).map_err(FetchError::io(folder))
 }
 
 #[cfg(test)]
@@ -207,7 +242,7 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "text").unwrap();
         let suite: Suite = "sid".parse().unwrap();
-        let error = fetch(&suite, folder.path(), |_| {}).unwrap_err();
+        let error = fetch(&suite, folder.path(), &Cancellation::default(), |_| {}).unwrap_err();
         assert!(matches!(error, FetchError::Exists(_)), "{error}");
         assert_eq!(fs::read_to_string(file).unwrap(), "text");
     }

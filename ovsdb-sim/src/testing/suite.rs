@@ -81,7 +81,8 @@ impl Suite {
             print_uncaptured(&format!(
                 "downloading Open vSwitch and OVN of Debian {name}, once"
             ));
-            patchbay_releases::fetch(&name.parse()?, &done, |_| {})?;
+            let cancellation = patchbay_releases::Cancellation::default();
+            patchbay_releases::fetch(&name.parse()?, &done, &cancellation, |_| {})?;
         }
         Ok(done)
     }

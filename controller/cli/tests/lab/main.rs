@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod ci;
+mod fetch;
 mod interrupted;
 mod session;
 mod terminal;
@@ -215,29 +216,6 @@ fn a_killed_lab_leaves_no_program() {
             sleep(Duration::from_millis(5));
         }
     }
-}
-
-#[test]
-fn a_release_is_fetched_into_a_new_folder_only() {
-    let folder = tempfile::tempdir().unwrap();
-    let fetch = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
-        command.args(["lab", "fetch"]).args(arguments);
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let errors = String::from_utf8(output.stderr).unwrap();
-        (output.status.code(), errors)
-    };
-    let path = folder.path().to_str().unwrap();
-    let (code, errors) = fetch(&["--into", path]);
-    assert_eq!(code, Some(1));
-    let expected = format!("error: {path} exists; a release is fetched into a new folder\n");
-    assert_eq!(errors, expected);
-    let (code, errors) = fetch(&["--suite", "sid main"]);
-    assert_ne!(code, Some(0));
-    assert!(
-        errors.contains("a suite has a name of lowercase letters"),
-        "{errors}"
-    );
 }
 
 /// Pods, a service and a policy on connected networks.
