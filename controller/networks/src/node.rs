@@ -117,6 +117,13 @@ impl ZoneNode {
         self.subnets.get(network).map_or(&[], Vec::as_slice)
     }
 
+    /// `true` if the node's annotation names subnets of a network, even if they cannot be used.
+    pub(super) fn names_subnets(&self, network: &str) -> bool {
+        !self.subnets_of(network).is_empty()
+            || self.unreadable.contains(network)
+            || self.refused.contains_key(network)
+    }
+
     /// The node's subnets of a network.
     ///
     /// # Errors

@@ -65,19 +65,25 @@ impl Remotes {
         })
     }
 
-    /// The rows that lead to a node. `None`: it is the zone's, or does not have the network.
+    /// `true` if the network is on a node, which is not the zone's.
+    pub(super) fn leads_to(&self, node: &ZoneNode) -> bool {
+        let nodes = self.nodes.as_ref();
+        let is_rendered = nodes.is_none_or(|nodes| nodes.contains(node.name.as_str()));
+        is_rendered && node.name != self.node
+    }
+
+    /// The rows that lead to a node. `None`: there are none, or the node lacks what they follow from:
+    /// its id, chassis or transit address, or a subnet of the network.
     pub(super) fn rows(&self, node: &ZoneNode) -> Option<RemoteRows> {
-        let way = &node.way;
-        let port = way.port.as_ref().map(|port| PortRow {
+        let port = node.way.port.as_ref().map(|port| PortRow {
             name: [&self.port_name, node.name.as_str()].concat().into(),
             ..port.clone()
         });
-        let nodes = self.nodes.as_ref();
-        let is_rendered = nodes.is_none_or(|nodes| nodes.contains(node.name.as_str()));
-        (is_rendered && node.name != self.node).then(|| RemoteRows {
+        let has_place = self.leads_to(node) && node.names_subnets(&self.network);
+        Some(RemoteRows {
             router: self.router.clone(),
             switch: self.switch.clone(),
-            switch_ports: port.into_iter().collect(),
+            switch_ports: vec![port.filter(|_| has_place)?],
             router_ports: Vec::new(),
             static_routes: self.routes(node),
         })

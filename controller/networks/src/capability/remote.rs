@@ -56,6 +56,12 @@ impl Topologies {
             LinkRows::Common(remotes) => inputs.node(node).and_then(|node| remotes.rows(node)),
         };
         let Some(made) = made else {
+            // As in OVN-Kubernetes, what leads to a node stays while its annotations are incomplete.
+            if let (LinkRows::Common(remotes), Some(node)) = (&links.rows, inputs.node(node))
+                && remotes.leads_to(node)
+            {
+                rows.keep_rest();
+            }
             return;
         };
         for port in &made.switch_ports {

@@ -3,105 +3,26 @@
 
 use std::collections::BTreeMap;
 
-use patchbay_allocate::networks::resolve;
-use patchbay_engine::db::Database;
-use patchbay_model::{ClusterSettings, Feature, IpFamily};
-use patchbay_networks::{NetworkController, ZoneNetworks};
-use patchbay_resources::conversion::network_objects;
-use patchbay_resources::manifests::{Inventory, read_manifests};
-use patchbay_resources::object::Time;
-use patchbay_schemas::nb::{self, Acl, AddressSet, Nat, PortGroup};
-use patchbay_schemas::typed::TableRow;
-use patchbay_schemas::uuids::UuidSource;
+use patchbay_model::Feature;
+use patchbay_networks::ZoneNetworks;
+use patchbay_schemas::nb::{Acl, AddressSet, Nat, PortGroup};
 
-const CLUSTER: &str = r#"
-apiVersion: v1
-kind: List
-items:
-- {apiVersion: v1, kind: Namespace, metadata: {name: blue, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
-- apiVersion: v1
-  kind: Node
-  metadata:
-    name: n1
-    labels: {rack: a}
-    annotations: {k8s.ovn.org/node-chassis-id: c1, k8s.ovn.org/host-cidrs: '["172.18.0.2/16"]'}
-- apiVersion: v1
-  kind: Node
-  metadata:
-    name: n2
-    annotations: {k8s.ovn.org/node-chassis-id: c2, k8s.ovn.org/host-cidrs: '["172.18.0.3/16"]'}
+use crate::support::{BY_RA, TWO_NODES, Zone, ipv4_settings, route_advertisements, zone_networks};
+
+const NETWORK: &str = "
 - apiVersion: k8s.ovn.org/v1
   kind: UserDefinedNetwork
   metadata: {name: l3, namespace: blue}
   spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16, hostSubnet: 24}]}}
-"#;
+";
 
-/// Annotation that names these objects.
-const BY_RA: Option<&str> = Some(r#"["ra"]"#);
-
-/// The network with RouteAdvertisements of this specification and status, which the annotation of its
-/// definition names.
+/// The network with these RouteAdvertisements, which the annotation of its definition names.
 fn networks(annotation: Option<&str>, advertisements: &str, features: &[Feature]) -> ZoneNetworks {
-    let settings = ClusterSettings {
-        families: vec![IpFamily::V4],
-        features: features.iter().copied().collect(),
-        ..ClusterSettings::default()
-    };
-    let yaml = format!("{CLUSTER}{advertisements}");
-    let mut inventory: Inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
-    let now = Time(jiff::Timestamp::from_second(0).unwrap());
-    resolve(&mut inventory, &settings, &now).unwrap();
-    let mut objects = network_objects(&inventory);
-    for definition in objects.definitions.values_mut() {
-        definition.advertisements = annotation;
-    }
-    ZoneNetworks::read(&objects, "n1", &settings)
+    let yaml = [TWO_NODES, NETWORK.trim_start(), advertisements].concat();
+    zone_networks(&yaml, &ipv4_settings(features), annotation)
 }
 
-fn advertisements(spec: &str, accepted: &str) -> String {
-    let time = "lastTransitionTime: '2026-01-01T00:00:00Z'";
-    format!(
-        "- apiVersion: k8s.ovn.org/v1\n  kind: RouteAdvertisements\n  metadata: {{name: ra}}\n  \
-         spec: {{{spec}}}\n  \
-         status: {{conditions: [{{type: Accepted, status: '{accepted}', {time}}}]}}\n"
-    )
-}
-
-struct World {
-    database: Database,
-    controller: NetworkController,
-}
-
-impl World {
-    fn new() -> Self {
-        Self {
-            database: Database::with_uuids(nb::schema(), UuidSource::seeded(1)),
-            controller: NetworkController::new(UuidSource::seeded(2)),
-        }
-    }
-
-    /// Plans and commits until nothing is left. A new controller has to agree.
-    fn settle(&mut self, networks: &ZoneNetworks) {
-        for _ in 0..4 {
-            let snapshot = self.database.snapshot();
-            let change = self.controller.plan(networks, &snapshot).unwrap();
-            let Some(transaction) = change.transaction else {
-                let mut fresh = NetworkController::new(UuidSource::seeded(3));
-                let again = fresh.plan(networks, &snapshot).unwrap().transaction;
-                assert!(again.is_none(), "{again:?}");
-                return;
-            };
-            self.database.transact(transaction.operations()).unwrap();
-        }
-        panic!("no rest after four passes");
-    }
-
-    fn rows<T: TableRow>(&self) -> Vec<T> {
-        let snapshot = self.database.snapshot();
-        let rows = snapshot.typed::<T>();
-        rows.iter().map(|row| row.unwrap().1).collect()
-    }
-
+impl Zone {
     /// Number of NAT rows for some destinations only, and of those for all.
     fn nats(&self) -> (usize, usize) {
         let nats = self.rows::<Nat>();
@@ -135,16 +56,16 @@ impl World {
 
 #[test]
 fn rows_follow_what_is_advertised_on_the_node() {
-    let mut world = World::new();
+    let mut zone = Zone::new();
     let features = [Feature::RouteAdvertisements];
     let on_rack = |rack: &str, accepted| {
         let spec = format!(
             "advertisements: [PodNetwork], nodeSelector: {{matchLabels: {{rack: {rack}}}}}"
         );
-        networks(BY_RA, &advertisements(&spec, accepted), &features)
+        networks(BY_RA, &route_advertisements(&spec, accepted), &features)
     };
     let without = networks(None, "", &features);
-    let only_egress = advertisements("advertisements: [EgressIP]", "True");
+    let only_egress = route_advertisements("advertisements: [EgressIP]", "True");
     // Those that are not accepted, not known or not readable change nothing.
     let steps = [
         ("none", without.clone(), false),
@@ -163,37 +84,40 @@ fn rows_follow_what_is_advertised_on_the_node() {
         ("none again", without, false),
     ];
     for (step, inputs, is_advertised) in steps {
-        world.settle(&inputs);
+        zone.settle(&inputs);
         let (nats, acls) = if is_advertised {
             ((3, 1), 1)
         } else {
             ((0, 3), 0)
         };
-        assert_eq!(world.nats(), nats, "{step}");
-        assert_eq!(world.pass_acls(), acls, "{step}");
-        let ports: Vec<usize> = world.isolated_ports().into_values().collect();
+        assert_eq!(zone.nats(), nats, "{step}");
+        assert_eq!(zone.pass_acls(), acls, "{step}");
+        let ports: Vec<usize> = zone.isolated_ports().into_values().collect();
         assert_eq!(ports, [acls], "{step}");
         let subnets: &[&str] = if is_advertised {
             &["10.10.0.0/16"]
         } else {
             &[]
         };
-        assert_eq!(world.set("advertised-network-subnets"), subnets, "{step}");
+        assert_eq!(zone.set("advertised-network-subnets"), subnets, "{step}");
     }
-    assert_eq!(world.set("node-ips"), ["172.18.0.2", "172.18.0.3"]);
+    assert_eq!(
+        zone.set("node-ips"),
+        ["172.18.0.2", "172.18.0.3", "192.168.5.2"]
+    );
 }
 
 #[test]
 fn without_the_feature_nothing_is_advertised() {
-    let mut world = World::new();
-    let accepted = advertisements("advertisements: [PodNetwork]", "True");
-    world.settle(&networks(BY_RA, &accepted, &[]));
-    let none = (world.nats(), world.pass_acls(), world.isolated_ports());
+    let mut zone = Zone::new();
+    let accepted = route_advertisements("advertisements: [PodNetwork]", "True");
+    zone.settle(&networks(BY_RA, &accepted, &[]));
+    let none = (zone.nats(), zone.pass_acls(), zone.isolated_ports());
     assert_eq!(none, ((0, 3), 0, BTreeMap::new()));
     let is_on = networks(BY_RA, &accepted, &[Feature::RouteAdvertisements]);
-    world.settle(&is_on);
-    assert_eq!(world.nats(), (3, 1));
-    world.settle(&networks(BY_RA, &accepted, &[]));
-    let off = (world.nats(), world.pass_acls(), world.isolated_ports());
+    zone.settle(&is_on);
+    assert_eq!(zone.nats(), (3, 1));
+    zone.settle(&networks(BY_RA, &accepted, &[]));
+    let off = (zone.nats(), zone.pass_acls(), zone.isolated_ports());
     assert_eq!(off, none);
 }

@@ -1,12 +1,11 @@
 //! The networks' own rows in a database: they are made, completed, and removed with their network.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
-use patchbay_model::{ClusterSettings, NODE_SUBNETS};
+use patchbay_model::ClusterSettings;
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{Inventory, read_manifests};
@@ -19,7 +18,6 @@ use patchbay_schemas::nb::{
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
-use serde_json::json;
 
 const NETWORK: &str = "
 apiVersion: v1
@@ -33,7 +31,7 @@ items:
 ";
 
 /// The network on these nodes.
-fn inventory(nodes: &[(&str, &str)]) -> Inventory {
+pub(crate) fn inventory(nodes: &[(&str, &str)]) -> Inventory {
     let mut yaml = NETWORK.to_owned();
     for (node, annotations) in nodes {
         writeln!(
@@ -56,39 +54,18 @@ fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
     ZoneNetworks::read(&network_objects(&inventory), "n1", &settings)
 }
 
-/// The network with a subnet of each node, as if somebody had edited the annotations of the nodes.
-fn with_subnets(n1: &str, n2: &str) -> ZoneNetworks {
-    let inventory = inventory(&[("n1", ""), ("n2", "")]);
-    let mut objects = network_objects(&inventory);
-    let edited: Vec<BTreeMap<String, String>> = objects
-        .nodes
-        .iter()
-        .zip([n1, n2])
-        .map(|(node, subnet)| {
-            let mut annotations = node.annotations.unwrap().clone();
-            let subnets = json!({ "blue_l3": [subnet] }).to_string();
-            annotations.insert(NODE_SUBNETS.to_owned(), subnets);
-            annotations
-        })
-        .collect();
-    for (node, annotations) in objects.nodes.iter_mut().zip(&edited) {
-        node.annotations = Some(annotations);
-    }
-    ZoneNetworks::read(&objects, "n1", &ClusterSettings::default())
-}
-
 fn two_nodes() -> ZoneNetworks {
     networks(&[("n1", ""), ("n2", "")])
 }
 
 /// A database and a controller that follows it.
-struct World {
+pub(crate) struct World {
     database: Database,
     controller: NetworkController,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             database: Database::with_uuids(nb::schema(), UuidSource::seeded(1)),
             controller: NetworkController::new(UuidSource::seeded(2)),
@@ -96,7 +73,7 @@ impl World {
     }
 
     /// Plans, commits, and makes sure that neither this controller nor a new one finds more to do.
-    fn pass(&mut self, networks: &ZoneNetworks) -> Counts {
+    pub(crate) fn pass(&mut self, networks: &ZoneNetworks) -> Counts {
         let change = self
             .controller
             .plan(networks, &self.database.snapshot())
@@ -114,12 +91,12 @@ impl World {
         change.counts
     }
 
-    fn rows<T: TableRow>(&self) -> Vec<(Ref<T>, T)> {
+    pub(crate) fn rows<T: TableRow>(&self) -> Vec<(Ref<T>, T)> {
         let snapshot = self.database.snapshot();
         snapshot.typed().iter().map(Result::unwrap).collect()
     }
 
-    fn one<T: TableRow>(&self, is_it: impl Fn(&T) -> bool) -> (Ref<T>, T) {
+    pub(crate) fn one<T: TableRow>(&self, is_it: impl Fn(&T) -> bool) -> (Ref<T>, T) {
         let mut rows = self.rows().into_iter().filter(|(_, row)| is_it(row));
         let found = rows
             .next()
@@ -375,61 +352,4 @@ fn a_vlan_that_a_localnet_network_loses_is_cleared() {
     assert_eq!(tag(&world), Some(20));
     world.pass(&lan(""));
     assert_eq!(tag(&world), None);
-}
-
-/// Prefixes of the routes to the pods of `n2`.
-fn routes_to_n2(world: &World) -> Vec<String> {
-    let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
-    let to_n2 = routes.filter(|(_, route)| {
-        let node = route.external_ids.get("ic-node");
-        node.is_some_and(|node| node == "n2") && route.ip_prefix.ends_with("/24")
-    });
-    to_n2.map(|(_, route)| route.ip_prefix).collect()
-}
-
-#[test]
-fn a_node_keeps_its_route_when_its_subnet_is_refused() {
-    for (wrong, prefix) in [
-        ("0.0.0.0/0", "10.10.2.0/24"),
-        ("10.20.0.0/24", "10.10.2.0/24"),
-        ("10.10.0.0/16", "10.10.2.0/24"),
-        ("10.10.1.0/24", "10.10.2.0/24"),
-        ("not a subnet", "10.10.2.0/24"),
-        ("10.10.3.0/24", "10.10.3.0/24"),
-    ] {
-        let mut world = World::new();
-        world.pass(&with_subnets("10.10.1.0/24", "10.10.2.0/24"));
-        assert_eq!(routes_to_n2(&world), ["10.10.2.0/24"]);
-        world.pass(&with_subnets("10.10.1.0/24", wrong));
-        assert_eq!(routes_to_n2(&world), [prefix], "{wrong}");
-    }
-}
-
-#[test]
-fn of_two_nodes_with_one_subnet_only_the_owner_has_a_route() {
-    let mut world = World::new();
-    world.pass(&with_subnets("10.10.1.0/24", "10.10.2.0/24"));
-    world.pass(&with_subnets("10.10.2.0/24", "10.10.2.0/24"));
-    assert!(routes_to_n2(&world).is_empty());
-}
-
-#[test]
-fn rows_of_the_own_node_stay_when_its_subnet_is_refused() {
-    let mut world = World::new();
-    world.pass(&with_subnets("10.10.1.0/24", "10.10.2.0/24"));
-    for (wrong, reason) in [
-        (
-            "10.30.0.0/24",
-            "subnet 10.30.0.0/24 is outside of the network's subnets",
-        ),
-        ("not a subnet", "subnets of the network cannot be read"),
-    ] {
-        let networks = with_subnets(wrong, "10.10.2.0/24");
-        assert_eq!(world.pass(&networks), Counts::default());
-        let skipped = networks.skipped();
-        assert_eq!(
-            skipped[0].reason.to_string(),
-            format!("the node's {reason}")
-        );
-    }
 }

@@ -1,17 +1,11 @@
 //! Changes of the zone's own node: nothing of its former gateway stays.
 
-use patchbay_allocate::networks::resolve;
-use patchbay_engine::db::Database;
-use patchbay_model::{ClusterSettings, IpFamily};
-use patchbay_networks::{NetworkController, ZoneNetworks};
-use patchbay_resources::conversion::network_objects;
-use patchbay_resources::manifests::{Inventory, read_manifests};
-use patchbay_resources::object::Time;
+use patchbay_networks::ZoneNetworks;
 use patchbay_schemas::nb::{
-    self, GatewayChassis, LogicalRouterPolicy, LogicalRouterPort, LogicalRouterStaticRoute,
+    GatewayChassis, LogicalRouterPolicy, LogicalRouterPort, LogicalRouterStaticRoute,
 };
-use patchbay_schemas::typed::TableRow;
-use patchbay_schemas::uuids::UuidSource;
+
+use crate::support::{Zone, ipv4_settings, zone_networks};
 
 const LAYER2: &str = "{topology: Layer2, layer2: {role: Primary, subnets: [10.10.0.0/16]}}";
 const LAYER3: &str = "{topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16}]}}";
@@ -59,39 +53,13 @@ items:
   spec: {network}
 "#
     );
-    let settings = ClusterSettings {
-        families: vec![IpFamily::V4],
-        ..ClusterSettings::default()
-    };
-    let mut inventory: Inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
-    let now = Time(jiff::Timestamp::from_second(0).unwrap());
-    resolve(&mut inventory, &settings, &now).unwrap();
-    ZoneNetworks::read(&network_objects(&inventory), "n1", &settings)
-}
-
-fn rows<T: TableRow>(database: &Database) -> Vec<T> {
-    let snapshot = database.snapshot();
-    let rows = snapshot.typed::<T>();
-    rows.iter().map(|row| row.unwrap().1).collect()
-}
-
-fn settle(database: &mut Database, controller: &mut NetworkController, networks: &ZoneNetworks) {
-    for _ in 0..4 {
-        let snapshot = database.snapshot();
-        let change = controller.plan(networks, &snapshot).unwrap();
-        let Some(transaction) = change.transaction else {
-            return;
-        };
-        database.transact(transaction.operations()).unwrap();
-    }
-    panic!("no rest after four passes");
+    zone_networks(&yaml, &ipv4_settings(&[]), None)
 }
 
 #[test]
 fn each_change_of_the_gateway_is_applied_and_nothing_of_the_former_one_stays() {
     for network in [LAYER2, LAYER3] {
-        let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(1));
-        let mut controller = NetworkController::new(UuidSource::seeded(2));
+        let mut zone = Zone::new();
         let mut gateway = FIRST;
         let changes: [fn(&mut Gateway); 5] = [
             |_| {},
@@ -102,23 +70,22 @@ fn each_change_of_the_gateway_is_applied_and_nothing_of_the_former_one_stays() {
         ];
         for change in changes {
             change(&mut gateway);
-            let inputs = networks(network, gateway);
-            settle(&mut database, &mut controller, &inputs);
+            zone.settle(&networks(network, gateway));
 
-            let ports = rows::<LogicalRouterPort>(&database);
+            let ports = zone.rows::<LogicalRouterPort>();
             let mut ports = ports.iter();
             let external = ports.find(|port| port.name.starts_with("rtoe-")).unwrap();
             assert_eq!(external.mac, gateway.mac);
-            let routes = rows::<LogicalRouterStaticRoute>(&database).into_iter();
+            let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter();
             let routes = routes.filter(|route| route.ip_prefix == "0.0.0.0/0");
             let next_hops: Vec<String> = routes.map(|route| route.nexthop).collect();
             assert_eq!(next_hops, [gateway.next_hop]);
-            let policies = rows::<LogicalRouterPolicy>(&database).into_iter();
+            let policies = zone.rows::<LogicalRouterPolicy>().into_iter();
             let policies = policies.filter(|policy| policy.r#match.contains(" == 172.18."));
             let matches: Vec<String> = policies.map(|policy| policy.r#match).collect();
             assert_eq!(matches.len(), 1, "{matches:?}");
             assert!(matches[0].contains(&format!(" == {} /*", gateway.address)));
-            let chassis = rows::<GatewayChassis>(&database).into_iter();
+            let chassis = zone.rows::<GatewayChassis>().into_iter();
             let chassis: Vec<String> = chassis.map(|chassis| chassis.chassis_name).collect();
             assert_eq!(chassis, [gateway.chassis]);
         }

@@ -7,7 +7,9 @@ mod database;
 mod evpn;
 mod gateway_changes;
 mod no_overlay;
+mod node_subnets;
 mod skipped;
+mod support;
 
 use std::fmt::Write;
 

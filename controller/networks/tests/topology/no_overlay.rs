@@ -2,27 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_allocate::networks::resolve;
-use patchbay_engine::db::Database;
-use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily};
-use patchbay_networks::{Destinations, NatRows, NetworkController, ZoneNetworks};
-use patchbay_resources::conversion::network_objects;
-use patchbay_resources::manifests::{Inventory, read_manifests};
-use patchbay_resources::object::Time;
-use patchbay_schemas::nb::{self, AddressSet, Nat};
-use patchbay_schemas::uuids::UuidSource;
+use patchbay_model::{ClusterSettings, Feature, GatewayMode};
+use patchbay_networks::{Destinations, NatRows, ZoneNetworks};
+use patchbay_schemas::nb::{AddressSet, Nat};
 
-const CLUSTER: &str = r#"
-apiVersion: v1
-kind: List
-items:
-- {apiVersion: v1, kind: Namespace, metadata: {name: blue, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
-- apiVersion: v1
-  kind: Node
-  metadata:
-    name: n1
-    annotations: {k8s.ovn.org/node-chassis-id: c1, k8s.ovn.org/host-cidrs: '["172.18.0.2/16", "192.168.5.2/24"]'}
-- {apiVersion: v1, kind: Node, metadata: {name: n2, annotations: {k8s.ovn.org/node-chassis-id: c2}}}
+use crate::support::{BY_RA, TWO_NODES, Zone, ipv4_settings, route_advertisements, zone_networks};
+
+const NETWORK: &str = "
 - apiVersion: k8s.ovn.org/v1
   kind: ClusterUserDefinedNetwork
   metadata: {name: flat}
@@ -33,34 +19,19 @@ items:
       layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16, hostSubnet: 24}]}
       transport: NoOverlay
       noOverlay: {outboundSNAT: OUTBOUND, routing: Unmanaged}
-"#;
-const ADVERTISED: &str = r"
-- apiVersion: k8s.ovn.org/v1
-  kind: RouteAdvertisements
-  metadata: {name: ra}
-  spec: {advertisements: [PodNetwork]}
-  status: {conditions: [{type: Accepted, status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z'}]}
 ";
 
 fn networks(outbound: &str, mode: GatewayMode, is_advertised: bool) -> ZoneNetworks {
     let settings = ClusterSettings {
-        families: vec![IpFamily::V4],
-        features: [Feature::RouteAdvertisements].into(),
         gateway_mode: mode,
-        ..ClusterSettings::default()
+        ..ipv4_settings(&[Feature::RouteAdvertisements])
     };
-    let mut yaml = CLUSTER.replace("OUTBOUND", outbound);
+    let network = NETWORK.trim_start().replace("OUTBOUND", outbound);
+    let mut yaml = TWO_NODES.to_owned() + &network;
     if is_advertised {
-        yaml.push_str(ADVERTISED.trim_start());
+        yaml += &route_advertisements("advertisements: [PodNetwork]", "True");
     }
-    let mut inventory: Inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
-    let now = Time(jiff::Timestamp::from_second(0).unwrap());
-    resolve(&mut inventory, &settings, &now).unwrap();
-    let mut objects = network_objects(&inventory);
-    for definition in objects.definitions.values_mut() {
-        definition.advertisements = is_advertised.then_some(r#"["ra"]"#);
-    }
-    ZoneNetworks::read(&objects, "n1", &settings)
+    zone_networks(&yaml, &settings, BY_RA.filter(|_| is_advertised))
 }
 
 /// NAT of the pods on cluster router and gateway router: subnet, match and exempted set.
@@ -111,18 +82,9 @@ fn without_translation_only_packets_to_nodes_are_translated() {
 
 #[test]
 fn the_address_set_has_the_pods_and_the_node_itself() {
-    let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(1));
-    let mut controller = NetworkController::new(UuidSource::seeded(2));
-    let inputs = networks("Enabled", GatewayMode::Shared, false);
-    for _ in 0..3 {
-        let change = controller.plan(&inputs, &database.snapshot()).unwrap();
-        if let Some(transaction) = change.transaction {
-            database.transact(transaction.operations()).unwrap();
-        }
-    }
-    let snapshot = database.snapshot();
-    let change = controller.plan(&inputs, &snapshot).unwrap();
-    assert!(change.transaction.is_none());
+    let mut zone = Zone::new();
+    zone.settle(&networks("Enabled", GatewayMode::Shared, false));
+    let snapshot = zone.database.snapshot();
     let sets = snapshot.typed::<AddressSet>();
     let sets = sets.iter().map(Result::unwrap);
     let mut sets =

@@ -1,0 +1,163 @@
+//! Subnets of nodes in a database: which routes lead to a node, and which rows stay.
+
+use std::collections::BTreeMap;
+
+use patchbay_model::{ClusterSettings, NODE_SUBNETS};
+use patchbay_networks::ZoneNetworks;
+use patchbay_resources::conversion::network_objects;
+use patchbay_rows::Counts;
+use patchbay_schemas::nb::{LogicalRouterStaticRoute, LogicalSwitchPort};
+use serde_json::{Value, json};
+
+use crate::database::{World, inventory};
+
+/// Annotation of a node, beside its subnets.
+const CHASSIS: &str = "k8s.ovn.org/node-chassis-id";
+
+/// The network with a subnet of each node, as if somebody had edited the annotations of the nodes.
+/// An empty text is no subnet.
+fn with_subnets(subnets: &[&str]) -> ZoneNetworks {
+    with_annotations(subnets, |_| {})
+}
+
+/// The network with a subnet of each node, and with further edits of the annotations of the last one.
+fn with_annotations(
+    subnets: &[&str],
+    edit: impl Fn(&mut BTreeMap<String, String>),
+) -> ZoneNetworks {
+    let names: Vec<String> = (1..=subnets.len()).map(|node| format!("n{node}")).collect();
+    let nodes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let inventory = inventory(&nodes);
+    let mut objects = network_objects(&inventory);
+    let mut edited: Vec<BTreeMap<String, String>> = objects
+        .nodes
+        .iter()
+        .zip(subnets)
+        .map(|(node, subnet)| {
+            let mut annotations = node.annotations.unwrap().clone();
+            let subnets = match *subnet {
+                "" => json!({}),
+                subnet => json!({ "blue_l3": [subnet] }),
+            };
+            annotations.insert(NODE_SUBNETS.to_owned(), Value::to_string(&subnets));
+            annotations
+        })
+        .collect();
+    edit(edited.last_mut().unwrap());
+    for (node, annotations) in objects.nodes.iter_mut().zip(&edited) {
+        node.annotations = Some(annotations);
+    }
+    ZoneNetworks::read(&objects, "n1", &ClusterSettings::default())
+}
+
+/// Routes that lead to a node, as prefixes, and the port of the transit switch towards it.
+fn rows_to(world: &World, node: &str) -> Vec<String> {
+    let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
+    let routes = routes.filter(|(_, route)| {
+        let to = route.external_ids.get("ic-node");
+        to.is_some_and(|to| to == node) && !route.ip_prefix.contains(':')
+    });
+    let ports = world.rows::<LogicalSwitchPort>().into_iter();
+    let ports = ports.filter(|(_, port)| port.name == format!("blue_l3_tstor-{node}"));
+    let mut found: Vec<String> = routes
+        .map(|(_, route)| route.ip_prefix)
+        .chain(ports.map(|(_, port)| port.name))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn a_node_without_a_subnet_is_not_led_to() {
+    let mut world = World::new();
+    world.pass(&with_subnets(&["10.10.1.0/24", ""]));
+    assert_eq!(rows_to(&world, "n2"), [""; 0]);
+    let all = ["10.10.2.0/24", "100.65.0.3/32", "blue_l3_tstor-n2"];
+    world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
+    assert_eq!(rows_to(&world, "n2"), all);
+    // As in OVN-Kubernetes, the rows stay while the annotations of the node are incomplete.
+    let without_chassis = with_annotations(&["10.10.1.0/24", "10.10.2.0/24"], |annotations| {
+        annotations.remove(CHASSIS);
+    });
+    for incomplete in [with_subnets(&["10.10.1.0/24", ""]), without_chassis] {
+        assert_eq!(world.pass(&incomplete), Counts::default());
+        assert_eq!(rows_to(&world, "n2"), all);
+    }
+    // Another node gets the subnet.
+    world.pass(&with_subnets(&["10.10.1.0/24", "", "10.10.2.0/24"]));
+    assert_eq!(rows_to(&world, "n2"), ["100.65.0.3/32", "blue_l3_tstor-n2"]);
+    assert_eq!(
+        rows_to(&world, "n3"),
+        ["10.10.2.0/24", "100.65.0.4/32", "blue_l3_tstor-n3"]
+    );
+    // The node is gone.
+    world.pass(&with_subnets(&["10.10.1.0/24"]));
+    assert_eq!(rows_to(&world, "n2"), [""; 0]);
+}
+
+#[test]
+fn a_node_without_a_chassis_is_not_led_to() {
+    let mut world = World::new();
+    let networks = with_annotations(&["10.10.1.0/24", "10.10.2.0/24"], |annotations| {
+        annotations.remove(CHASSIS);
+    });
+    world.pass(&networks);
+    assert_eq!(rows_to(&world, "n2"), [""; 0]);
+}
+
+/// Prefixes of the routes to the pods of `n2`.
+fn routes_to_n2(world: &World) -> Vec<String> {
+    let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
+    let to_n2 = routes.filter(|(_, route)| {
+        let node = route.external_ids.get("ic-node");
+        node.is_some_and(|node| node == "n2") && route.ip_prefix.ends_with("/24")
+    });
+    to_n2.map(|(_, route)| route.ip_prefix).collect()
+}
+
+#[test]
+fn a_node_keeps_its_route_when_its_subnet_is_refused() {
+    for (wrong, prefix) in [
+        ("0.0.0.0/0", "10.10.2.0/24"),
+        ("10.20.0.0/24", "10.10.2.0/24"),
+        ("10.10.0.0/16", "10.10.2.0/24"),
+        ("10.10.1.0/24", "10.10.2.0/24"),
+        ("not a subnet", "10.10.2.0/24"),
+        ("10.10.3.0/24", "10.10.3.0/24"),
+    ] {
+        let mut world = World::new();
+        world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
+        assert_eq!(routes_to_n2(&world), ["10.10.2.0/24"]);
+        world.pass(&with_subnets(&["10.10.1.0/24", wrong]));
+        assert_eq!(routes_to_n2(&world), [prefix], "{wrong}");
+    }
+}
+
+#[test]
+fn of_two_nodes_with_one_subnet_only_the_owner_has_a_route() {
+    let mut world = World::new();
+    world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
+    world.pass(&with_subnets(&["10.10.2.0/24", "10.10.2.0/24"]));
+    assert!(routes_to_n2(&world).is_empty());
+}
+
+#[test]
+fn rows_of_the_own_node_stay_when_its_subnet_is_refused() {
+    let mut world = World::new();
+    world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
+    for (wrong, reason) in [
+        (
+            "10.30.0.0/24",
+            "subnet 10.30.0.0/24 is outside of the network's subnets",
+        ),
+        ("not a subnet", "subnets of the network cannot be read"),
+    ] {
+        let networks = with_subnets(&[wrong, "10.10.2.0/24"]);
+        assert_eq!(world.pass(&networks), Counts::default());
+        let skipped = networks.skipped();
+        assert_eq!(
+            skipped[0].reason.to_string(),
+            format!("the node's {reason}")
+        );
+    }
+}
