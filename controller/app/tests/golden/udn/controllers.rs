@@ -1,0 +1,80 @@
+//! The controllers of a zone, and what they read.
+
+use patchbay_egress::{EgressController, ZoneEgress};
+use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::Transaction;
+use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
+use patchbay_policies::admin::{AdminPolicyController, ZoneAdminPolicies};
+use patchbay_policies::{PolicyController, ZonePolicies};
+use patchbay_rows::PlanError;
+use patchbay_schemas::uuids::UuidSource;
+use patchbay_services::{ServiceController, ZoneServices};
+
+/// The controllers, in the order in which they plan.
+pub(super) struct Controllers {
+    pub(super) networks: NetworkController,
+    pub(super) pods: PodController,
+    pub(super) addresses: PodAllocator,
+    pub(super) policies: PolicyController,
+    pub(super) admin_policies: AdminPolicyController,
+    pub(super) services: ServiceController,
+    pub(super) egress: EgressController,
+}
+
+/// What the controllers read.
+pub(super) struct Inputs {
+    pub(super) networks: ZoneNetworks,
+    pub(super) pods: ZonePods,
+    pub(super) policies: ZonePolicies,
+    pub(super) admin_policies: ZoneAdminPolicies,
+    pub(super) services: ZoneServices,
+    pub(super) egress: ZoneEgress,
+}
+
+impl Controllers {
+    pub(super) fn new(seed: u64) -> Self {
+        // Rows of one table must not get the same UUIDs.
+        let mut seeds = UuidSource::seeded(seed);
+        let mut uuids = || UuidSource::seeded(seeds.next_uuid().as_u64_pair().0);
+        Self {
+            networks: NetworkController::new(uuids()),
+            pods: PodController::new(uuids()),
+            addresses: PodAllocator::new(AllocationScope::Zone),
+            policies: PolicyController::new(uuids()),
+            admin_policies: AdminPolicyController::new(uuids()),
+            services: ServiceController::new(uuids()),
+            egress: EgressController::new(uuids()),
+        }
+    }
+
+    /// The first transaction that one of the controllers wants.
+    pub(super) fn plan(
+        &mut self,
+        inputs: &Inputs,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Transaction>, PlanError> {
+        let plan = self.networks.plan(&inputs.networks, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.pods.plan(&inputs.pods, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.policies.plan(&inputs.policies, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.admin_policies.plan(&inputs.admin_policies, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.egress.plan(&inputs.egress, snapshot)?;
+        if plan.transaction.is_some() {
+            return Ok(plan.transaction);
+        }
+        let plan = self.services.plan(&inputs.services, snapshot)?;
+        Ok(plan.transaction)
+    }
+}

@@ -1,0 +1,178 @@
+//! A zone while a scenario is played.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use patchbay_engine::db::Snapshot;
+use patchbay_model::{ClusterSettings, DEFAULT_NETWORK_KEY, POD_NETWORKS, RenderedNetworks};
+use patchbay_policies::ZonePolicies;
+use serde_json::Value;
+
+use super::Input;
+use super::config::settings;
+use super::controllers::{Controllers, Inputs};
+use super::inputs::forget;
+use super::northbound::Northbound;
+use super::objects::{ObjectId, Objects};
+use crate::report::Difference;
+use crate::scenario::{ObjectOp, Step};
+
+/// Passes after which a scenario that still changes rows fails.
+const MAX_PASSES: usize = 12;
+
+/// Objects, a database, and the controllers while they run.
+pub(crate) struct World {
+    pub(super) node: String,
+    pub(super) settings: ClusterSettings,
+    pub(crate) objects: Objects,
+    pub(super) northbound: Northbound,
+    controllers: Option<Controllers>,
+    /// Policies with their pods, as the running controllers have seen them.
+    pub(super) policies: ZonePolicies,
+    /// The objects that the policies have seen.
+    pub(super) seen: BTreeSet<ObjectId>,
+    /// Networks that the running controllers have rendered.
+    pub(super) rendered: RenderedNetworks,
+    /// Addresses of pods in the default network, which its own controller has recorded.
+    pub(super) default_addresses: BTreeMap<String, Vec<IpAddr>>,
+    started: u64,
+}
+
+impl World {
+    pub(crate) fn new(input: &Input) -> Result<Self, String> {
+        let mut objects = Objects::default();
+        for object in &input.objects {
+            objects.put(object.clone())?;
+        }
+        let settings = settings(&input.config)?;
+        Ok(Self {
+            node: input.config.node.clone(),
+            policies: ZonePolicies::new(&input.config.node, &settings),
+            settings,
+            objects,
+            northbound: Northbound::new(),
+            controllers: None,
+            seen: BTreeSet::new(),
+            rendered: RenderedNetworks::default(),
+            default_addresses: BTreeMap::new(),
+            started: 0,
+        })
+    }
+
+    /// Takes over recorded addresses of pods in the default network. `None`: no change.
+    pub(crate) fn know_default_network(&mut self, pods: Option<&BTreeMap<String, Value>>) {
+        let Some(pods) = pods else {
+            return;
+        };
+        let pods = pods.iter().map(|(pod, networks)| {
+            let addresses = networks[DEFAULT_NETWORK_KEY]["ip_addresses"].as_array();
+            let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
+            let addresses = addresses.filter_map(|text| text.parse::<IpNet>().ok());
+            (pod.clone(), addresses.map(|net| net.addr()).collect())
+        });
+        self.default_addresses = pods.collect();
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.started += 1;
+        self.policies = ZonePolicies::new(&self.node, &self.settings);
+        self.rendered = RenderedNetworks::default();
+        self.controllers = Some(Controllers::new(self.started));
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.controllers = None;
+    }
+
+    /// Applies the ops of a step and lets the controllers come to rest.
+    pub(super) fn play(&mut self, step: Step<ObjectOp>) -> Result<Vec<Difference>, String> {
+        let mut differences = Vec::new();
+        for op in step.ops {
+            match op {
+                ObjectOp::StartController => self.start(),
+                ObjectOp::StopController => self.stop(),
+                ObjectOp::Settle => differences.extend(self.settle()?),
+                ObjectOp::Create { object } => self.objects.put(object)?,
+                ObjectOp::Patch {
+                    kind,
+                    namespace,
+                    name,
+                    patch,
+                } => self.objects.patch(&kind, &namespace, &name, &patch)?,
+                ObjectOp::Delete {
+                    kind,
+                    namespace,
+                    name,
+                } => {
+                    self.objects.delete(&kind, &namespace, &name)?;
+                    forget(&mut self.policies, &(kind, namespace, name));
+                }
+            }
+        }
+        differences.extend(self.settle()?);
+        Ok(differences)
+    }
+
+    /// Plans and commits until nothing is left to do. A new controller has to agree.
+    pub(crate) fn settle(&mut self) -> Result<Option<Difference>, String> {
+        let Some(mut controllers) = self.controllers.take() else {
+            return Ok(None);
+        };
+        let settled = self.settle_with(&mut controllers);
+        self.controllers = Some(controllers);
+        settled
+    }
+
+    fn settle_with(&mut self, controllers: &mut Controllers) -> Result<Option<Difference>, String> {
+        let mut inputs = self.inputs()?;
+        let addresses = controllers.addresses.allocate(&inputs.pods);
+        if !addresses.is_empty() {
+            for (pod, networks) in addresses {
+                self.objects
+                    .annotate_pod(pod, POD_NETWORKS, &networks.to_json())?;
+            }
+            inputs = self.inputs()?;
+        }
+        let pods = inputs.pods.pods();
+        let local = pods.filter(|pod| pod.is_wired() && pod.node.as_deref() == Some(&*self.node));
+        let default_ports = local.map(|pod| pod.key.default_port()).collect();
+        self.northbound.set_default_ports(&default_ports)?;
+        for _ in 0..MAX_PASSES {
+            let snapshot = self.northbound.snapshot();
+            let plan = controllers.plan(&inputs, &snapshot);
+            let Some(transaction) = plan.map_err(|error| error.to_string())? else {
+                return self.compare_new(&inputs, &snapshot);
+            };
+            self.northbound.commit(&transaction)?;
+        }
+        Ok(Some(Difference {
+            place: "passes".to_owned(),
+            missing: vec![format!("rest after {MAX_PASSES} passes")],
+            extra: Vec::new(),
+        }))
+    }
+
+    /// What new controllers would do, if anything.
+    fn compare_new(
+        &self,
+        inputs: &Inputs,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Difference>, String> {
+        let mut controllers = Controllers::new(self.started);
+        let addresses = controllers.addresses.allocate(&inputs.pods);
+        let mut extra: Vec<String> = addresses
+            .iter()
+            .map(|(pod, networks)| format!("{pod} {}", networks.to_json()))
+            .collect();
+        let plan = controllers.plan(inputs, snapshot);
+        if let Some(transaction) = plan.map_err(|error| error.to_string())? {
+            extra.push(format!("{:?}", transaction.operations()));
+        }
+        Ok((!extra.is_empty()).then(|| Difference {
+            place: "a new controller".to_owned(),
+            missing: Vec::new(),
+            extra,
+        }))
+    }
+}
