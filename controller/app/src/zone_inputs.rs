@@ -350,10 +350,12 @@ impl Following<'_> {
         let mut namespaces = BTreeSet::new();
         self.policies
             .diff(Some(policies_before), &mut |cell| match cell {
-                PolicyCell::Policies(place) | PolicyCell::Policy(place, _) => {
+                PolicyCell::Policies(place)
+                | PolicyCell::Policy(place, _)
+                | PolicyCell::Group(place) => {
                     namespaces.insert(place.namespace);
                 }
-                PolicyCell::Group(namespace) | PolicyCell::Firewall(namespace) => {
+                PolicyCell::Primary(namespace) | PolicyCell::Firewall(namespace) => {
                     namespaces.insert(namespace);
                 }
                 PolicyCell::Network(_)

@@ -80,7 +80,7 @@ pub(super) enum Part {
     Namespace(NetworkNamespace),
     /// What a policy allows in a network.
     Policy(NetworkNamespace, Arc<str>),
-    /// The port group of a namespace in its primary network, and multicast between the ports.
+    /// The port group of a namespace in a network, and multicast between the ports.
     Group(NetworkNamespace),
     /// The EgressFirewall of a namespace.
     Firewall(Arc<str>),
@@ -149,17 +149,17 @@ impl Capability for Policies {
 
     fn parts(&self, cell: &PolicyCell, inputs: &ZonePolicies, part: &mut dyn FnMut(Part)) {
         match cell {
-            PolicyCell::Group(namespace) => {
-                if let Some(group) = inputs.group(namespace) {
-                    part(Part::Group(group.place(namespace)));
-                }
+            PolicyCell::Group(place) if inputs.group(place).is_some() => {
+                part(Part::Group(place.clone()));
             }
             PolicyCell::Firewall(namespace) => part(Part::Firewall(namespace.clone())),
             PolicyCell::Policies(place) => part(Part::Namespace(place.clone())),
             PolicyCell::Policy(place, name) => part(Part::Policy(place.clone(), name.clone())),
             PolicyCell::Uses(key) => part(Part::Addresses(key.clone())),
             PolicyCell::Member(key, pod) => part(Part::Member(key.clone(), pod.clone())),
-            PolicyCell::Selection(_)
+            PolicyCell::Group(_)
+            | PolicyCell::Primary(_)
+            | PolicyCell::Selection(_)
             | PolicyCell::Network(_)
             | PolicyCell::Namespace(_)
             | PolicyCell::Nodes
@@ -172,10 +172,7 @@ impl Capability for Policies {
             Part::Addresses(key) => inputs.selection(key).is_some(),
             Part::Namespace(place) => inputs.policies(place).next().is_some(),
             Part::Policy(place, name) => inputs.policy(place, name).is_some(),
-            Part::Group(place) => {
-                let group = inputs.group(&place.namespace);
-                group.is_some_and(|group| group.network == place.network)
-            }
+            Part::Group(place) => inputs.group(place).is_some(),
             Part::Firewall(namespace) => inputs.firewall(namespace).is_some(),
             Part::Member(key, pod) => {
                 let selection = inputs.selection(key);
@@ -209,6 +206,8 @@ impl Capability for Policies {
         };
         for subject in selection.uses().subjects() {
             match subject {
+                // As in OVN-Kubernetes, the group is empty in a network without addresses.
+                Subject::Namespace if network.subnets.is_empty() => {}
                 Subject::Namespace => found.namespaces.push(namespace_group(&place).name.into()),
                 Subject::Policy(name, directions) => {
                     found.allowed.push(policy_group(&place, name).name.into());
@@ -257,18 +256,25 @@ impl Policies {
         reader: &Reader<'_, Self>,
         rows: &mut Rows,
     ) -> Option<Arc<str>> {
-        let inputs = reader.read(&PolicyCell::Group(namespace.clone()));
+        let inputs = reader.read(&PolicyCell::Primary(namespace.clone()));
         reader.read(&PolicyCell::Firewall(namespace.clone()));
-        let group = inputs.group(namespace);
+        let network = inputs.primary(namespace).filter(|network| {
+            let place = NetworkNamespace {
+                network: (*network).clone(),
+                namespace: namespace.clone(),
+            };
+            let inputs = reader.read(&PolicyCell::Group(place.clone()));
+            inputs.group(&place).is_some()
+        });
         let is_shared = reader.row(self.tables.routers, DEFAULT_ROUTER).is_some();
-        if group.is_none() && (is_shared || inputs.firewall(namespace).is_some()) {
+        if network.is_none() && (is_shared || inputs.firewall(namespace).is_some()) {
             rows.keep_rest();
         }
-        group.map(|group| group.network.clone())
+        network.cloned()
     }
 
     /// Addresses and ports of a selected pod. Switch ports count once they are there, and only those of
-    /// the zone's node.
+    /// the zone's node. As in OVN-Kubernetes, a namespace's group has its ports of other zones, too.
     fn member(&self, key: &SelectionKey, pod: &PodKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let inputs = reader.read(&PolicyCell::Member(key.clone(), pod.clone()));
         let selection = inputs.selection(key);
@@ -286,18 +292,20 @@ impl Policies {
                     rows.member(tables.addresses, set.clone(), address);
                 }
             }
-            if !is_local || !rows_of.has_groups() {
+            let is_grouped = is_local || !rows_of.namespaces.is_empty();
+            if !is_grouped || !rows_of.has_groups() || !place.is_in_zone(inputs.zone()) {
                 continue;
             }
             let Some(port) = reader.row(tables.ports, &place.port) else {
                 continue;
             };
             let groups = [
-                (tables.isolated.groups, &rows_of.isolated),
-                (tables.allowed.groups, &rows_of.allowed),
-                (tables.namespaces.groups, &rows_of.namespaces),
+                (tables.isolated.groups, &rows_of.isolated, is_local),
+                (tables.allowed.groups, &rows_of.allowed, is_local),
+                (tables.namespaces.groups, &rows_of.namespaces, true),
             ];
-            for (table, names) in groups {
+            let groups = groups.into_iter().filter(|(_, _, has_port)| *has_port);
+            for (table, names, _) in groups {
                 for name in names {
                     rows.member(table, name.clone(), Atom::Uuid(port.uuid()));
                 }

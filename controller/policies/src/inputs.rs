@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use patchbay_model::{
     ACL_LOGGING, AttachedNetwork, AttachedNetworks, ClusterSettings, Definition, EgressFirewall,
     Feature, IpFamily, MULTICAST_ENABLED, NadKey, NetworkObjects, Networks, Pod, PodKey, PodPlace,
@@ -38,8 +38,10 @@ pub struct ZonePolicies {
     policies: OrdMap<PolicyKey, Arc<Policy>>,
     /// Policies by network and namespace, and name.
     applied: OrdMap<NetworkNamespace, OrdMap<Arc<str>, Arc<Policy>>>,
-    /// Namespaces with a port group of their own.
-    groups: OrdMap<Arc<str>, NamespaceGroup>,
+    /// Port groups of namespaces in networks.
+    groups: OrdMap<NetworkNamespace, NamespaceGroup>,
+    /// The networks in which a namespace has a port group.
+    grouped: OrdMap<Arc<str>, OrdSet<Arc<str>>>,
     firewalls: OrdMap<Arc<str>, Arc<EgressFirewall>>,
     nodes: OrdMap<Arc<str>, Arc<PolicyNode>>,
     selections: Selections,
@@ -53,23 +55,14 @@ struct PolicyNode {
     addresses: Vec<IpAddr>,
 }
 
-/// A port group of the pods of a namespace in its primary network.
+/// A port group of the pods of a namespace in a network.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NamespaceGroup {
-    pub(super) network: Arc<str>,
     /// `true` if the pods may exchange multicast packets.
     pub(super) has_multicast: bool,
 }
 
 impl NamespaceGroup {
-    /// The group's namespace in its network.
-    pub(super) fn place(&self, namespace: &Arc<str>) -> NetworkNamespace {
-        NetworkNamespace {
-            network: self.network.clone(),
-            namespace: namespace.clone(),
-        }
-    }
-
     /// What the group selects the pods of its namespace for.
     fn uses(&self) -> impl Iterator<Item = Use> + use<> {
         let peers = self.has_multicast.then_some(Use::Peer);
@@ -112,8 +105,10 @@ pub enum PolicyCell {
     Uses(SelectionKey),
     /// A pod among those that are selected.
     Member(SelectionKey, PodKey),
-    /// The port group of a namespace.
-    Group(Arc<str>),
+    /// The primary network of a namespace.
+    Primary(Arc<str>),
+    /// The port group of a namespace in a network.
+    Group(NetworkNamespace),
     /// The EgressFirewall of a namespace.
     Firewall(Arc<str>),
     /// Labels and addresses of nodes.
@@ -177,7 +172,7 @@ impl ZonePolicies {
         }
         let namespaces: Vec<Arc<str>> = self.namespaces.keys().cloned().collect();
         for namespace in &namespaces {
-            self.follow_group(namespace);
+            self.follow_groups(namespace);
         }
     }
 
@@ -213,40 +208,72 @@ impl ZonePolicies {
         let mut selections = std::mem::take(&mut self.selections);
         selections.update_namespace(name, self.candidates());
         self.selections = selections;
-        self.follow_group(name);
+        self.follow_groups(name);
     }
 
-    /// Follows what decides whether a namespace has a port group, and for what.
-    fn follow_group(&mut self, name: &Arc<str>) {
-        let features = [Feature::Multicast, Feature::EgressFirewall];
-        let has_groups = features.iter().any(|one| self.features.contains(one));
-        let namespace = self.namespaces.get(name).filter(|_| has_groups);
-        let wanted = namespace.zip(self.primary.get(name));
-        let wanted = wanted.map(|(namespace, network)| NamespaceGroup {
-            network: network.clone(),
-            has_multicast: namespace.allows_multicast
-                && self.features.contains(&Feature::Multicast),
+    /// Follows what decides in which networks a namespace has port groups, and for what.
+    fn follow_groups(&mut self, name: &Arc<str>) {
+        let wanted = self.wanted_groups(name);
+        let networks: OrdSet<Arc<str>> = wanted.keys().cloned().collect();
+        let known = self.grouped.get(name).cloned().unwrap_or_default();
+        for network in known.into_iter().filter(|one| !networks.contains(one)) {
+            self.set_group(network, name, None);
+        }
+        for (network, group) in wanted {
+            self.set_group(network, name, Some(group));
+        }
+        if networks.is_empty() {
+            self.grouped.remove(name);
+        } else {
+            self.grouped.insert(name.clone(), networks);
+        }
+    }
+
+    /// The port groups of a namespace, by network. Firewalls are about the primary network alone, but
+    /// OVN-Kubernetes makes the groups in all networks.
+    fn wanted_groups(&self, name: &Arc<str>) -> BTreeMap<Arc<str>, NamespaceGroup> {
+        let has = |feature| self.features.contains(&feature);
+        let Some(namespace) = self.namespaces.get(name) else {
+            return BTreeMap::new();
+        };
+        let in_secondary = NamespaceGroup {
+            has_multicast: false,
+        };
+        let networks = self.networks.values();
+        let secondary = networks.filter(|network| network.role == Role::Secondary);
+        let secondary = secondary.filter(|_| has(Feature::EgressFirewall));
+        let secondary = secondary.map(|network| (network.name.clone(), in_secondary.clone()));
+        let has_groups = has(Feature::Multicast) || has(Feature::EgressFirewall);
+        let primary = self.primary.get(name).filter(|_| has_groups);
+        let primary = primary.map(|network| {
+            let has_multicast = namespace.allows_multicast && has(Feature::Multicast);
+            (network.clone(), NamespaceGroup { has_multicast })
         });
-        let have = self.groups.get(name);
-        if have == wanted.as_ref() {
+        secondary.chain(primary).collect()
+    }
+
+    /// Sets the port group of a namespace in a network. `None`: there is none.
+    fn set_group(&mut self, network: Arc<str>, name: &Arc<str>, group: Option<NamespaceGroup>) {
+        let place = NetworkNamespace {
+            network,
+            namespace: name.clone(),
+        };
+        let known = self.groups.get(&place);
+        if known == group.as_ref() {
             return;
         }
         let selector = PodSelector::of_namespace(name);
         let mut selections = std::mem::take(&mut self.selections);
-        if let Some(group) = have {
-            for of in group.uses() {
-                selections.remove(&group.network, &selector, &of);
-            }
+        for of in known.iter().flat_map(|group| group.uses()) {
+            selections.remove(&place.network, &selector, &of);
         }
-        if let Some(group) = &wanted {
-            for of in group.uses() {
-                selections.add(&group.network, &selector, of, self.candidates());
-            }
+        for of in group.iter().flat_map(NamespaceGroup::uses) {
+            selections.add(&place.network, &selector, of, self.candidates());
         }
         self.selections = selections;
-        match wanted {
-            Some(group) => self.groups.insert(name.clone(), group),
-            None => self.groups.remove(name),
+        match group {
+            Some(group) => self.groups.insert(place, group),
+            None => self.groups.remove(&place),
         };
     }
 
@@ -411,8 +438,11 @@ impl Inputs for ZonePolicies {
         for name in changed_keys(&earlier.networks, &self.networks) {
             changed(PolicyCell::Network(name.clone()));
         }
-        for name in changed_keys(&earlier.groups, &self.groups) {
-            changed(PolicyCell::Group(name.clone()));
+        for name in changed_keys(&earlier.primary, &self.primary) {
+            changed(PolicyCell::Primary(name.clone()));
+        }
+        for place in changed_keys(&earlier.groups, &self.groups) {
+            changed(PolicyCell::Group(place.clone()));
         }
         for name in changed_keys(&earlier.firewalls, &self.firewalls) {
             changed(PolicyCell::Firewall(name.clone()));

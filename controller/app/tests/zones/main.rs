@@ -8,5 +8,6 @@ mod claims;
 mod dynamic_allocation;
 mod egress;
 mod firewall;
+mod namespace_groups;
 mod new_ports;
 mod services;

@@ -113,9 +113,8 @@ impl<'a> Scene<'_, 'a> {
     }
 
     pub(super) fn group(&self, place: &NetworkNamespace, rows: &mut Rows) {
-        let cell = PolicyCell::Group(place.namespace.clone());
-        let group = self.reader.read(&cell).group(&place.namespace);
-        let Some(known) = group.filter(|group| group.network == place.network) else {
+        let cell = PolicyCell::Group(place.clone());
+        let Some(known) = self.reader.read(&cell).group(place) else {
             return;
         };
         let selector = PodSelector::of_namespace(&place.namespace);

@@ -85,9 +85,14 @@ impl ZonePolicies {
         fields.chain(names).collect()
     }
 
-    /// The port group of a namespace. `None`: the namespace has none.
-    pub(crate) fn group(&self, namespace: &str) -> Option<&NamespaceGroup> {
-        self.groups.get(namespace)
+    /// The port group of a namespace in a network. `None`: the namespace has none.
+    pub(crate) fn group(&self, place: &NetworkNamespace) -> Option<&NamespaceGroup> {
+        self.groups.get(place)
+    }
+
+    /// Name of the primary network of a namespace.
+    pub(crate) fn primary(&self, namespace: &str) -> Option<&Arc<str>> {
+        self.primary.get(namespace)
     }
 
     /// The EgressFirewall of a namespace.
@@ -147,10 +152,11 @@ impl ZonePolicies {
             })
         });
         let isolating = isolating.map(|direction| isolated_group(&place, direction).name);
-        let group = self.groups.get(&pod.namespace);
+        let group = self.groups.get(&place);
         let firewall = self.firewall(&pod.namespace);
-        let of_firewall = group.filter(|group| {
-            group.network == *network && firewall.is_some_and(|firewall| !firewall.rules.is_empty())
+        let of_firewall = group.filter(|_| {
+            self.primary(&pod.namespace) == Some(network)
+                && firewall.is_some_and(|firewall| !firewall.rules.is_empty())
         });
         let of_firewall = of_firewall.map(|_| namespace_group(&place).name);
         isolating.chain(of_firewall).collect()
