@@ -1,7 +1,7 @@
 //! CNI configuration of OVN-Kubernetes' plugin: the JSON text in `spec.config` of a
 //! NetworkAttachmentDefinition, as it is read and written.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -15,8 +15,7 @@ const DEFAULT_NETWORK_NAMES: [&str; 2] = ["default", "ovn-kubernetes"];
 /// CNI configuration of OVN-Kubernetes' plugin.
 ///
 /// The fields have the order of their JSON names, because OVN-Kubernetes writes sorted keys.
-/// EVPN's field is missing, because networks with that transport are refused before they are
-/// written. [`NetConf`](super::NetConf) is the checked form of a layer2 or layer3 network.
+/// [`NetConf`](super::NetConf) is the checked form of a layer2 or layer3 network.
 ///
 /// ```
 /// use patchbay_model::CniConfig;
@@ -45,12 +44,18 @@ pub struct CniConfig {
         skip_serializing_if = "UninterpretedValue::is_absent"
     )]
     pub default_gateway_ips: UninterpretedValue,
+    /// `evpn`; transport `evpn` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evpn: Option<CniEvpn>,
     /// `excludeSubnets`: comma-separated subnets that pods get no addresses of.
     #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
     pub exclude_subnets: UninterpretedValue,
     /// `infrastructureSubnets`: comma-separated subnets for gateways and management ports.
     #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
     pub infrastructure_subnets: UninterpretedValue,
+    /// `ipam`: another plugin for addresses, which this one refuses.
+    #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
+    pub ipam: UninterpretedValue,
     /// `joinSubnet`: comma-separated subnets between gateway routers and the cluster router.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join_subnet: Option<String>,
@@ -101,11 +106,16 @@ pub struct CniConfig {
 }
 
 impl CniConfig {
-    /// Reads a configuration. `None`: it belongs to another CNI plugin.
+    /// Reads a configuration, also one of a list with one plugin. `None`: it belongs to another CNI
+    /// plugin.
     ///
     /// # Errors
-    /// The text is not a JSON object, or a field that is interpreted has another type.
+    /// The text is not a JSON object, a field that is interpreted has another type, or other plugins
+    /// follow this one.
     pub fn from_json(text: &str) -> Result<Option<Self>, serde_json::Error> {
+        if let Ok(list) = serde_json::from_str::<PluginList>(text) {
+            return list.into_config();
+        }
         match serde_json::from_str::<Self>(text) {
             Ok(config) => Ok((config.plugin == CNI_PLUGIN).then_some(config)),
             Err(error) => match serde_json::from_str::<PluginName>(text) {
@@ -132,6 +142,72 @@ impl CniConfig {
     /// True if the network has the role `primary`.
     pub fn is_primary(&self) -> bool {
         self.role == "primary"
+    }
+}
+
+/// Place of a network on an EVPN fabric.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct CniEvpn {
+    /// Name of the VTEP object.
+    pub vtep: String,
+    /// MAC-VRF, the layer2 service.
+    #[serde(rename = "macVRF", skip_serializing_if = "Option::is_none")]
+    pub mac_vrf: Option<CniVrf>,
+    /// IP-VRF, the layer3 service.
+    #[serde(rename = "ipVRF", skip_serializing_if = "Option::is_none")]
+    pub ip_vrf: Option<CniVrf>,
+}
+
+/// One VRF of a network on an EVPN fabric.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CniVrf {
+    /// VXLAN network identifier.
+    pub vni: u32,
+    /// BGP route target; empty: the fabric's default.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub route_target: String,
+    /// VLAN id on each node. `None`: not allocated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vid: Option<u16>,
+}
+
+/// List of plugins (`NetworkConfigurationList` of the CNI specification).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PluginList {
+    #[serde(default)]
+    cni_version: UninterpretedValue,
+    #[serde(default)]
+    name: String,
+    plugins: Vec<Value>,
+}
+
+impl PluginList {
+    /// The configuration of the only plugin, with name and version of the list.
+    fn into_config(self) -> Result<Option<CniConfig>, serde_json::Error> {
+        let count = self.plugins.len();
+        let Some(plugin) = self.plugins.into_iter().next() else {
+            let message = format!(
+                "error parsing configuration list {:?}: no plugins found",
+                self.name
+            );
+            return Err(serde_json::Error::custom(message));
+        };
+        let Some(config) = CniConfig::from_json(&plugin.to_string())? else {
+            return Ok(None);
+        };
+        if count > 1 {
+            return Err(serde_json::Error::custom(
+                "CNI plugin chaining is not supported",
+            ));
+        }
+        Ok(Some(CniConfig {
+            name: self.name,
+            cni_version: self.cni_version,
+            ..config
+        }))
     }
 }
 
@@ -211,6 +287,39 @@ mod tests {
             config.to_json(),
             r#"{"cniVersion":"1.1.0","mtu":1500,"name":"n","netAttachDefName":"red/n","physicalNetworkName":"phys1","role":"secondary","subnets":"10.0.0.0/24","topology":"localnet","type":"ovn-k8s-cni-overlay","vlanID":20}"#
         );
+    }
+
+    #[test]
+    fn a_list_of_one_plugin_is_its_configuration() {
+        let list = |plugins: &str| {
+            CniConfig::from_json(&format!(
+                r#"{{"cniVersion":"1.0.0","name":"tenant","plugins":[{plugins}]}}"#
+            ))
+        };
+        let plugin = r#"{"type":"ovn-k8s-cni-overlay","name":"ignored","topology":"layer2"}"#;
+        let config = list(plugin).unwrap().unwrap();
+        assert_eq!(
+            config.to_json(),
+            r#"{"cniVersion":"1.0.0","name":"tenant","netAttachDefName":"","role":"","topology":"layer2","type":"ovn-k8s-cni-overlay"}"#
+        );
+        assert_eq!(
+            list(r#"{"type":"bridge"},{"type":"tuning"}"#).unwrap(),
+            None
+        );
+        let error = list(&format!(r#"{plugin},{{"type":"tuning"}}"#)).unwrap_err();
+        assert_eq!(error.to_string(), "CNI plugin chaining is not supported");
+        let error = list("").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "error parsing configuration list \"tenant\": no plugins found"
+        );
+    }
+
+    #[test]
+    fn vrfs_of_a_fabric_have_the_fixed_order_of_their_keys() {
+        let text = r#"{"evpn":{"vtep":"v","macVRF":{"vni":1,"routeTarget":"65000:1","vid":2},"ipVRF":{"vni":3}},"name":"n","netAttachDefName":"a/n","role":"primary","topology":"layer2","transport":"evpn","type":"ovn-k8s-cni-overlay"}"#;
+        let config = CniConfig::from_json(text).unwrap().unwrap();
+        assert_eq!(config.to_json(), text);
     }
 
     #[test]

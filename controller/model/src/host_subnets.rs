@@ -56,12 +56,6 @@ pub fn check_host_subnets(
         if family == IpFamily::V6 && host != IPV6_HOST_PREFIX {
             return Err(HostSubnetError::Ipv6);
         }
-        if host <= i32::from(range.prefix_len()) {
-            return Err(HostSubnetError::TooShort {
-                host,
-                cluster: range.prefix_len(),
-            });
-        }
         if family == IpFamily::V4 {
             if host >= IPV4_ADDRESS_BITS {
                 return Err(HostSubnetError::Ipv4Address);
@@ -70,6 +64,12 @@ pub fn check_host_subnets(
             if first != host {
                 return Err(HostSubnetError::Ipv4Differ { first, other: host });
             }
+        }
+        if host <= i32::from(range.prefix_len()) {
+            return Err(HostSubnetError::TooShort {
+                host,
+                cluster: range.prefix_len(),
+            });
         }
     }
     Ok(())

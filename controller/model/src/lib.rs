@@ -54,7 +54,7 @@ pub use admin_policy::{
     BASELINE_POLICY, MAX_ADMIN_PRIORITY, MAX_ADMIN_RULES, PodScope,
 };
 pub use attached_network::{AttachedNetwork, AttachedNetworks, AttachedTopology, Definition};
-pub use cni_config::{CNI_PLUGIN, CNI_VERSION, CniConfig, UninterpretedValue};
+pub use cni_config::{CNI_PLUGIN, CNI_VERSION, CniConfig, CniEvpn, CniVrf, UninterpretedValue};
 pub use connect::{Connect, ConnectError, ConnectInput, Connectivity, ROUTER_TUNNEL_KEY};
 pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
 pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationError};

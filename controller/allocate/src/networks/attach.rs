@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_resources::object::{Namespace, Object, Time};
 use thiserror::Error;
 
-use super::cni::user_defined_config;
+use super::config::{ConfigError, user_defined_config};
 use super::definition::{
     MANAGED_ANNOTATIONS, add_finalizer, controller, has_finalizer, is_controlled_by,
     remove_finalizer, rendered_meta,
 };
 use super::deletion::delete_definition;
 use super::manager::ManagerSettings;
-use super::render::{ConfigError, NetworkRequest, RequestError};
+use super::render::{NetworkRequest, RequestError};
 use super::status;
 use super::transport::{self, Advertised};
 use patchbay_model::TUNNEL_KEYS;

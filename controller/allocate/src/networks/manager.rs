@@ -93,7 +93,7 @@ impl NetworkManager {
             default_network::define(inventory);
         }
         attach::attach(inventory, settings, now);
-        problems.extend(network_ids::complete(inventory, memory));
+        problems.extend(network_ids::complete(inventory, &settings.cluster, memory));
         let is_used = settings.workloads.is_some() || settings.dynamic_allocation;
         let pods = is_used.then(|| AttachedPods::read(inventory));
         let active = pods

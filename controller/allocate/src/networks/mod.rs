@@ -7,7 +7,7 @@
 
 mod annotations;
 mod attach;
-mod cni;
+mod config;
 mod default_network;
 mod definition;
 mod deletion;

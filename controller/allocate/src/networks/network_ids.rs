@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{
-    CniConfig, DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY,
-    UninterpretedValue,
+    ClusterSettings, CniConfig, DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId,
+    ROUTER_TUNNEL_KEY, UninterpretedValue,
 };
 use patchbay_resources::conversion::is_owned_by_network;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 
 use super::annotations::{annotate, annotation, annotation_field};
-use super::cni::user_defined_config;
+use super::config::checked_config;
 use super::memory::Memory;
 
 /// A network, its attachment definitions, and the allocations in their annotations.
@@ -39,9 +39,13 @@ struct DefinedNetwork {
 /// Networks are in the order of their first definitions. An allocated id or key is the next free
 /// one after the last one. A network whose annotations cannot be used is not changed. The returned
 /// problems name its annotations.
-pub(super) fn complete(inventory: &mut Inventory, memory: &mut Memory) -> Vec<Problem> {
+pub(super) fn complete(
+    inventory: &mut Inventory,
+    settings: &ClusterSettings,
+    memory: &mut Memory,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut networks = read_networks(inventory, &mut problems);
+    let mut networks = read_networks(inventory, settings, &mut problems);
     let ids = reserve_ids(inventory, &mut networks, &mut problems);
     allocate_ids(inventory, &mut networks, ids, memory, &mut problems);
     let mut keys = reserve_keys(inventory, &mut networks, &mut problems);
@@ -112,14 +116,18 @@ fn allocate_ids(
     }
 }
 
-/// Reads the networks of all attachment definitions. A definition that cannot be read is a warning,
-/// because users may have definitions of their own.
-fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<DefinedNetwork> {
+/// Reads the networks of all attachment definitions. A definition that this cluster cannot have is a
+/// warning, because users may have definitions of their own.
+fn read_networks(
+    inventory: &mut Inventory,
+    settings: &ClusterSettings,
+    problems: &mut Vec<Problem>,
+) -> Vec<DefinedNetwork> {
     let mut networks: Vec<DefinedNetwork> = Vec::new();
     let mut by_name = BTreeMap::<String, usize>::new();
     let mut warnings = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.in_order() {
-        let config = match user_defined_config(&nad.object) {
+        let config = match checked_config(key, &nad.object, settings) {
             Ok(Some(config)) => config,
             Ok(None) => continue,
             Err(error) => {
@@ -128,14 +136,6 @@ fn read_networks(inventory: &mut Inventory, problems: &mut Vec<Problem>) -> Vec<
                 continue;
             }
         };
-        if !config.net_attach_def_name.is_empty() && config.net_attach_def_name != key.to_string() {
-            let message = format!(
-                "net-attach-def name ({key}) is inconsistent with config ({})",
-                config.net_attach_def_name
-            );
-            warnings.push(nad_problem(nad, "spec.config".into(), message));
-            continue;
-        }
         let index = *by_name.entry(config.name.clone()).or_insert(networks.len());
         let is_rendered = is_owned_by_network(&nad.object, &config.name);
         let needs_router_key = config.is_primary() && config.topology == "layer2";

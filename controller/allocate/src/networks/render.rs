@@ -3,23 +3,18 @@
 mod request;
 #[cfg(test)]
 mod tests;
-mod validation;
-
-use ipnet::IpNet;
 
 pub(super) use request::{NetworkRequest, RequestError, TopologyConfig};
-pub(super) use validation::ConfigError;
 
-use patchbay_model::arithmetic::overlap;
 use patchbay_model::{
-    CNI_PLUGIN, CNI_VERSION, ClusterSettings, CniConfig, IpFamily, USER_DEFINED_JOIN_SUBNETS,
+    CNI_PLUGIN, CNI_VERSION, ClusterSettings, CniConfig, USER_DEFINED_JOIN_SUBNETS,
 };
 use patchbay_resources::udn::{
-    IpamConfig, IpamLifecycle, Layer3Subnet, NetworkRole, OutboundSnat, Transport,
+    IpamConfig, IpamLifecycle, IpamMode, Layer3Subnet, NetworkRole, OutboundSnat, Transport,
 };
 
-/// Limit of the attempts to find a transit range beside the network's own subnets.
-const MAX_TRANSIT_RANGE_ATTEMPTS: usize = 10;
+use super::config::{self, ConfigError};
+
 /// Bytes that the MTU of overlay networks leaves for the Geneve header; localnet networks use them.
 const OVERLAY_HEADER_BYTES: i64 = 100;
 
@@ -33,7 +28,6 @@ impl NetworkRequest<'_> {
         nad: &str,
         settings: &ClusterSettings,
     ) -> Result<String, ConfigError> {
-        validation::validate(self, settings)?;
         let is_primary = self.config.role() == NetworkRole::Primary;
         let common = CniConfig {
             cni_version: CNI_VERSION.into(),
@@ -79,18 +73,27 @@ impl NetworkRequest<'_> {
                 ),
                 ..common
             },
-            TopologyConfig::Layer2(layer2) => CniConfig {
-                allow_persistent_ips: persistent_ips(layer2.ipam.as_ref()).into(),
-                default_gateway_ips: join_with_commas(layer2.default_gateway_ips.as_ref()).into(),
-                infrastructure_subnets: join_with_commas(layer2.infrastructure_subnets.as_ref())
+            TopologyConfig::Layer2(layer2) => {
+                check_ipam(layer2.ipam.as_ref(), layer2.subnets.is_some())?;
+                let config = CniConfig {
+                    allow_persistent_ips: persistent_ips(layer2.ipam.as_ref()).into(),
+                    default_gateway_ips: join_with_commas(layer2.default_gateway_ips.as_ref())
+                        .into(),
+                    infrastructure_subnets: join_with_commas(
+                        layer2.infrastructure_subnets.as_ref(),
+                    )
                     .into(),
-                mtu: layer2.mtu.into(),
-                reserved_subnets: join_with_commas(layer2.reserved_subnets.as_ref()).into(),
-                subnets: join_with_commas(layer2.subnets.as_ref()),
-                transit_subnet: is_primary
-                    .then(|| transit_subnets(&self.config.subnets(), settings)),
-                ..common
-            },
+                    mtu: layer2.mtu.into(),
+                    reserved_subnets: join_with_commas(layer2.reserved_subnets.as_ref()).into(),
+                    subnets: join_with_commas(layer2.subnets.as_ref()),
+                    ..common
+                };
+                let transit_subnet = is_primary.then(|| config::transit_subnets(&config, settings));
+                CniConfig {
+                    transit_subnet: transit_subnet.transpose()?,
+                    ..config
+                }
+            }
             TopologyConfig::Localnet(localnet) => CniConfig {
                 allow_persistent_ips: persistent_ips(localnet.ipam.as_ref()).into(),
                 exclude_subnets: join_with_commas(localnet.exclude_subnets.as_ref()).into(),
@@ -109,6 +112,7 @@ impl NetworkRequest<'_> {
                 ..common
             },
         };
+        config::check(nad, &config, settings)?;
         Ok(config.to_json())
     }
 }
@@ -124,55 +128,19 @@ fn format_layer3_subnet(subnet: &Layer3Subnet) -> String {
     }
 }
 
+/// Checks the mode of a layer2 network against its subnets.
+fn check_ipam(ipam: Option<&IpamConfig>, has_subnets: bool) -> Result<(), ConfigError> {
+    let is_disabled = ipam.is_some_and(|ipam| ipam.mode == Some(IpamMode::Disabled));
+    match (is_disabled, has_subnets) {
+        (true, _) if persistent_ips(ipam).is_some() => Err(ConfigError::PersistentWithoutIpam),
+        (true, true) => Err(ConfigError::SubnetsWithoutIpam),
+        (false, false) => Err(ConfigError::SubnetsMissing),
+        _ => Ok(()),
+    }
+}
+
 /// The value of `allowPersistentIPs`; `None`: addresses are not persistent.
 fn persistent_ips(ipam: Option<&IpamConfig>) -> Option<bool> {
     ipam.is_some_and(|ipam| ipam.lifecycle == Some(IpamLifecycle::Persistent))
         .then_some(true)
-}
-
-/// The cluster's transit ranges of the network's families. A range that overlaps with the
-/// network's own subnets is replaced by the next one of its length behind them.
-fn transit_subnets(subnets: &[IpNet], settings: &ClusterSettings) -> String {
-    let families: Vec<_> = subnets.iter().copied().map(IpFamily::of_net).collect();
-    settings
-        .transit_subnets
-        .iter()
-        .filter(|range| families.contains(&IpFamily::of_net(**range)))
-        .map(|range| move_beside(*range, subnets).to_string())
-        .collect::<Vec<_>>()
-        .join(",")
-}
-
-/// Moves a range behind the subnets that it overlaps with.
-fn move_beside(range: IpNet, subnets: &[IpNet]) -> IpNet {
-    let mut found = range;
-    for _ in 0..MAX_TRANSIT_RANGE_ATTEMPTS {
-        let Some(taken) = subnets.iter().find(|subnet| overlap(**subnet, found)) else {
-            break;
-        };
-        let wider = if taken.prefix_len() < found.prefix_len() {
-            *taken
-        } else {
-            found
-        };
-        match next_after(wider, found.prefix_len()) {
-            Some(next) => found = next,
-            None => break,
-        }
-    }
-    found
-}
-
-/// The subnet of this prefix length directly behind `subnet`. `None`: the address space ends
-/// there.
-fn next_after(subnet: IpNet, prefix: u8) -> Option<IpNet> {
-    let next = match subnet {
-        IpNet::V4(subnet) => {
-            std::net::IpAddr::V4(u32::from(subnet.broadcast()).checked_add(1)?.into())
-        }
-        IpNet::V6(subnet) => {
-            std::net::IpAddr::V6(u128::from(subnet.broadcast()).checked_add(1)?.into())
-        }
-    };
-    IpNet::new(next, prefix).ok()
 }

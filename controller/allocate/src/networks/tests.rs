@@ -166,7 +166,7 @@ fn ids_follow_the_order_of_the_manifests_and_keep_what_is_annotated() {
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
 metadata: {name: own, namespace: plain, annotations: {k8s.ovn.org/network-id: '2'}}
-spec: {config: '{"name":"own","type":"ovn-k8s-cni-overlay","topology":"localnet","role":"secondary"}'}
+spec: {config: '{"name":"own","netAttachDefName":"plain/own","type":"ovn-k8s-cni-overlay","topology":"localnet","role":"secondary"}'}
 "#;
     let yaml = NAMESPACES.to_owned()
         + &udn("plain", "z", "Secondary", "10.1.0.0/16")

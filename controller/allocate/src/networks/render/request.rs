@@ -1,9 +1,8 @@
 //! Network that a UserDefinedNetwork or ClusterUserDefinedNetwork requests, in one form.
 
-use ipnet::IpNet;
 use thiserror::Error;
 
-use patchbay_model::{IpFamily, names};
+use patchbay_model::names;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::udn::{
     ClusterUserDefinedNetworkSpec, CudnTopology, Layer2Config, Layer3Config, LocalnetConfig,
@@ -118,31 +117,5 @@ impl<'a> TopologyConfig<'a> {
             Self::Layer2(config) => config.join_subnets.as_ref(),
             Self::Localnet(_) => None,
         }
-    }
-
-    /// Pod subnets of the network, without host bits.
-    pub(super) fn subnets(self) -> Vec<IpNet> {
-        match self {
-            Self::Layer3(config) => parse_subnets(config.subnets.iter().map(|subnet| &subnet.cidr)),
-            Self::Layer2(config) => parse_subnets(config.subnets.iter().flatten()),
-            Self::Localnet(config) => parse_subnets(config.subnets.iter().flatten()),
-        }
-    }
-}
-
-/// Parses subnets. Other texts are skipped, because validation has refused them before.
-pub(super) fn parse_subnets<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<IpNet> {
-    texts
-        .into_iter()
-        .filter_map(|text| text.parse().ok())
-        .map(|subnet: IpNet| subnet.trunc())
-        .collect()
-}
-
-/// Prefix length of node subnets, if the network configures none.
-pub(super) const fn default_host_subnet(family: IpFamily) -> i32 {
-    match family {
-        IpFamily::V4 => 24,
-        IpFamily::V6 => 64,
     }
 }

@@ -1,5 +1,7 @@
 //! Configurations against the texts that OVN-Kubernetes writes.
 
+use patchbay_model::IpFamily;
+
 use super::*;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::udn::{ClusterUserDefinedNetworkSpec, UserDefinedNetworkSpec};
@@ -81,11 +83,13 @@ fn all_fields_are_written_in_alphabetical_order() {
 #[test]
 fn transit_ranges_move_behind_the_networks_subnets() {
     let moved = |subnets: &[&str]| {
-        let subnets: Vec<IpNet> = subnets
-            .iter()
-            .map(|subnet| subnet.parse().unwrap())
-            .collect();
-        transit_subnets(&subnets, &ClusterSettings::default())
+        let config = CniConfig {
+            topology: "layer2".into(),
+            role: "primary".into(),
+            subnets: Some(subnets.join(",")),
+            ..CniConfig::default()
+        };
+        config::transit_subnets(&config, &ClusterSettings::default()).unwrap()
     };
     assert_eq!(moved(&["10.0.0.0/16"]), "100.88.0.0/16");
     assert_eq!(moved(&["100.88.1.0/24"]), "100.89.0.0/16");
@@ -121,7 +125,7 @@ fn networks_that_conflict_with_the_cluster_are_refused() {
         ("{topology: Layer3}".into(), "invalid topology specified: topology Layer3 is specified but Layer3 config is nil".into()),
         ("{topology: Layer2, layer2: {role: Secondary}}".into(), "subnets is required with ipam.mode is Enabled or unset".into()),
         ("{topology: Layer2, layer2: {role: Secondary, subnets: [11.0.0.0/24], ipam: {mode: Disabled}}}".into(), "subnets must be unset when ipam.mode is Disabled".into()),
-        ("{topology: Layer2, layer2: {role: Primary, subnets: [11.0.0.0/24], reservedSubnets: [11.0.0.0/28, 12.0.0.0/28]}}".into(), "error while parsing subnets: the provided network subnets do not contain reserved subnets [12.0.0.0/28]".into()),
+        ("{topology: Layer2, layer2: {role: Primary, subnets: [11.0.0.0/24], reservedSubnets: [11.0.0.0/28, 12.0.0.0/28]}}".into(), "error while parsing subnets: the provided network subnets do not contain reserved subnets 12.0.0.0/28".into()),
     ] {
         assert_eq!(error(&spec), expected, "{spec}");
     }

@@ -11,7 +11,7 @@ fn ids_that_contradict_each_other_are_errors() {
         format!(
             "---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: {name}, namespace: \
              plain, annotations: {{{annotations}}}}}\nspec: {{config: '{{\"name\":\"{network}\",\"topology\":\"layer3\",\
-             \"type\":\"ovn-k8s-cni-overlay\"}}'}}\n"
+             \"netAttachDefName\":\"plain/{name}\",\"type\":\"ovn-k8s-cni-overlay\"}}'}}\n"
         )
     };
     let mut inventory = inventory(
