@@ -43,6 +43,7 @@
 //! |---|---|
 //! | `Namespace`, `Node`, `NetworkAttachmentDefinition`, `Pod`, `EndpointSlice` | both |
 //! | `UserDefinedNetwork`, `ClusterUserDefinedNetwork`, `IPAMClaim` | cluster manager |
+//! | `RouteAdvertisements`, `VTEP`, with the feature of that name (`evpn`) | cluster manager |
 //! | `Service`, `NetworkPolicy`, `MultiNetworkPolicy`, `AdminNetworkPolicy`, `BaselineAdminNetworkPolicy` | zone |
 //! | `EgressFirewall`, `EgressIP`, `RouteAdvertisements` | zone |
 //!

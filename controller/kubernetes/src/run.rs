@@ -5,12 +5,14 @@ use std::fmt::Debug;
 use std::future::Future;
 
 use kube::Client;
+use patchbay_model::{ClusterSettings, Feature};
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
     MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod, RouteAdvertisements, Service,
+    VTEP,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -99,7 +101,7 @@ pub async fn run(
         {
             let task = NetworkManagerTask {
                 settings: settings.settings.clone(),
-                sources: tasks.watch_definitions(&client, objects),
+                sources: tasks.watch_definitions(&client, objects, &settings.settings),
                 writer: ObjectWriter {
                     client: client.clone(),
                     request_timeout: timing.request_timeout,
@@ -292,13 +294,28 @@ impl TaskSet {
             .with(self.watch_fields::<EndpointSlice>(client, networks::keep_all))
     }
 
-    /// Adds the objects that only the cluster manager reads.
-    fn watch_definitions(&mut self, client: &Client, objects: ObjectSources) -> ObjectSources {
+    /// Adds the objects that only the cluster manager reads. Those of a feature are watched if it is on.
+    fn watch_definitions(
+        &mut self,
+        client: &Client,
+        objects: ObjectSources,
+        settings: &ClusterSettings,
+    ) -> ObjectSources {
         let claims = networks::project::<IPAMClaim>(Decoding::Whole, networks::keep_all);
-        objects
+        let mut objects = objects
             .with(self.watch_complete::<UserDefinedNetwork>(client, networks::keep_all))
             .with(self.watch_complete::<ClusterUserDefinedNetwork>(client, networks::keep_all))
-            .with(self.watch_optional_kind(client, claims))
+            .with(self.watch_optional_kind(client, claims));
+        if settings.has_feature(Feature::RouteAdvertisements) {
+            let project =
+                networks::project::<RouteAdvertisements>(Decoding::Whole, networks::keep_all);
+            objects = objects.with(self.watch_optional_kind(client, project));
+        }
+        if settings.has_feature(Feature::Evpn) {
+            let project = networks::project::<VTEP>(Decoding::Whole, networks::keep_all);
+            objects = objects.with(self.watch_optional_kind(client, project));
+        }
+        objects
     }
 
     /// Adds the objects that only the zone controller reads.

@@ -65,6 +65,11 @@ pub enum Feature {
     EgressFirewall,
     /// RouteAdvertisements: routers outside of the cluster know the way to pods.
     RouteAdvertisements,
+    /// Networks with transport `EVPN`, with [`RouteAdvertisements`](Self::RouteAdvertisements) and in
+    /// local gateway mode.
+    Evpn,
+    /// Networks whose gateways are on physical networks of their own.
+    Uplink,
     /// EgressIPs.
     EgressIp,
     /// AdminNetworkPolicies and the BaselineAdminNetworkPolicy.
@@ -75,10 +80,12 @@ pub enum Feature {
 
 impl Feature {
     /// All features.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Multicast,
         Self::EgressFirewall,
         Self::RouteAdvertisements,
+        Self::Evpn,
+        Self::Uplink,
         Self::EgressIp,
         Self::AdminNetworkPolicy,
         Self::DynamicUdnAllocation,
@@ -90,6 +97,8 @@ impl Feature {
             Self::Multicast => "multicast",
             Self::EgressFirewall => "egress-firewall",
             Self::RouteAdvertisements => "route-advertisements",
+            Self::Evpn => "evpn",
+            Self::Uplink => "uplink",
             Self::EgressIp => "egress-ip",
             Self::AdminNetworkPolicy => "admin-network-policy",
             Self::DynamicUdnAllocation => "dynamic-udn-allocation",

@@ -21,7 +21,7 @@ pub(super) fn rendered_meta<T: InventoryKind>(owner: &T, key: &ObjectKey) -> Obj
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     let mut labels = owner.labels().clone();
-    labels.insert(USER_DEFINED_LABEL.into(), String::new());
+    labels.entry(USER_DEFINED_LABEL.into()).or_default();
     ObjectMeta {
         namespace: key.namespace.clone(),
         name: Some(key.name.clone()),

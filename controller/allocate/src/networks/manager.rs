@@ -1,6 +1,6 @@
 //! The cluster manager of user-defined networks, and its state while it runs.
 
-use patchbay_model::{ClusterSettings, PodSubnet};
+use patchbay_model::{ClusterSettings, Feature, PodSubnet};
 use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::object::Time;
 
@@ -19,10 +19,6 @@ pub struct ManagerSettings {
     /// Pods and IPAMClaims get addresses, and EndpointSlices are mirrored, by these layouts of
     /// nodes. `None`: another program does that.
     pub workloads: Option<Layer2Layouts>,
-    /// `true`: the feature `RouteAdvertisements` is enabled.
-    pub route_advertisements: bool,
-    /// `true`: a node gets subnets of the networks of its pods only.
-    pub dynamic_allocation: bool,
 }
 
 /// Layouts of primary layer2 networks on nodes.
@@ -92,13 +88,14 @@ impl NetworkManager {
         if settings.default_network.is_some() {
             default_network::define(inventory);
         }
-        attach::attach(inventory, settings, now);
+        attach::attach(inventory, settings, &mut memory.fabric_ids, now);
         problems.extend(network_ids::complete(inventory, &settings.cluster, memory));
-        let is_used = settings.workloads.is_some() || settings.dynamic_allocation;
+        let is_dynamic = settings.cluster.has_feature(Feature::DynamicUdnAllocation);
+        let is_used = settings.workloads.is_some() || is_dynamic;
         let pods = is_used.then(|| AttachedPods::read(inventory));
         let active = pods
             .as_ref()
-            .filter(|_| settings.dynamic_allocation)
+            .filter(|_| is_dynamic)
             .map(AttachedPods::nodes);
         let subnets = node_subnets::complete(inventory, settings, active.as_ref(), memory);
         status::allocated(inventory, &subnets.failures, now);

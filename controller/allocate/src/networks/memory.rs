@@ -6,6 +6,8 @@ use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 
+use super::evpn::FabricIds;
+
 /// Positions of allocators since the start of the cluster manager. What is allocated is in the
 /// objects; after a restart, the lowest free numbers are next.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,8 @@ pub(super) struct Memory {
     pub(super) node_ids: Cursor,
     /// Positions in the ranges of layer3 networks.
     pub(super) node_subnets: BTreeMap<(String, IpNet), u64>,
+    /// VLAN ids and VNIs of networks on a fabric.
+    pub(super) fabric_ids: FabricIds,
     /// Allocators of networks whose addresses are given for the whole cluster.
     pub(super) pods: BTreeMap<String, PodMemory>,
 }

@@ -11,6 +11,7 @@ mod config;
 mod default_network;
 mod definition;
 mod deletion;
+mod evpn;
 mod manager;
 mod memory;
 mod network_ids;
@@ -33,7 +34,7 @@ use pods::Claims;
 pub use manager::{Layer2Layouts, ManagerSettings, NetworkManager};
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
 
-use patchbay_model::{ClusterSettings, Feature, Networks};
+use patchbay_model::{ClusterSettings, Networks};
 use patchbay_resources::manifests::{Inventory, LoadError};
 
 /// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every
@@ -55,8 +56,6 @@ pub fn resolve(
     let mut problems = nodes::invent_chassis_ids(&mut inventory.nodes);
     let mut manager = NetworkManager::new(ManagerSettings {
         cluster: settings.clone(),
-        dynamic_allocation: settings.has_feature(Feature::DynamicUdnAllocation),
-        route_advertisements: settings.has_feature(Feature::RouteAdvertisements),
         ..ManagerSettings::default()
     });
     let found = manager.complete(inventory, now);

@@ -57,6 +57,7 @@ impl NetworkRequest<'_> {
                     OutboundSnat::Disabled => "disabled",
                 })
                 .into(),
+            evpn: self.fabric_ids.clone(),
             uplink: self.uplink.into(),
             ..CniConfig::default()
         };

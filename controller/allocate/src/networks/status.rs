@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use patchbay_resources::object::{Condition, Time};
 
+use super::evpn::EvpnProblem;
 use super::node_subnets::{ActiveNodes, Failures};
 use patchbay_model::names;
 use patchbay_resources::manifests::Inventory;
@@ -16,8 +17,6 @@ pub const NETWORK_CREATED: &str = "NetworkCreated";
 pub const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
 /// Whether all nodes have got their subnets.
 pub const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
-/// Message about a network on a fabric, which Patchbay does not have.
-pub(super) const EVPN_DISABLED: &str = "EVPN transport requested but EVPN feature is not enabled";
 /// Whether nodes have the network, with dynamic allocation.
 const NODES_SELECTED: &str = "NodesSelected";
 
@@ -65,8 +64,8 @@ pub(super) enum CudnOutcome {
     DefinitionsDeleted(Vec<String>),
     /// What went wrong, by namespace.
     Failed(Vec<String>),
-    /// The network is on an EVPN fabric, and there is none.
-    EvpnDisabled,
+    /// The network is on an EVPN fabric, and cannot be.
+    Evpn(EvpnProblem),
 }
 
 /// Notes whether the CUDN has its attachment definitions.
@@ -100,7 +99,25 @@ pub(super) fn cudn_definitions(
             "NetworkAttachmentDefinitionSyncError",
             errors.join("\n"),
         ),
-        CudnOutcome::EvpnDisabled => (false, "EVPNConfigError", EVPN_DISABLED.into()),
+        CudnOutcome::Evpn(EvpnProblem::Config(problem)) => {
+            (false, "EVPNConfigError", (*problem).to_owned())
+        }
+        CudnOutcome::Evpn(EvpnProblem::VtepMissing(vtep)) => (
+            false,
+            "VTEPNotFound",
+            format!(
+                "Cannot create network: VTEP '{vtep}' does not exist. Create the VTEP CR first or update the CUDN to \
+                 reference an existing VTEP."
+            ),
+        ),
+        CudnOutcome::Evpn(EvpnProblem::VtepNotAccepted(vtep)) => (
+            false,
+            "VTEPNotAccepted",
+            format!(
+                "Cannot create network: VTEP '{vtep}' exists but is not accepted. The VTEP must be in Accepted \
+                 status before the network can be created."
+            ),
+        ),
     };
     let conditions = &mut cudn.status.get_or_insert_default().conditions;
     set_condition(conditions, NETWORK_CREATED, created, reason, message, now);

@@ -1,5 +1,7 @@
 //! From manifests to attachment definitions, ids and conditions.
 
+mod fabric;
+mod halted;
 mod ids;
 mod leaving;
 mod pods;
@@ -291,7 +293,7 @@ fn transports_that_need_more_than_ovn_say_so() {
     assert_eq!(
         cudn_conditions(&inventory, "shared")[1],
         "TransportAccepted=False RouteAdvertisementsNotEnabled: RouteAdvertisements feature is not enabled but required \
-         for no-overlay transport."
+         for NoOverlay transport."
     );
     assert_eq!(inventory.network_attachment_definitions.len(), 2);
     let inventory = resolved(

@@ -1,14 +1,15 @@
 //! Condition of a ClusterUserDefinedNetwork with another transport than an overlay: whether packets
 //! can travel as it wants.
 
-use patchbay_resources::cnc::NetworkSelector;
+use patchbay_resources::cnc::{NetworkSelectionType, NetworkSelector};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Object as _, RouteAdvertisements, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, Transport};
 use patchbay_resources::{selector, set_condition};
 use serde::Deserialize as _;
 
-use super::status::{CudnOutcome, EVPN_DISABLED, TRANSPORT_ACCEPTED};
+use super::evpn::EvpnProblem;
+use super::status::TRANSPORT_ACCEPTED;
 
 /// Type of a condition of RouteAdvertisements.
 const ACCEPTED: &str = "Accepted";
@@ -61,8 +62,10 @@ fn is_accepted(object: &RouteAdvertisements) -> bool {
 fn advertises(object: &RouteAdvertisements, cudn: &ClusterUserDefinedNetwork) -> bool {
     let selectors = object.spec.network_selectors.iter();
     let selectors = selectors.filter_map(|value| NetworkSelector::deserialize(value).ok());
-    let mut selectors =
-        selectors.filter_map(|selector| selector.cluster_user_defined_network_selector);
+    let of_cudns = selectors.filter(|one| {
+        one.network_selection_type == NetworkSelectionType::ClusterUserDefinedNetworks
+    });
+    let mut selectors = of_cudns.filter_map(|one| one.cluster_user_defined_network_selector);
     let mut kinds = object.spec.advertisements.iter();
     kinds.any(|kind| kind == POD_NETWORK)
         && selectors.any(|one| selector::matches(&one.network_selector, cudn.labels()))
@@ -72,29 +75,37 @@ fn advertises(object: &RouteAdvertisements, cudn: &ClusterUserDefinedNetwork) ->
 /// condition.
 pub(super) fn note(
     cudn: &mut ClusterUserDefinedNetwork,
-    outcome: &CudnOutcome,
+    problem: Option<&EvpnProblem>,
     advertised: &Advertised,
     now: &Time,
 ) {
     let Some(transport) = cudn.spec.network.transport else {
         return;
     };
-    // The start of reasons, and the name in messages.
+    // The value of the field, which reasons start with, and the name in the last message.
     let (prefix, name) = match transport {
         Transport::NoOverlay => ("NoOverlay", "no-overlay"),
         Transport::Evpn => ("EVPN", "EVPN"),
     };
-    let (is_accepted, reason, message) = match (outcome, advertised) {
-        (CudnOutcome::EvpnDisabled, _) => (
+    let (is_accepted, reason, message) = match (problem, advertised) {
+        (Some(EvpnProblem::Config(problem)), _) => {
+            (false, "EVPNConfigError".to_owned(), (*problem).to_owned())
+        }
+        (Some(EvpnProblem::VtepMissing(vtep)), _) => (
             false,
-            "EVPNConfigError".to_owned(),
-            EVPN_DISABLED.to_owned(),
+            "VTEPNotFound".to_owned(),
+            format!("VTEP {vtep:?} referenced by EVPN configuration does not exist."),
+        ),
+        (Some(EvpnProblem::VtepNotAccepted(vtep)), _) => (
+            false,
+            "VTEPNotAccepted".to_owned(),
+            format!("VTEP {vtep:?} exists but is not accepted."),
         ),
         (_, Advertised::FeatureOff) => (
             false,
             "RouteAdvertisementsNotEnabled".to_owned(),
             format!(
-                "RouteAdvertisements feature is not enabled but required for {name} transport."
+                "RouteAdvertisements feature is not enabled but required for {prefix} transport."
             ),
         ),
         (_, Advertised::No) => (

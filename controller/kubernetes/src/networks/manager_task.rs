@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use jiff::Timestamp;
 use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
 use patchbay_engine::backoff::Backoff;
-use patchbay_model::{ClusterSettings, Feature};
+use patchbay_model::ClusterSettings;
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -75,8 +75,6 @@ impl ManagerTerm {
             manager: NetworkManager::new(ManagerSettings {
                 cluster: settings.clone(),
                 workloads: Some(Layer2Layouts::TransitRouters),
-                dynamic_allocation: settings.has_feature(Feature::DynamicUdnAllocation),
-                route_advertisements: settings.has_feature(Feature::RouteAdvertisements),
                 ..ManagerSettings::default()
             }),
             writer: task.writer.clone(),

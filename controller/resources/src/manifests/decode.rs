@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
     MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta, Pod, RouteAdvertisements,
-    Service,
+    Service, VTEP,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -137,6 +137,7 @@ impl Decoder {
             ("k8s.ovn.org", "RouteAdvertisements") => {
                 self.decode::<RouteAdvertisements>(raw, version);
             }
+            ("k8s.ovn.org", "VTEP") => self.decode::<VTEP>(raw, version),
             ("k8s.ovn.org", "ClusterNetworkConnect") => {
                 self.decode::<ClusterNetworkConnect>(raw, version);
             }

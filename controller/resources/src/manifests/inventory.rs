@@ -17,7 +17,7 @@ use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
     MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, ObjectMeta, Pod,
-    RouteAdvertisements, Service,
+    RouteAdvertisements, Service, VTEP,
 };
 use crate::settings::{ClusterSettings, ClusterSettingsSpec};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -282,6 +282,8 @@ pub struct Inventory {
     pub egress_ips: Objects<EgressIP>,
     /// Announcements of networks.
     pub route_advertisements: Objects<RouteAdvertisements>,
+    /// VTEPs.
+    pub vteps: Objects<VTEP>,
     /// Endpoints of services.
     pub endpoint_slices: Objects<EndpointSlice>,
     /// Claims that keep addresses of pods.
@@ -370,6 +372,7 @@ inventory_kinds! {
     EgressFirewall, egress_firewalls, egress_firewall_violations;
     EgressIP, egress_ips, |_| Vec::new();
     RouteAdvertisements, route_advertisements, |_| Vec::new();
+    VTEP, vteps, |_| Vec::new();
     NetworkAttachmentDefinition, network_attachment_definitions, |_| Vec::new();
     UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();
     ClusterUserDefinedNetwork, cluster_user_defined_networks, |cudn| cudn.spec.violations();

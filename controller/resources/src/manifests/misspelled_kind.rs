@@ -4,7 +4,7 @@
 //! So an object of an unknown kind is ignored only if its kind is probably spelled as intended.
 
 /// `apiVersion` and kind of the objects that Patchbay reads.
-const READ_KINDS: [(&str, &str); 19] = [
+const READ_KINDS: [(&str, &str); 20] = [
     ("patchbay/v1", "ClusterSettings"),
     ("k8s.ovn.org/v1", "ClusterNetworkConnect"),
     ("k8s.ovn.org/v1", "ClusterUserDefinedNetwork"),
@@ -12,6 +12,7 @@ const READ_KINDS: [(&str, &str); 19] = [
     ("k8s.ovn.org/v1", "EgressFirewall"),
     ("k8s.ovn.org/v1", "EgressIP"),
     ("k8s.ovn.org/v1", "RouteAdvertisements"),
+    ("k8s.ovn.org/v1", "VTEP"),
     ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition"),
     ("k8s.cni.cncf.io/v1alpha1", "IPAMClaim"),
     ("v1", "Namespace"),
@@ -117,7 +118,6 @@ mod tests {
             "EgressQoS",
             "EgressService",
             "NetworkQoS",
-            "VTEP",
         ];
         for kind in ovn_kubernetes {
             assert_eq!(find_misspelling("k8s.ovn.org", kind), None, "{kind}");

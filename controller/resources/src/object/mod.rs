@@ -14,6 +14,7 @@ mod meta;
 mod pod;
 mod policy;
 mod route_advertisements;
+mod vtep;
 
 use std::collections::BTreeMap;
 
@@ -42,6 +43,7 @@ pub use policy::{
 pub use route_advertisements::{
     RouteAdvertisements, RouteAdvertisementsSpec, RouteAdvertisementsStatus,
 };
+pub use vtep::{VTEP, VtepSpec, VtepStatus};
 
 static NO_ENTRIES: BTreeMap<String, String> = BTreeMap::new();
 

@@ -2,11 +2,11 @@
 
 use thiserror::Error;
 
-use patchbay_model::names;
+use patchbay_model::{CniEvpn, names};
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::udn::{
-    ClusterUserDefinedNetworkSpec, CudnTopology, Layer2Config, Layer3Config, LocalnetConfig,
-    NetworkRole, NoOverlayConfig, Transport, UdnTopology, UserDefinedNetworkSpec,
+    ClusterUserDefinedNetworkSpec, CudnTopology, EvpnConfig, Layer2Config, Layer3Config,
+    LocalnetConfig, NetworkRole, NoOverlayConfig, Transport, UdnTopology, UserDefinedNetworkSpec,
 };
 
 /// Error of a custom resource without the configuration of its topology.
@@ -23,6 +23,10 @@ pub(in crate::networks) struct NetworkRequest<'a> {
     pub(in crate::networks) config: TopologyConfig<'a>,
     /// Transport of packets between nodes. `None`: Geneve.
     pub(in crate::networks) transport: Option<Transport>,
+    /// Place on an EVPN fabric, with transport `EVPN`.
+    pub(in crate::networks) fabric: Option<&'a EvpnConfig>,
+    /// The same with VLAN ids.
+    pub(super) fabric_ids: Option<CniEvpn>,
     pub(super) no_overlay: Option<&'a NoOverlayConfig>,
     pub(super) uplink: Option<&'a str>,
 }
@@ -56,6 +60,8 @@ impl<'a> NetworkRequest<'a> {
             network: names::udn_network(key.namespace.as_deref().unwrap_or_default(), &key.name),
             config: config?,
             transport: None,
+            fabric: None,
+            fabric_ids: None,
             no_overlay: None,
             uplink: None,
         })
@@ -87,9 +93,18 @@ impl<'a> NetworkRequest<'a> {
             network: names::cudn_network(name),
             config: config?,
             transport: network.transport,
+            fabric: network.evpn.as_ref(),
+            fabric_ids: None,
             no_overlay: network.no_overlay.as_ref(),
             uplink: spec.uplinks.iter().flatten().next().map(String::as_str),
         })
+    }
+}
+
+impl NetworkRequest<'_> {
+    /// The request with the VLAN ids of a network on an EVPN fabric.
+    pub(in crate::networks) fn with_fabric_ids(self, fabric_ids: Option<CniEvpn>) -> Self {
+        Self { fabric_ids, ..self }
     }
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod state;
 
 use ipnet::IpNet;
 use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
-use patchbay_model::{ClusterSettings, IpFamily, PodSubnet};
+use patchbay_model::{ClusterSettings, Feature, IpFamily, PodSubnet};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -154,7 +154,7 @@ impl World {
 
 fn settings(config: &Config) -> Result<ManagerSettings, String> {
     let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)];
-    let has_feature = |name: &str| config.features.iter().any(|feature| feature == name);
+    let is_on = |feature: &Feature| config.features.iter().any(|name| name == feature.as_str());
     let default_network = config
         .cluster_subnets
         .iter()
@@ -172,12 +172,11 @@ fn settings(config: &Config) -> Result<ManagerSettings, String> {
             join_subnets: config.join_subnets.clone(),
             masquerade_subnets: config.masquerade_subnets.clone(),
             transit_subnets: config.transit_subnets.clone(),
+            features: Feature::ALL.into_iter().filter(is_on).collect(),
             ..ClusterSettings::default()
         },
         default_network: Some(default_network),
         workloads: Some(Layer2Layouts::Annotated),
-        route_advertisements: has_feature("route-advertisements"),
-        dynamic_allocation: has_feature("dynamic-udn-allocation"),
     })
 }
 

@@ -31,7 +31,7 @@ const fn resource(
 
 const OVN: &str = "k8s.ovn.org";
 
-static RESOURCES: [Resource; 19] = [
+static RESOURCES: [Resource; 20] = [
     resource(
         "networking.k8s.io",
         "networkpolicies",
@@ -57,6 +57,7 @@ static RESOURCES: [Resource; 19] = [
         false,
         true,
     ),
+    resource(OVN, "vteps", "VTEP", false, true),
     Resource {
         version: "v1alpha1",
         ..resource("k8s.cni.cncf.io", "ipamclaims", "IPAMClaim", true, true)

@@ -1,0 +1,118 @@
+//! Removal of the attachment definitions of custom resources that are gone or are being deleted.
+
+use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::{Object, Time};
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+
+use crate::networks::definition::{controller, has_finalizer, is_controlled_by, remove_finalizer};
+use crate::networks::deletion::delete_definition;
+use crate::networks::status;
+
+/// Removes the definitions of custom resources that are being deleted, and then the finalizer that
+/// keeps those.
+pub(super) fn finish_deleted(inventory: &mut Inventory, now: &Time) {
+    let udns = inventory.user_defined_networks.iter();
+    let deleted: Vec<ObjectKey> = udns
+        .filter(|(_, udn)| is_deleted_with_finalizer(&udn.object))
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in deleted {
+        let Some(udn) = inventory.user_defined_networks.get(&key) else {
+            continue;
+        };
+        let nads = &inventory.network_attachment_definitions;
+        let is_own = nads
+            .get(&key)
+            .is_some_and(|nad| is_controlled_by(&nad.object, &udn.object));
+        let removed = if is_own {
+            delete_definition(inventory, &key)
+        } else {
+            Ok(())
+        };
+        let Some(udn) = inventory.user_defined_networks.get_mut(&key) else {
+            continue;
+        };
+        match removed {
+            Ok(()) => remove_finalizer(&mut udn.object.metadata),
+            Err(error) => {
+                let outcome = status::UdnOutcome::Failed(error.to_string());
+                status::udn_created(&mut udn.object, outcome, now);
+            }
+        }
+    }
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let deleted: Vec<ObjectKey> = cudns
+        .filter(|(_, cudn)| is_deleted_with_finalizer(&cudn.object))
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in deleted {
+        let Some(cudn) = inventory.cluster_user_defined_networks.get(&key) else {
+            continue;
+        };
+        let nads = inventory.network_attachment_definitions.iter();
+        let own: Vec<ObjectKey> = nads
+            .filter(|(_, nad)| is_controlled_by(&nad.object, &cudn.object))
+            .map(|(key, _)| key.clone())
+            .collect();
+        let mut errors = Vec::new();
+        for nad in own {
+            let removed = delete_definition(inventory, &nad);
+            errors.extend(removed.err().map(|error| error.to_string()));
+        }
+        let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(&key) else {
+            continue;
+        };
+        if errors.is_empty() {
+            remove_finalizer(&mut cudn.object.metadata);
+        } else {
+            let outcome = status::CudnOutcome::Failed(errors);
+            status::cudn_definitions(&mut cudn.object, &outcome, now);
+        }
+    }
+}
+
+fn is_deleted_with_finalizer<T: Object>(object: &T) -> bool {
+    object.meta().deletion_timestamp.is_some() && has_finalizer(object.meta())
+}
+
+/// Removes definitions whose custom resource no longer exists: those of an earlier run, and those
+/// that the garbage collector of a cluster deletes. Definitions in the manifests stay.
+pub(super) fn remove_orphans(inventory: &mut Inventory) {
+    let is_orphan = |nad: &Sourced<NetworkAttachmentDefinition>| {
+        let Some(owner) = controller(&nad.object) else {
+            return false;
+        };
+        let is_left = match nad.origin {
+            Origin::State(_) => true,
+            _ => is_deleted_with_finalizer(&nad.object),
+        };
+        let exists = if owner.kind == UserDefinedNetwork::KIND {
+            let namespace = nad.object.namespace().unwrap_or_default();
+            let key = ObjectKey::namespaced(namespace, &owner.name);
+            let undecoded = (UserDefinedNetwork::KIND, key.clone());
+            inventory.user_defined_networks.get(&key).is_some()
+                || inventory.undecoded.contains(&undecoded)
+        } else {
+            let key = ObjectKey::cluster(&owner.name);
+            let undecoded = (ClusterUserDefinedNetwork::KIND, key.clone());
+            inventory.cluster_user_defined_networks.get(&key).is_some()
+                || inventory.undecoded.contains(&undecoded)
+        };
+        is_left && !exists
+    };
+    let nads = inventory.network_attachment_definitions.iter();
+    let orphans: Vec<_> = nads
+        .filter(|(_, nad)| is_orphan(nad))
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in orphans {
+        if let Err(error) = delete_definition(inventory, &key) {
+            inventory.warnings.push(Problem {
+                object: Some(format!("NetworkAttachmentDefinition {key}")),
+                message: error.to_string(),
+                ..Problem::default()
+            });
+        }
+    }
+}
