@@ -6,31 +6,24 @@ use std::collections::VecDeque;
 use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
-use patchbay_schemas::uuids::UuidSource;
 use uuid::Uuid;
 
 use crate::update::NetChanges;
 
 /// Maximum number of transactions in the history, as in ovsdb-server.
 const MAX_TRANSACTIONS: usize = 100;
-/// Index of the last entry in the RAFT log of a new cluster, after its first content and the
-/// election of its leader.
-const FIRST_RAFT_INDEX: u64 = 2;
 
 /// Last transactions of a database, bounded as in ovsdb-server: at most a hundred, with at most as
 /// many atoms in their rows as the database has. Beyond that, the full content is cheaper. The last
 /// transaction always stays, because its id is the database's.
 #[derive(Debug)]
 pub(crate) struct History {
-    ids: UuidSource,
     /// In order of commit; never empty.
     transactions: VecDeque<PastTransaction>,
     /// Number of atoms in the transactions.
     atoms: u64,
     /// Number of atoms in the database.
     database_atoms: u64,
-    /// Index of the last entry in the RAFT log.
-    index: u64,
 }
 
 #[derive(Debug)]
@@ -42,32 +35,30 @@ struct PastTransaction {
 
 impl History {
     /// Makes a history whose only transaction is the content of `snapshot`.
-    pub(crate) fn new(ids: UuidSource, snapshot: &Snapshot) -> Self {
+    pub(crate) fn new(id: Uuid, snapshot: &Snapshot) -> Self {
         let mut history = Self {
-            ids,
             transactions: VecDeque::new(),
             atoms: 0,
             database_atoms: 0,
-            index: FIRST_RAFT_INDEX - 1,
         };
-        history.restart(snapshot);
+        history.restart(id, snapshot);
         history
     }
 
     /// Replaces the history by one transaction with the content of `snapshot`, which does not
     /// follow from the transactions before.
-    pub(crate) fn restart(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn restart(&mut self, id: Uuid, snapshot: &Snapshot) {
         let tables = snapshot.schema().table_ids();
         let rows = tables.flat_map(|table| snapshot.table(table).iter());
         self.transactions.clear();
         self.atoms = 0;
         self.database_atoms = rows.map(|row| atoms(row)).sum();
         // No client can request the changes of the first transaction.
-        self.push(Vec::new(), self.database_atoms);
+        self.push(id, Vec::new(), self.database_atoms);
     }
 
     /// Adds a commit, and removes the transactions beyond the bounds.
-    pub(crate) fn record(&mut self, changes: &ChangeSet) {
+    pub(crate) fn record(&mut self, id: Uuid, changes: &ChangeSet) {
         let count = |row: &Option<_>| row.as_deref().map_or(0, atoms);
         let (mut old, mut new) = (0, 0);
         for change in &changes.rows {
@@ -75,7 +66,7 @@ impl History {
             new += count(&change.new);
         }
         self.database_atoms = (self.database_atoms + new).saturating_sub(old);
-        self.push(changes.rows.clone(), old + new);
+        self.push(id, changes.rows.clone(), old + new);
         while self.transactions.len() > 1
             && (self.transactions.len() > MAX_TRANSACTIONS || self.atoms > self.database_atoms)
         {
@@ -90,19 +81,15 @@ impl History {
         }
     }
 
-    /// Counts the election of a leader: an entry in the RAFT log without a transaction.
-    pub(crate) fn record_election(&mut self) {
-        self.index += 1;
-    }
-
     /// The id of the last transaction.
     pub(crate) fn last_id(&self) -> Uuid {
         self.transactions.back().map_or(Uuid::nil(), |last| last.id)
     }
 
-    /// The index of the last entry in the RAFT log.
-    pub(crate) fn index(&self) -> u64 {
-        self.index
+    /// The number of transactions, and of the atoms in their rows.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn size(&self) -> (usize, u64) {
+        (self.transactions.len(), self.atoms)
     }
 
     /// The net changes after the transaction `id`. `None`: the history does not reach it.
@@ -117,10 +104,8 @@ impl History {
         Some(net)
     }
 
-    fn push(&mut self, changes: Vec<RowChange>, atoms: u64) {
-        self.index += 1;
+    fn push(&mut self, id: Uuid, changes: Vec<RowChange>, atoms: u64) {
         self.atoms += atoms;
-        let id = self.ids.next_uuid();
         self.transactions
             .push_back(PastTransaction { id, changes, atoms });
     }

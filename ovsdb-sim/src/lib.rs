@@ -67,6 +67,7 @@
 mod budget;
 mod builder;
 mod chunk;
+mod cluster;
 #[cfg(feature = "unixctl")]
 mod config_file;
 mod connection;
@@ -118,7 +119,7 @@ pub use config_file::{ConfigFile, ConfigFileError};
 pub use control::{ControlApiClient, ControlServer, DatabaseStats, SimStats};
 pub use dial::Dialer;
 pub use fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
-pub use file::{Damage, FileError, InitialDatabasesError};
+pub use file::{ClusterLogError, Damage, FileError, InitialDatabasesError};
 pub use limits::Limits;
 pub use listen::Listener;
 pub use model::{Model, Role};

@@ -1,8 +1,8 @@
-//! Model of a server's databases, and its role in a cluster.
+//! Model of a database, and its role in a cluster.
 
 use serde::{Deserialize, Serialize};
 
-/// Model of a server's databases, which clients read in the column `model` of `_Server`.
+/// Model of a database, which clients read in the column `model` of `_Server`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Model {
     /// Standalone databases without a history. A returning client gets the full content.
@@ -12,6 +12,16 @@ pub enum Model {
     /// have ids. A client that returns with the last id that it knows gets the changes since then,
     /// as far as the history reaches.
     Clustered,
+}
+
+impl Model {
+    /// The name in `_Server` and in configuration files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Standalone => "standalone",
+            Self::Clustered => "clustered",
+        }
+    }
 }
 
 /// Role of a server in the cluster of a database, which clients read in the columns `leader` and

@@ -13,7 +13,8 @@ use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{Clause, Condition, Function, Operation};
 use uuid::Uuid;
 
-use crate::model::Role;
+use crate::cluster::Cluster;
+use crate::model::{Model, Role};
 
 /// Name of the database.
 pub(crate) const NAME: &str = "_Server";
@@ -130,7 +131,7 @@ impl DatabaseRow {
     pub(crate) fn standalone(schema: &DatabaseSchema) -> Self {
         Self {
             name: schema.name.clone(),
-            model: "standalone".to_owned(),
+            model: Model::Standalone.name().to_owned(),
             connected: true,
             leader: true,
             schema: Some(schema.to_json().to_text()),
@@ -138,14 +139,14 @@ impl DatabaseRow {
         }
     }
 
-    /// The row of a clustered database whose leader is this server. `cid` is the cluster's id,
-    /// `sid` the server's.
-    pub(crate) fn clustered(schema: &DatabaseSchema, cid: Uuid, sid: Uuid, index: u64) -> Self {
+    /// The row of a clustered database whose leader is this server.
+    pub(crate) fn clustered(schema: &DatabaseSchema, cluster: &Cluster) -> Self {
+        let member = cluster.member();
         Self {
-            model: "clustered".to_owned(),
-            cid: Some(cid),
-            sid: Some(sid),
-            index: index_column(Some(index)),
+            model: Model::Clustered.name().to_owned(),
+            cid: Some(member.cluster_id),
+            sid: Some(member.server_id),
+            index: index_column(Some(cluster.position().index)),
             ..Self::standalone(schema)
         }
     }

@@ -203,15 +203,15 @@ impl Sim {
         Ok(SimDatabase::new(self.server.clone(), served))
     }
 
-    /// Adds the database of a standalone database file, which becomes its
-    /// [journal](crate::SimBuilder::journal), like `ovs-appctl ovsdb-server/add-db`. Apart from
+    /// Adds the database of a database file, standalone or of a cluster with one server, which
+    /// becomes its [journal](crate::SimBuilder::journal), like `ovs-appctl ovsdb-server/add-db`. Apart from
     /// that, it is like [`add_database`](Self::add_database).
     ///
     /// # Errors
     /// The file is not a database file or in use, there is a database of its name, or the name is
     /// reserved. Nothing changed.
     pub fn open_database(&self, path: impl AsRef<Path>) -> Result<SimDatabase, AddDatabaseError> {
-        let served = self.server.open_database(path.as_ref())?;
+        let served = self.server.open_database(path.as_ref(), None)?;
         Ok(SimDatabase::new(self.server.clone(), served))
     }
 

@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use crate::database_column::{COLUMN_PREFIX, DatabaseColumn};
 use crate::model::Model;
 use crate::remotes::Remotes;
+use crate::server::AddDatabaseError;
 use crate::sim::Sim;
 use crate::unixctl::add_error;
 
@@ -100,8 +101,11 @@ impl ConfigFile {
     /// Returns `false` if a database cannot be opened.
     fn configure_databases(&self, config: &Config, opened: &mut BTreeMap<String, String>) -> bool {
         opened.retain(|path, name| {
-            let model = config.databases.get(path);
-            let stays = model.is_some_and(|model| self.check_model(*model).is_ok());
+            let database = self.sim.server().database(name);
+            let stays = config.databases.get(path).is_some_and(|expected| {
+                let model = database.as_ref().map(|database| database.model());
+                expected.is_none() || *expected == model
+            });
             // Fails only if it has been removed already.
             if !stays && let Err(error) = self.sim.remove_database(name) {
                 tracing::info!(target: "ovsdb_server", "{error}");
@@ -110,21 +114,14 @@ impl ConfigFile {
         });
         let mut is_complete = true;
         for (path, model) in &config.databases {
-            if let Err(problem) = self.check_model(*model) {
-                tracing::warn!(target: "ovsdb_server", "failed to open database '{path}': ovsdb error: {path}: {problem}");
-                is_complete = false;
-                continue;
-            }
             if opened.contains_key(path) {
                 continue;
             }
-            match self.sim.open_database(self.folder.join(path)) {
-                Ok(database) => {
-                    let schema = database.snapshot().schema().clone();
-                    opened.insert(path.clone(), schema.name.clone());
+            match self.open_database(path, *model) {
+                Ok(name) => {
+                    opened.insert(path.clone(), name);
                 }
-                Err(error) => {
-                    let problem = add_error(&error);
+                Err(problem) => {
                     tracing::warn!(target: "ovsdb_server", "failed to open database '{path}': {problem}");
                     is_complete = false;
                 }
@@ -133,19 +130,19 @@ impl ConfigFile {
         is_complete
     }
 
-    /// Checks that a database has the model of the simulator, which all its databases have.
-    fn check_model(&self, model: Option<Model>) -> Result<(), String> {
-        let own = self.sim.server().model();
-        let name = |model| match model {
-            Model::Standalone => "standalone",
-            Model::Clustered => "clustered",
-        };
-        match model {
-            Some(model) if model != own => {
-                Err(format!("database is {} and not {}", name(own), name(model)))
+    /// Opens the database of a file, which must have a model if the configuration names one.
+    /// Returns its name.
+    fn open_database(&self, path: &str, expected: Option<Model>) -> Result<String, String> {
+        let server = self.sim.server();
+        let opened = server.open_database(&self.folder.join(path), expected);
+        let database = opened.map_err(|error| match error {
+            AddDatabaseError::OtherModel { found, expected } => {
+                let (found, expected) = (found.name(), expected.name());
+                format!("ovsdb error: {path}: database is {found} and not {expected}")
             }
-            _ => Ok(()),
-        }
+            error => add_error(&error),
+        })?;
+        Ok(database.name().to_owned())
     }
 
     /// Returns the errors of remotes that cannot be opened.

@@ -1,4 +1,4 @@
-//! Standalone database files (ovsdb(5)): reading, and appending.
+//! Database files (ovsdb(5)): reading, and appending.
 //!
 //! A file is a log of records, each a header line with the length and the SHA-1 of the JSON text
 //! that follows:
@@ -15,27 +15,43 @@
 //! changed: as differences ([`Delta`]) if `_is_diff` is true, otherwise as whole values. Ephemeral
 //! columns are left out.
 //!
-//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one, [`InitialDatabases`] assigns
-//! the files and schemas that a server is started with to databases.
+//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one. The files of clustered databases
+//! (`cluster_record.rs`) have transactions of the same form; [`ClusterLog`](cluster_log::ClusterLog)
+//! and [`ClusterJournal`] are for them. A [`Storage`] is where the commits of a database are kept,
+//! whatever its model. [`InitialDatabases`] assigns the files and schemas that a server is started
+//! with to databases.
 //!
 //! [`Delta`]: patchbay_schemas::delta::Delta
 
+mod cluster_journal;
+mod cluster_log;
+mod cluster_record;
 mod damage;
 mod journal;
 mod lock_file;
 mod reader;
 mod record;
+mod record_log;
 mod sources;
+mod storage;
+mod transaction;
+mod unread;
 mod writer;
 
+pub use cluster_log::ClusterLogError;
 pub use damage::Damage;
-pub(crate) use journal::Journal;
-pub(crate) use reader::DatabaseFile;
 pub use sources::InitialDatabasesError;
-pub(crate) use sources::{DatabaseSource, InitialDatabases};
+pub(crate) use sources::{DatabaseSource, InitialDatabases, OpenedDatabase};
+pub(crate) use storage::Storage;
+
+use cluster_journal::ClusterJournal;
+use journal::Journal;
+use reader::DatabaseFile;
 
 use std::io;
 use std::path::{Path, PathBuf};
+
+use patchbay_schemas::error::OvsdbError;
 
 /// Error: a database file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -57,15 +73,23 @@ pub enum FileError {
         /// Damage of its first record.
         problem: Damage,
     },
-    /// The file is one server's log of a clustered database.
+    /// The file is one server's log of a clustered database, and cannot be loaded.
     #[error(
-        "{0}: belongs to a clustered database; make a standalone file of it first: \
-         ovsdb-tool cluster-to-standalone NEW-FILE {0}",
+        "{0}: belongs to a clustered database; serve it as a database file, or make a standalone \
+         file of it first: ovsdb-tool cluster-to-standalone NEW-FILE {0}",
         path.display()
     )]
     Clustered {
         /// The file.
         path: PathBuf,
+    },
+    /// The file of a clustered database cannot be served.
+    #[error("{}: {problem}", path.display())]
+    Cluster {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        problem: ClusterLogError,
     },
     /// Another program, or another journal of this program, has the file open for writing.
     #[error("{}: another program has it open for writing", path.display())]
@@ -91,5 +115,24 @@ impl FileError {
             path: path.to_owned(),
             source,
         }
+    }
+
+    fn not_a_database(path: &Path, problem: Damage) -> Self {
+        Self::NotADatabase {
+            path: path.to_owned(),
+            problem,
+        }
+    }
+
+    /// Logs that a transaction cannot be appended to a file, and makes its error.
+    fn write(path: &Path, error: &io::Error) -> OvsdbError {
+        let path = path.display();
+        tracing::error!(%path, %error, "cannot write a transaction, which fails");
+        OvsdbError::new("I/O error", format!("{path}: write failed ({error})"))
+    }
+
+    /// Makes the error of a file that cannot be replaced.
+    fn replace(path: &Path, source: io::Error) -> OvsdbError {
+        OvsdbError::new("I/O error", Self::io(path, source).to_string())
     }
 }

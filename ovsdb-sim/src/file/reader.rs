@@ -6,12 +6,12 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use patchbay_engine::db::{Access, Database, Execution, Snapshot};
+use patchbay_engine::db::{Access, ChangeSet, Database, Execution, Snapshot};
 use patchbay_schemas::atom::parse_uuid;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::delta::Delta;
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Reader, TextBuf, ValueKind};
+use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId, TableSchema};
 use patchbay_schemas::strings::StringCache;
@@ -19,11 +19,11 @@ use patchbay_schemas::wire::{
     ColumnValues, Condition, DecodedTransaction, InsertRow, NotationReader, Operation,
 };
 
-use super::record::{RecordError, Records};
+use super::record::{FileKind, RecordError, Records};
 use super::{Damage, FileError};
 
 /// Bytes that are read from a file at once.
-const FILE_READ_BYTES: usize = 1 << 18;
+pub(super) const FILE_READ_BYTES: usize = 1 << 18;
 
 /// Open standalone database file. Its schema is read, its transactions are not.
 #[derive(Debug)]
@@ -42,16 +42,16 @@ impl DatabaseFile {
 
     /// Reads the schema of an open file.
     pub(super) fn from_file(path: &Path, file: File) -> Result<Self, FileError> {
-        let not_a_database = |problem: Damage| FileError::NotADatabase {
-            path: path.to_owned(),
-            problem,
-        };
-        let mut records = Records::new(BufReader::with_capacity(FILE_READ_BYTES, file));
+        let not_a_database = |problem: Damage| FileError::not_a_database(path, problem);
+        let mut records = Records::new(
+            BufReader::with_capacity(FILE_READ_BYTES, file),
+            FileKind::Standalone,
+        );
         let text = match records.next() {
             Ok(Some(text)) => text,
             Ok(None) => return Err(not_a_database(Damage::Empty)),
             Err(RecordError::Io(source)) => return Err(FileError::io(path, source)),
-            Err(RecordError::Clustered) => {
+            Err(RecordError::OtherKind) => {
                 return Err(FileError::Clustered {
                     path: path.to_owned(),
                 });
@@ -90,7 +90,7 @@ impl DatabaseFile {
                 Ok(Some(text)) => text,
                 Ok(None) => break,
                 Err(RecordError::Io(source)) => return Err(FileError::io(&self.path, source)),
-                Err(RecordError::Clustered) => {
+                Err(RecordError::OtherKind) => {
                     tracing::warn!(%path, record, offset, "ignoring a record of a clustered database and all after it");
                     break;
                 }
@@ -104,32 +104,17 @@ impl DatabaseFile {
                     break;
                 }
             };
-            // Drop the snapshot before the database changes, or shared parts of tables are copied.
-            let content = database.snapshot();
-            let mut decoder = RecordDecoder {
-                schema: &self.schema,
-                content: &content,
-                strings: &mut strings,
-            };
-            let decoded = decoder.decode(&text);
-            drop((content, text));
-            let operations = match decoded {
-                Ok(operations) => operations,
-                Err(error) => {
+            let transaction = Reader::new(text.as_text());
+            match replay_transaction(database, transaction, &mut strings) {
+                Ok(_) => {}
+                Err(ReplayError::Malformed(error)) => {
                     let problem = error.with_syntax_first();
                     tracing::error!(%path, record, offset, "{problem}: leaving out the record");
                     continue;
                 }
-            };
-            let mut transaction = DecodedTransaction {
-                total: operations.len(),
-                operations,
-                failure: None,
-            };
-            if let Execution::Failed { error, .. } =
-                database.execute(&mut transaction, &Access::unrestricted())
-            {
-                tracing::warn!(%path, record, offset, %error, "leaving out a transaction that violates a constraint");
+                Err(ReplayError::Refused(error)) => {
+                    tracing::warn!(%path, record, offset, %error, "leaving out a transaction that violates a constraint");
+                }
             }
             end = self.records.offset();
         }
@@ -137,8 +122,47 @@ impl DatabaseFile {
     }
 }
 
+/// Error: a transaction of a file has no effect.
+#[derive(Debug)]
+pub(super) enum ReplayError {
+    /// It is not a transaction on the schema.
+    Malformed(OvsdbError),
+    /// It violates a constraint.
+    Refused(OvsdbError),
+}
+
+/// Executes a transaction of a file, a JSON object, and returns the changes.
+pub(super) fn replay_transaction(
+    database: &mut Database,
+    transaction: Reader<'_>,
+    strings: &mut StringCache,
+) -> Result<ChangeSet, ReplayError> {
+    let schema = database.schema().clone();
+    // Drop the snapshot before the database changes, or shared parts of tables are copied.
+    let content = database.snapshot();
+    let mut decoder = RecordDecoder {
+        schema: &schema,
+        content: &content,
+        strings,
+    };
+    let decoded = decoder.decode(transaction);
+    drop(content);
+    let operations = decoded.map_err(ReplayError::Malformed)?;
+    let mut transaction = DecodedTransaction {
+        total: operations.len(),
+        operations,
+        failure: None,
+    };
+    match database.execute(&mut transaction, &Access::unrestricted()) {
+        Execution::Committed { changes, .. } => Ok(changes),
+        Execution::Failed { error, .. } => Err(ReplayError::Refused(error)),
+        // There is no `wait` in a file.
+        Execution::Waiting { .. } => Ok(ChangeSet::default()),
+    }
+}
+
 /// Path of a file as a command line in the same folder names it.
-fn display_path(path: &Path) -> String {
+pub(super) fn display_path(path: &Path) -> String {
     let folder = env::current_dir().unwrap_or_default();
     let path = path.strip_prefix(folder).unwrap_or(path);
     path.display().to_string()
@@ -153,8 +177,8 @@ struct RecordDecoder<'a> {
 }
 
 impl RecordDecoder<'_> {
-    fn decode(&mut self, text: &TextBuf) -> Result<Vec<Operation>, OvsdbError> {
-        let mut reader = Reader::new(text.as_text());
+    fn decode(&mut self, mut reader: Reader<'_>) -> Result<Vec<Operation>, OvsdbError> {
+        let mut whole = reader;
         reader.enter_object();
         let mut tables = Vec::new();
         let mut is_diff = false;
@@ -169,7 +193,7 @@ impl RecordDecoder<'_> {
                     let name = String::from_utf8_lossy(&name);
                     let table = self.schema.table_id(&name).ok_or_else(|| {
                         let details = format!("No table named {name}.");
-                        let record = Json::from_text(text.as_text());
+                        let record = Json::read(&mut whole);
                         OvsdbError::new("unknown table", details).with_syntax(&record)
                     })?;
                     reader.skip();

@@ -1,7 +1,9 @@
 //! Records of a database file: a header line and a JSON text.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{self, BufRead, Read as _};
+use std::os::unix::fs::FileExt as _;
 
 use patchbay_schemas::json::{Reader, TextBuf, ValueKind};
 use sha1::{Digest as _, Sha1};
@@ -14,18 +16,44 @@ const MAX_HEADER_BYTES: u64 = 128;
 /// may have any length.
 const MAX_RESERVED_BYTES: usize = 1 << 20;
 
-/// Type in the header of a standalone database's record.
-const STANDALONE: &[u8] = b"JSON";
-/// Type in the header of a clustered database's record.
-const CLUSTERED: &[u8] = b"CLUSTER";
+/// Kind of a database file, the second word in the headers of its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    /// Standalone database.
+    Standalone,
+    /// One server's log of a clustered database.
+    Clustered,
+}
+
+impl FileKind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Standalone => "JSON",
+            Self::Clustered => "CLUSTER",
+        }
+    }
+
+    /// Reads the kind of an open file from its first bytes. A file of an unknown kind is taken for
+    /// a standalone one, whose reader reports the damage.
+    pub(super) fn read(file: &File) -> io::Result<Self> {
+        let expected = format!("OVSDB {} ", Self::Clustered.word()).into_bytes();
+        let mut bytes = vec![0; expected.len()];
+        let len = file.read_at(&mut bytes, 0)?;
+        Ok(if bytes[..len] == expected {
+            Self::Clustered
+        } else {
+            Self::Standalone
+        })
+    }
+}
 
 /// Error: there is no intact next record.
 #[derive(Debug)]
 pub(super) enum RecordError {
     /// The file could not be read.
     Io(io::Error),
-    /// The record belongs to a file of a clustered database.
-    Clustered,
+    /// The record belongs to a file of another kind.
+    OtherKind,
     /// The record is damaged.
     Damaged(Damage),
 }
@@ -46,13 +74,18 @@ impl From<io::Error> for RecordError {
 #[derive(Debug)]
 pub(super) struct Records<R> {
     input: R,
+    kind: FileKind,
     /// Offset of the next record, in bytes.
     offset: u64,
 }
 
 impl<R: BufRead> Records<R> {
-    pub(super) fn new(input: R) -> Self {
-        Self { input, offset: 0 }
+    pub(super) fn new(input: R, kind: FileKind) -> Self {
+        Self {
+            input,
+            kind,
+            offset: 0,
+        }
     }
 
     /// The offset of the record that is not read yet or is damaged, in bytes.
@@ -74,8 +107,8 @@ impl<R: BufRead> Records<R> {
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
             return Err(Damage::Header { line }.into());
         };
-        if header.clustered {
-            return Err(RecordError::Clustered);
+        if header.kind != self.kind {
+            return Err(RecordError::OtherKind);
         }
         let (offset, len) = (self.offset + line.len() as u64, header.len);
         let reserved = usize::try_from(len).unwrap_or(usize::MAX);
@@ -107,7 +140,7 @@ impl<R: BufRead> Records<R> {
 
 #[derive(Debug, PartialEq)]
 struct Header {
-    clustered: bool,
+    kind: FileKind,
     len: u64,
     sha1: [u8; 20],
 }
@@ -117,22 +150,17 @@ impl Header {
     fn parse(line: &[u8]) -> Option<Self> {
         let line = line.strip_prefix(b"OVSDB ")?.strip_suffix(b"\n")?;
         let mut words = line.split(|byte| *byte == b' ');
-        let clustered = match words.next()? {
-            STANDALONE => false,
-            CLUSTERED => true,
-            _ => return None,
-        };
+        let word = words.next()?;
+        let kind = [FileKind::Standalone, FileKind::Clustered]
+            .into_iter()
+            .find(|kind| kind.word().as_bytes() == word)?;
         let len = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
         // As in ovsdb-server.
         if len == 0 {
             return None;
         }
         let sha1 = parse_hex(words.next()?)?;
-        words.next().is_none().then_some(Self {
-            clustered,
-            len,
-            sha1,
-        })
+        words.next().is_none().then_some(Self { kind, len, sha1 })
     }
 }
 
@@ -156,10 +184,10 @@ fn hex(hash: &[u8]) -> String {
 }
 
 /// Encodes a record with the text of a JSON object, to which it adds a line end.
-pub(super) fn encode(mut text: Vec<u8>) -> Vec<u8> {
+pub(super) fn encode(kind: FileKind, mut text: Vec<u8>) -> Vec<u8> {
     text.push(b'\n');
     let hash = hex(&Sha1::digest(&text));
-    let mut record = format!("OVSDB JSON {} {hash}\n", text.len()).into_bytes();
+    let mut record = format!("OVSDB {} {} {hash}\n", kind.word(), text.len()).into_bytes();
     record.append(&mut text);
     record
 }
@@ -171,9 +199,10 @@ mod tests {
     #[test]
     fn headers_are_parsed() {
         let hash = "0123456789abcdef0123456789ABCDEF01234567";
-        for (word, clustered) in [("JSON", false), ("CLUSTER", true)] {
+        for kind in [FileKind::Standalone, FileKind::Clustered] {
+            let word = kind.word();
             let header = Header::parse(format!("OVSDB {word} 73 {hash}\n").as_bytes()).unwrap();
-            assert_eq!((header.clustered, header.len), (clustered, 73));
+            assert_eq!((header.kind, header.len), (kind, 73));
             assert_eq!(header.sha1[..2], [0x01, 0x23]);
             assert_eq!(header.sha1[18..], [0x45, 0x67]);
         }
@@ -194,10 +223,10 @@ mod tests {
 
     #[test]
     fn encoded_records_are_read_again() {
-        let mut file = encode(b"{\"a\":1}".to_vec());
+        let mut file = encode(FileKind::Clustered, b"{\"a\":1}".to_vec());
         let second = file.len() as u64;
-        file.extend(encode(b"{}".to_vec()));
-        let mut records = Records::new(&file[..]);
+        file.extend(encode(FileKind::Clustered, b"{}".to_vec()));
+        let mut records = Records::new(&file[..], FileKind::Clustered);
         let text = records.next().unwrap().unwrap();
         assert_eq!(text.as_text().bytes(), b"{\"a\":1}\n");
         assert_eq!(records.offset(), second);
@@ -210,7 +239,8 @@ mod tests {
     fn a_wrong_length_does_not_reserve_memory() {
         let hash = "0".repeat(40);
         let file = format!("OVSDB JSON {} {hash}\n{{}}\n", u64::MAX);
-        let error = Records::new(file.as_bytes()).next().unwrap_err();
+        let mut records = Records::new(file.as_bytes(), FileKind::Standalone);
+        let error = records.next().unwrap_err();
         assert!(
             matches!(
                 error,

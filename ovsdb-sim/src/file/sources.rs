@@ -9,8 +9,10 @@ use patchbay_schemas::nb;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
 
-use super::journal::UnreadJournal;
-use super::{DatabaseFile, FileError, Journal};
+use crate::model::Model;
+
+use super::unread::UnreadJournal;
+use super::{DatabaseFile, FileError, Storage};
 
 /// Schemas and files that a server is started with.
 #[derive(Debug, Default)]
@@ -104,6 +106,16 @@ pub(crate) struct DatabaseSource {
     new_journal: Option<PathBuf>,
 }
 
+/// Database with its content.
+#[derive(Debug)]
+pub(crate) struct OpenedDatabase {
+    pub(crate) database: Database,
+    /// `None`: the database has no file yet.
+    pub(crate) storage: Option<Storage>,
+    /// Path of the journal to create.
+    pub(crate) new_journal: Option<PathBuf>,
+}
+
 #[derive(Debug)]
 enum InitialContent {
     Empty,
@@ -155,8 +167,8 @@ fn assign_existing_journal(
     given: Option<&str>,
     path: &Path,
 ) -> Result<(), InitialDatabasesError> {
-    let journal = Journal::open(path)?;
-    let schema = journal.content().schema().clone();
+    let journal = UnreadJournal::open(path)?;
+    let schema = journal.schema().clone();
     let database = schema.name.clone();
     let path = path.to_owned();
     if let Some(given) = given
@@ -188,7 +200,7 @@ fn assign_existing_journal(
     }
     match &source.content {
         InitialContent::Empty => {}
-        InitialContent::File(file) if is_same_file(file.path(), journal.content().path())? => {}
+        InitialContent::File(file) if is_same_file(file.path(), journal.path())? => {}
         InitialContent::File(file) => {
             return Err(InitialDatabasesError::TwoContents {
                 path,
@@ -246,10 +258,18 @@ impl DatabaseSource {
         Self::new(schema, InitialContent::Empty)
     }
 
+    /// The model of the database. `None`: it has no file, and that of the server.
+    pub(crate) fn model(&self) -> Option<Model> {
+        match &self.content {
+            InitialContent::Journal(journal) => Some(journal.model()),
+            InitialContent::Empty | InitialContent::File(_) => None,
+        }
+    }
+
     /// Makes the source of a database with an existing journal.
     pub(crate) fn from_journal(path: &Path) -> Result<Self, FileError> {
-        let journal = Journal::open(path)?;
-        let schema = journal.content().schema().clone();
+        let journal = UnreadJournal::open(path)?;
+        let schema = journal.schema().clone();
         Ok(Self::new(schema, InitialContent::Journal(journal)))
     }
 
@@ -257,22 +277,31 @@ impl DatabaseSource {
         &self.schema
     }
 
-    /// Makes the database with its content, and opens or creates its journal.
-    pub(crate) fn open(self, uuids: UuidSource) -> Result<(Database, Option<Journal>), FileError> {
-        let mut database = Database::with_uuids(self.schema, uuids);
-        let resumed = match self.content {
-            InitialContent::Empty => None,
+    /// Makes the database with its content. `versions` are those of its rows. If it has a file,
+    /// `ids` are those of its next transactions.
+    pub(crate) fn open(
+        self,
+        versions: UuidSource,
+        ids: UuidSource,
+    ) -> Result<OpenedDatabase, FileError> {
+        let new_journal = self.new_journal;
+        let (database, storage) = match self.content {
+            InitialContent::Empty => (Database::with_uuids(self.schema, versions), None),
             InitialContent::File(file) => {
+                let mut database = Database::with_uuids(self.schema, versions);
                 file.replay(&mut database)?;
-                None
+                (database, None)
             }
-            InitialContent::Journal(journal) => Some(journal.replay(&mut database)?),
+            InitialContent::Journal(journal) => {
+                let (database, storage) = journal.replay(versions, ids)?;
+                (database, Some(storage))
+            }
         };
-        let journal = match self.new_journal {
-            Some(path) => Some(Journal::create(&path, &database.snapshot())?),
-            None => resumed,
-        };
-        Ok((database, journal))
+        Ok(OpenedDatabase {
+            database,
+            storage,
+            new_journal,
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Encoding of changes as the text of a record.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
 use patchbay_schemas::atom::write_uuid;
 use patchbay_schemas::delta::Delta;
@@ -21,13 +23,12 @@ pub(super) fn content(snapshot: &Snapshot) -> ChangeSet {
     }
 }
 
-/// Encodes the JSON object of a transaction of `date`, in milliseconds since 1970. `None`: only
+/// Encodes the JSON object of a transaction, with the present time as its date. `None`: only
 /// ephemeral columns changed.
 pub(super) fn transaction(
     schema: &DatabaseSchema,
     changes: &ChangeSet,
     comment: &str,
-    date: i64,
 ) -> Option<Vec<u8>> {
     let writer = RecordWriter {
         whole_values: changes
@@ -36,7 +37,7 @@ pub(super) fn transaction(
             .any(|change| is_ambiguous(schema, change)),
     };
     let mut out = b"{\"_date\":".to_vec();
-    write::integer(&mut out, date);
+    write::integer(&mut out, now_ms());
     if !writer.whole_values {
         out.extend_from_slice(b",\"_is_diff\":true");
     }
@@ -152,4 +153,10 @@ impl RecordWriter {
         out.push(b'}');
         any
     }
+}
+
+/// The current time in milliseconds since 1970.
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as i64)
 }

@@ -24,7 +24,8 @@ pub(crate) struct Args {
     #[arg(long, hide = true, value_enum)]
     pub(crate) process_role: Option<Role>,
 
-    /// Standalone database files to serve; transactions are appended to them
+    /// Database files to serve, standalone or of clusters with one server; transactions are appended
+    /// to them
     #[arg(value_name = "DATABASE")]
     pub(crate) databases: Vec<PathBuf>,
 
@@ -78,8 +79,8 @@ pub(crate) struct Args {
 
     /// Append every transaction of a database to this file (repeatable, once per database)
     ///
-    /// The file is a standalone database file, which ovsdb-server and ovsdb-tool can open. A
-    /// transaction that cannot be written fails.
+    /// The file is a database file, which ovsdb-server and ovsdb-tool can open. A new one is that of
+    /// --model. A transaction that cannot be written fails.
     ///
     /// An existing file has its database's name, schema and initial content, so DATABASE and
     /// --schema can be omitted. If --schema is given, the schemas must be equal. A new file is
@@ -96,7 +97,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) no_dbs: bool,
 
-    /// Model of the databases
+    /// Model of the databases that have no file yet
     ///
     /// A clustered server acts as the only member and leader of a RAFT cluster. It keeps a history
     /// of transactions, from which returning clients get what they missed.
@@ -263,7 +264,7 @@ pub(crate) struct IgnoredArgs {
     #[arg(long)]
     disable_file_column_diff: bool,
 
-    /// There is no other server that would have to read them
+    /// Conversions in the files of clusters always have the content
     #[arg(long)]
     disable_file_no_data_conversion: bool,
 

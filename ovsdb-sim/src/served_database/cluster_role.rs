@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::history::History;
+#[cfg(feature = "unixctl")]
+use patchbay_schemas::error::OvsdbError;
+
+#[cfg(feature = "unixctl")]
+use crate::model::Model;
 use crate::model::Role;
 use crate::server_database::DatabaseStatus;
 
@@ -18,7 +22,16 @@ pub struct NotClustered {
 
 impl ServedDatabase {
     pub(crate) fn is_clustered(&self) -> bool {
-        self.state().history.is_some()
+        self.state().cluster().is_some()
+    }
+
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn model(&self) -> Model {
+        if self.is_clustered() {
+            Model::Clustered
+        } else {
+            Model::Standalone
+        }
     }
 
     /// Changes the server's role in the database's cluster. With a new leader, the transactions
@@ -29,11 +42,15 @@ impl ServedDatabase {
     pub(crate) fn set_role(self: &Arc<Self>, role: Role) -> Result<(), NotClustered> {
         let mut state = self.state();
         let before = state.role;
-        let Some(history) = &mut state.history else {
+        if state.cluster().is_none() {
             return Err(self.not_clustered());
-        };
-        if role.is_leader() && !before.is_leader() {
-            history.record_election();
+        }
+        if role.is_leader()
+            && !before.is_leader()
+            && let Err(error) = state.storage.elect()
+        {
+            let database = &self.name;
+            tracing::error!(database, %error, "cannot write an election: the term stays");
         }
         state.role = role;
         if role.is_connected() && !before.is_connected() {
@@ -45,15 +62,27 @@ impl ServedDatabase {
         Ok(())
     }
 
+    /// Changes the election timer of the database's cluster.
+    ///
+    /// # Errors
+    /// The file could not be written. The timer stays.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn change_election_timer(&self, milliseconds: u64) -> Result<(), OvsdbError> {
+        let changed = self.state().storage.change_election_timer(milliseconds);
+        self.update_server_row();
+        changed
+    }
+
     /// Removes all transactions but the last from the history.
     ///
     /// # Errors
     /// The database is standalone.
     pub(crate) fn truncate_history(&self) -> Result<(), NotClustered> {
-        match &mut self.state().history {
-            Some(history) => history.truncate(),
-            None => return Err(self.not_clustered()),
-        }
+        let mut state = self.state();
+        let cluster = state.storage.cluster_mut();
+        cluster
+            .ok_or_else(|| self.not_clustered())?
+            .truncate_history();
         Ok(())
     }
 
@@ -70,7 +99,10 @@ impl DatabaseState {
         DatabaseStatus {
             schema: self.database.schema().clone(),
             role: self.role,
-            index: self.history.as_ref().map(History::index),
+            index: self
+                .storage
+                .cluster()
+                .map(|cluster| cluster.position().index),
         }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 
+use crate::cluster::check_persistent_columns;
+
 use super::ServedDatabase;
 use super::cancellation::Cancellation;
 
@@ -24,7 +26,7 @@ impl ServedDatabase {
         }
         let mut state = self.state();
         state.check_not_removed()?;
-        if state.history.is_some() && has_ephemeral_columns(&schema) {
+        if state.cluster().is_some() && check_persistent_columns(&schema).is_err() {
             return refuse("clusters do not support ephemeral columns");
         }
         if !state.role.is_connected() {
@@ -32,15 +34,10 @@ impl ServedDatabase {
         }
         let former = state.database.convert(schema)?;
         let snapshot = state.database.snapshot();
-        if let Some(journal) = &mut state.journal
-            && let Err(error) = journal.rewrite(&snapshot)
-        {
+        if let Err(error) = state.storage.convert(&snapshot) {
             tracing::error!(database = self.name, %error, "cannot write a converted database: rolling the conversion back");
             state.database.revert_conversion(former);
             return Err(error);
-        }
-        if let Some(history) = &mut state.history {
-            history.restart(&snapshot);
         }
         drop(snapshot);
         self.set_schema(state.database.schema());
@@ -52,28 +49,6 @@ impl ServedDatabase {
         canceled.notify_monitors();
         Ok(canceled)
     }
-}
-
-fn has_ephemeral_columns(schema: &DatabaseSchema) -> bool {
-    schema
-        .tables
-        .iter()
-        .flat_map(|table| &table.columns)
-        .any(|column| column.ephemeral)
-}
-
-/// The schema with all columns persistent, as in clusters. `None`: they are persistent already.
-pub(crate) fn without_ephemeral_columns(schema: &DatabaseSchema) -> Option<DatabaseSchema> {
-    if !has_ephemeral_columns(schema) {
-        return None;
-    }
-    let mut schema = schema.clone();
-    for table in &mut schema.tables {
-        for column in &mut table.columns {
-            column.ephemeral = false;
-        }
-    }
-    Some(schema)
 }
 
 #[cfg(test)]

@@ -28,8 +28,8 @@ use patchbay_schemas::schema::DatabaseSchema;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::file::Journal;
-use crate::history::History;
+use crate::cluster::Cluster;
+use crate::file::Storage;
 use crate::locks::Locks;
 use crate::model::Role;
 use crate::monitors::{MonitorView, Monitors};
@@ -38,7 +38,6 @@ use crate::session_id::SessionId;
 use crate::update::NetChanges;
 
 pub use cluster_role::NotClustered;
-pub(crate) use conversion::without_ephemeral_columns;
 use server_row::ServerRow;
 use turns::Turns;
 use waiting_queue::WaitingQueue;
@@ -77,10 +76,7 @@ pub(crate) struct ServedDatabase {
 #[derive(Debug)]
 pub(crate) struct DatabaseState {
     database: Database,
-    /// `None`: the database is kept in memory only, or was removed.
-    journal: Option<Journal>,
-    /// `None`: standalone database.
-    history: Option<History>,
+    storage: Storage,
     role: Role,
     /// True after the removal from the server. Users of an older handle can only read.
     is_removed: bool,
@@ -94,31 +90,29 @@ pub(crate) struct DatabaseState {
 impl ServedDatabase {
     /// Makes the `_Server` database.
     pub(crate) fn reserved(database: Database, locks: Arc<Mutex<Locks>>) -> Self {
-        Self::with_row(database, None, None, None, locks)
+        Self::with_row(database, Storage::Standalone(None), None, locks)
     }
 
-    /// Makes a database that clients can change. Only a clustered database has a `history`. The
-    /// database's row in `server_database`, which is `_Server`, is added later.
+    /// Makes a database that clients can change. The database's row in `server_database`, which is
+    /// `_Server`, is added later.
     pub(crate) fn new(
         database: Database,
-        journal: Option<Journal>,
-        history: Option<History>,
+        storage: Storage,
         server_database: Arc<ServedDatabase>,
         locks: Arc<Mutex<Locks>>,
     ) -> Self {
         let status = DatabaseStatus {
             schema: database.schema().clone(),
             role: Role::Leader,
-            index: history.as_ref().map(History::index),
+            index: storage.cluster().map(|cluster| cluster.position().index),
         };
         let row = ServerRow::new(server_database, status);
-        Self::with_row(database, journal, history, Some(row), locks)
+        Self::with_row(database, storage, Some(row), locks)
     }
 
     fn with_row(
         database: Database,
-        journal: Option<Journal>,
-        history: Option<History>,
+        storage: Storage,
         server_row: Option<ServerRow>,
         locks: Arc<Mutex<Locks>>,
     ) -> Self {
@@ -126,8 +120,7 @@ impl ServedDatabase {
         let schema = Mutex::new(database.schema().clone());
         let state = DatabaseState {
             database,
-            journal,
-            history,
+            storage,
             role: Role::Leader,
             is_removed: false,
             monitors: Monitors::default(),
@@ -181,7 +174,7 @@ impl ServedDatabase {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rewrites the journal, if there is one: the content in one transaction.
+    /// Rewrites the file, if there is one: the content in one transaction.
     ///
     /// # Errors
     /// The file could not be written. The former one stays.
@@ -189,8 +182,7 @@ impl ServedDatabase {
     pub(crate) fn compact(&self) -> Result<(), patchbay_schemas::error::OvsdbError> {
         let mut state = self.state();
         let snapshot = state.database.snapshot();
-        let journal = state.journal.as_mut();
-        journal.map_or(Ok(()), |journal| journal.rewrite(&snapshot))
+        state.storage.compact(&snapshot)
     }
 
     /// Removes the monitors and waiting transactions of a session.
@@ -202,6 +194,17 @@ impl ServedDatabase {
 }
 
 impl DatabaseState {
+    /// The database's cluster. `None`: standalone database.
+    pub(crate) fn cluster(&self) -> Option<&Cluster> {
+        self.storage.cluster()
+    }
+
+    /// The server's role in the database's cluster.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn role(&self) -> Role {
+        self.role
+    }
+
     /// The content that a new monitor reports.
     pub(crate) fn monitor_view(&self) -> MonitorView {
         MonitorView {
@@ -212,11 +215,11 @@ impl DatabaseState {
 
     /// The net changes after the transaction `id`. `None`: the history does not reach it.
     pub(crate) fn changes_since(&self, id: Uuid) -> Option<NetChanges> {
-        self.history.as_ref()?.changes_since(id)
+        self.cluster()?.changes_since(id)
     }
 
     /// The id of the last transaction. Nil: standalone database.
     fn last_id(&self) -> Uuid {
-        self.history.as_ref().map_or(Uuid::nil(), History::last_id)
+        self.cluster().map_or(Uuid::nil(), Cluster::last_id)
     }
 }

@@ -15,7 +15,7 @@ impl ServedDatabase {
     pub(crate) fn remove(&self) -> Cancellation {
         let mut state = self.state();
         state.is_removed = true;
-        state.journal = None;
+        state.storage.close();
         let mut canceled = state.cancel_all();
         drop(state);
         canceled.notify_monitors();
@@ -30,9 +30,9 @@ impl ServedDatabase {
             Some((file.dev(), file.ino()))
         };
         state
-            .journal
-            .as_ref()
-            .and_then(|journal| identity(journal.path()))
+            .storage
+            .path()
+            .and_then(identity)
             .is_some_and(|own| identity(path) == Some(own))
     }
 }

@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use crate::chunk::Chunk;
 use crate::fault::Loss;
-use crate::file::Journal;
 use crate::reply;
 use crate::session_handle::SessionHandle;
 
@@ -134,9 +133,9 @@ impl ServedDatabase {
             return Err(DatabaseError::Commit(error));
         }
         let schema = own.clone();
-        let journal = &mut state.journal;
+        let storage = &mut state.storage;
         let record = |operations: &[Operation], changes: &ChangeSet| {
-            append_to_journal(journal.as_mut(), &schema, operations, changes)
+            storage.append(&schema, operations, changes)
         };
         let access = Access::unrestricted();
         match state
@@ -194,7 +193,7 @@ impl ServedDatabase {
         let copy = (!state.role.is_connected()).then(|| transaction.clone());
         let mut needs_leader = false;
         let schema = state.database.schema().clone();
-        let journal = &mut state.journal;
+        let storage = &mut state.storage;
         let record = |operations: &[Operation], changes: &ChangeSet| {
             // As on a real member, only the execution shows that a transaction needs the leader.
             if copy.is_some() {
@@ -204,7 +203,7 @@ impl ServedDatabase {
             if let Some(error) = session.faults().commit_failure(session.id()) {
                 return Err(error);
             }
-            append_to_journal(journal.as_mut(), &schema, operations, changes)
+            storage.append(&schema, operations, changes)
         };
         let execution = state
             .database
@@ -263,33 +262,16 @@ impl DatabaseState {
         loss
     }
 
-    /// Counts a commit that is in the journal, and appends it to the history.
+    /// Counts a commit that is in the file, and appends it to the history.
     fn count_commit(&mut self, changes: &ChangeSet) {
         self.commits.send_modify(|commits| *commits += 1);
-        if let Some(history) = &mut self.history {
-            history.record(changes);
-        }
+        self.storage.record_commit(changes);
     }
 
     fn notify_monitors(&mut self, changes: &ChangeSet) {
         let id = self.last_id();
         self.monitors.publish(self.database.schema(), changes, id);
     }
-}
-
-/// Appends a commit to the journal, if there is one, before it is published.
-///
-/// # Errors
-/// The journal could not be written. The transaction fails.
-fn append_to_journal(
-    journal: Option<&mut Journal>,
-    schema: &DatabaseSchema,
-    operations: &[Operation],
-    changes: &ChangeSet,
-) -> Result<(), OvsdbError> {
-    journal.map_or(Ok(()), |journal| {
-        journal.append(schema, operations, changes)
-    })
 }
 
 /// The tables with changed rows.

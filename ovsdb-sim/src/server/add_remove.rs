@@ -3,15 +3,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use patchbay_engine::db::Database;
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::uuids::UuidSource;
 
-use crate::file::{DatabaseSource, FileError};
-use crate::history::History;
+use crate::cluster::{ClusterMember, without_ephemeral_columns};
+use crate::file::{DatabaseSource, FileError, OpenedDatabase, Storage};
 use crate::model::Model;
-use crate::served_database::{ServedDatabase, without_ephemeral_columns};
+use crate::served_database::ServedDatabase;
 use crate::server_database::DatabaseRow;
 
 use super::Server;
@@ -29,6 +29,14 @@ pub enum AddDatabaseError {
     /// The file is the journal of a database of this server.
     #[error("{}: already open", .0.display())]
     AlreadyOpen(PathBuf),
+    /// The file has a database of another model than the expected one.
+    #[error("database is {} and not {}", found.name(), expected.name())]
+    OtherModel {
+        /// Model of the file.
+        found: Model,
+        /// Model that is expected.
+        expected: Model,
+    },
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
@@ -67,20 +75,18 @@ impl Server {
         }
         *added += 1;
         let number = *added;
-        let (mut database, journal) = source.open(self.database_uuids(number))?;
-        let (history, row) = match self.model() {
-            Model::Standalone => (None, DatabaseRow::standalone(database.schema())),
-            Model::Clustered => {
-                let history = begin_history(&mut database, self.history_uuids(number))?;
-                let [cid, sid] = [self.next_uuid(), self.next_uuid()];
-                let row = DatabaseRow::clustered(database.schema(), cid, sid, history.index());
-                (Some(history), row)
-            }
+        let opened = source.open(self.database_uuids(number), self.history_uuids(number))?;
+        let (database, storage) = self.begin_storage(opened, number)?;
+        if storage.cluster().is_some() {
+            self.has_had_cluster.store(true, Ordering::Relaxed);
+        }
+        let row = match storage.cluster() {
+            None => DatabaseRow::standalone(database.schema()),
+            Some(cluster) => DatabaseRow::clustered(database.schema(), cluster),
         };
         let served = Arc::new(ServedDatabase::new(
             database,
-            journal,
-            history,
+            storage,
             databases.server_database().clone(),
             self.locks().clone(),
         ));
@@ -92,10 +98,12 @@ impl Server {
         Ok(served)
     }
 
-    /// Adds the database of an existing file, which becomes its journal.
+    /// Adds the database of an existing file, which becomes its journal. It must have the model
+    /// `expected`, if there is one.
     pub(crate) fn open_database(
         &self,
         path: &Path,
+        expected: Option<Model>,
     ) -> Result<Arc<ServedDatabase>, AddDatabaseError> {
         // Otherwise the error would be that another program has locked the file.
         if self
@@ -106,7 +114,13 @@ impl Server {
         {
             return Err(AddDatabaseError::AlreadyOpen(path.to_owned()));
         }
-        self.add_database(DatabaseSource::from_journal(path)?)
+        let source = DatabaseSource::from_journal(path)?;
+        if let (Some(found), Some(expected)) = (source.model(), expected)
+            && found != expected
+        {
+            return Err(AddDatabaseError::OtherModel { found, expected });
+        }
+        self.add_database(source)
     }
 
     /// Removes a database. Cancels its monitors and waiting transactions, closes its journal, and
@@ -128,10 +142,42 @@ impl Server {
         served.remove_server_row();
         Ok(())
     }
+
+    /// Makes the storage of the database with a number, unless it has a file. Then it has the
+    /// server's model.
+    fn begin_storage(
+        &self,
+        opened: OpenedDatabase,
+        number: u64,
+    ) -> Result<(Database, Storage), AddDatabaseError> {
+        let OpenedDatabase {
+            mut database,
+            storage,
+            new_journal,
+        } = opened;
+        if let Some(storage) = storage {
+            return Ok((database, storage));
+        }
+        let path = new_journal.as_deref();
+        let storage = match self.model() {
+            Model::Standalone => Storage::begin_standalone(path, &database.snapshot())?,
+            Model::Clustered => {
+                persist_ephemeral_columns(&mut database)?;
+                let member = ClusterMember {
+                    cluster_id: self.next_uuid(),
+                    server_id: self.next_uuid(),
+                    address: path.map(|path| format!("unix:{}.raft", path.display())),
+                };
+                let ids = self.history_uuids(number);
+                Storage::begin_cluster(path, &database.snapshot(), member, ids)?
+            }
+        };
+        Ok((database, storage))
+    }
 }
 
-/// Makes a database clustered: begins its history, and makes its ephemeral columns persistent.
-fn begin_history(database: &mut Database, ids: UuidSource) -> Result<History, OvsdbError> {
+/// Makes the ephemeral columns of a database persistent, because clusters do not support them.
+fn persist_ephemeral_columns(database: &mut Database) -> Result<(), OvsdbError> {
     if let Some(schema) = without_ephemeral_columns(database.schema()) {
         let database_name = &schema.name;
         tracing::warn!(
@@ -140,5 +186,5 @@ fn begin_history(database: &mut Database, ids: UuidSource) -> Result<History, Ov
         );
         database.convert(Arc::new(schema))?;
     }
-    Ok(History::new(ids, &database.snapshot()))
+    Ok(())
 }

@@ -42,6 +42,8 @@ pub(crate) struct Server {
     uuids: Mutex<UuidSource>,
     databases: DatabaseSet,
     model: Model,
+    /// `true` once there has been a clustered database.
+    has_had_cluster: AtomicBool,
     locks: Arc<Mutex<Locks>>,
     /// Changed by sessions as they begin and end, read by other tasks meanwhile.
     sessions: DashMap<SessionId, Arc<SessionHandle>>,
@@ -86,6 +88,7 @@ impl Server {
             uuids: Mutex::new(uuids),
             databases: DatabaseSet::new(Arc::new(server_database)),
             model,
+            has_had_cluster: AtomicBool::new(model == Model::Clustered),
             locks,
             sessions: DashMap::new(),
             next_session: AtomicU64::new(1),
@@ -205,8 +208,15 @@ impl Server {
         &self.databases
     }
 
+    /// The model of databases that have no file.
     pub(crate) fn model(&self) -> Model {
         self.model
+    }
+
+    /// `true` once there has been a clustered database: the commands of clusters are known.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn has_had_cluster(&self) -> bool {
+        self.has_had_cluster.load(Ordering::Relaxed)
     }
 
     fn locks(&self) -> &Arc<Mutex<Locks>> {

@@ -1,23 +1,35 @@
-//! Commands `cluster/*`, with ovsdb-server's texts. Each database has a cluster whose only member
-//! is this server.
+//! Commands `cluster/*`, with ovsdb-server's texts. Each clustered database has a cluster whose only
+//! member is this server.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::cluster::ClusterMember;
+use crate::model::Role;
+use crate::served_database::ServedDatabase;
 use crate::server::Server;
-use crate::server_database::DatabaseRow;
 
-/// Time without a leader after which ovsdb-server starts an election, in milliseconds.
-const ELECTION_TIMER_MS: u32 = 1000;
+/// Times without a leader after which a member may start an election, in milliseconds.
+const ELECTION_TIMERS_MS: RangeInclusive<u64> = 100..=600_000;
 
-/// Reads the row of a clustered database in `_Server`.
-fn find_row(server: &Server, database: &str) -> Result<DatabaseRow, String> {
-    let snapshot = server.databases().server_database().snapshot();
-    let rows = snapshot.typed::<DatabaseRow>();
-    rows.iter()
-        .filter_map(Result::ok)
-        .map(|(_, row)| row)
-        .find(|row| row.name == database && row.cid.is_some())
+/// Smallest limit of messages that wait for another member.
+const MIN_BACKLOG_MESSAGES: u64 = 50;
+
+/// Finds a clustered database.
+fn find(server: &Server, database: &str) -> Result<Arc<ServedDatabase>, String> {
+    server
+        .database(database)
+        .filter(|database| database.is_clustered())
         .ok_or_else(|| "unknown cluster".to_owned())
+}
+
+fn find_member(server: &Server, database: &str) -> Result<ClusterMember, String> {
+    let database = find(server, database)?;
+    let state = database.state();
+    let cluster = state.cluster().ok_or("unknown cluster")?;
+    Ok(cluster.member().clone())
 }
 
 /// Executes `cluster/cid`.
@@ -25,8 +37,8 @@ fn find_row(server: &Server, database: &str) -> Result<DatabaseRow, String> {
 /// # Errors
 /// There is no clustered database of this name.
 pub(super) fn cluster_id(server: &Server, database: &str) -> Result<String, String> {
-    let row = find_row(server, database)?;
-    Ok(row.cid.unwrap_or_default().to_string())
+    let member = find_member(server, database)?;
+    Ok(member.cluster_id.to_string())
 }
 
 /// Executes `cluster/sid`.
@@ -34,23 +46,58 @@ pub(super) fn cluster_id(server: &Server, database: &str) -> Result<String, Stri
 /// # Errors
 /// There is no clustered database of this name.
 pub(super) fn server_id(server: &Server, database: &str) -> Result<String, String> {
-    let row = find_row(server, database)?;
-    Ok(row.sid.unwrap_or_default().to_string())
+    let member = find_member(server, database)?;
+    Ok(member.server_id.to_string())
 }
 
-/// Executes `cluster/change-election-timer`: there is nobody to elect.
+/// Executes `cluster/change-election-timer`.
 ///
 /// # Errors
-/// There is no clustered database of this name, or the time is none.
+/// There is no clustered database of this name, or the time is not allowed.
 pub(super) fn change_election_timer(server: &Server, arguments: &[&str]) -> Result<String, String> {
     let [database, time] = arguments else {
-        return Err("invalid election timer".to_owned());
+        return Err("unknown cluster".to_owned());
     };
-    find_row(server, database)?;
-    match time.parse::<u32>() {
-        Ok(1..) => Ok("change of election timer initiated.".to_owned()),
-        _ => Err("invalid election timer".to_owned()),
+    let database = find(server, database)?;
+    let (timer, role) = {
+        let state = database.state();
+        let position = state.cluster().ok_or("unknown cluster")?.position();
+        (position.election_timer_ms, state.role())
+    };
+    if !role.is_leader() {
+        return Err("election timer must be changed through leader.".to_owned());
     }
+    // As in ovsdb-server, a text that is no number counts as 0.
+    let time = time.parse().unwrap_or(0);
+    if time == timer {
+        return Ok("change election timer to current value.".to_owned());
+    }
+    if !ELECTION_TIMERS_MS.contains(&time) {
+        return Err("election timer must be between 100 and 600000, in msec.".to_owned());
+    }
+    if time > 2 * timer {
+        return Err("election timer increase should not exceed the current value x 2.".to_owned());
+    }
+    let changed = database.change_election_timer(time);
+    changed.map_err(|error| error.to_string())?;
+    Ok("change of election timer initiated.".to_owned())
+}
+
+/// Executes `cluster/set-backlog-threshold`: there are no members for which messages could wait.
+///
+/// # Errors
+/// There is no clustered database of this name, or a number is not allowed.
+pub(super) fn set_backlog_threshold(server: &Server, arguments: &[&str]) -> Result<(), String> {
+    let [database, messages, bytes] = arguments else {
+        return Err("unknown cluster".to_owned());
+    };
+    find(server, database)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|_| "invalid argument");
+    let (messages, _) = (number(messages)?, number(bytes)?);
+    if messages < MIN_BACKLOG_MESSAGES {
+        return Err("values out of range".to_owned());
+    }
+    Ok(())
 }
 
 /// Executes `cluster/status`.
@@ -58,38 +105,65 @@ pub(super) fn change_election_timer(server: &Server, arguments: &[&str]) -> Resu
 /// # Errors
 /// There is no clustered database of this name.
 pub(super) fn status(server: &Server, database: &str) -> Result<String, String> {
-    let row = find_row(server, database)?;
-    let (cluster, own) = (row.cid.unwrap_or_default(), row.sid.unwrap_or_default());
-    let (role, leader) = match (row.leader, row.connected) {
-        (true, _) => ("leader", "self"),
-        (false, true) => ("follower", "other"),
-        (false, false) => ("candidate", "unknown"),
+    let served = find(server, database)?;
+    let state = served.state();
+    let cluster = state.cluster().ok_or("unknown cluster")?;
+    let (member, position) = (cluster.member(), cluster.position());
+    let (role, leader) = match state.role() {
+        Role::Leader => ("leader", "self"),
+        Role::Follower => ("follower", "other"),
+        Role::Disconnected => ("candidate", "unknown"),
     };
-    let index = row.index.first().copied().unwrap_or_default();
-    let (own_short, cluster_short) = (short(own), short(cluster));
+    let (own, id) = (member.server_id, member.cluster_id);
+    let (nickname, own_short) = (nickname(member), short(own));
+    let address = member.address.as_deref().unwrap_or("none");
+    let election = cluster.last_election();
+    let since_election = election.time.elapsed().as_millis();
+    let (term, timer, next) = (
+        position.term,
+        position.election_timer_ms,
+        position.index + 1,
+    );
     Ok(format!(
-        "{own_short}\n\
+        "{nickname}\n\
          Name: {database}\n\
-         Cluster ID: {cluster_short} ({cluster})\n\
+         Cluster ID: {} ({id})\n\
          Server ID: {own_short} ({own})\n\
-         Address: none\n\
+         Address: {address}\n\
          Status: cluster member\n\
          Role: {role}\n\
-         Term: 1\n\
+         Term: {term}\n\
          Leader: {leader}\n\
          Vote: self\n\
          \n\
-         Election timer: {ELECTION_TIMER_MS}\n\
-         Log: [2, {}]\n\
+         Last Election won: {since_election} ms ago\n\
+         Election timer: {timer}\n\
+         Log: [{}, {next}]\n\
          Entries not yet committed: 0\n\
          Entries not yet applied: 0\n\
          Connections:\n\
          Disconnections: 0\n\
          Servers:\n    \
-         {own_short} ({own_short} at none) (self) next_index={} match_index={index}\n",
-        index + 1,
-        index + 1,
+         {nickname} ({own_short} at {address}) (self) next_index={} match_index={}\n",
+        short(id),
+        position.start,
+        election.index,
+        position.index,
     ))
+}
+
+/// The name of a member in messages: that of its unix socket, or the beginning of its id.
+fn nickname(member: &ClusterMember) -> String {
+    let path = member
+        .address
+        .as_deref()
+        .and_then(|text| text.strip_prefix("unix:"));
+    let file = path.and_then(|path| path.rsplit('/').next());
+    let name = file.and_then(|file| file.split('.').next());
+    match name {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => short(member.server_id),
+    }
 }
 
 /// The first four digits of an id, as ovsdb-server abbreviates it.

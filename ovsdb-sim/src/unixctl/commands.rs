@@ -8,7 +8,6 @@ use std::sync::Arc;
 use patchbay_schemas::json::Json;
 
 use crate::config_file::ConfigFile;
-use crate::model::Model;
 use crate::remotes::Remotes;
 use crate::served_database::ServedDatabase;
 use crate::server::Server;
@@ -23,6 +22,7 @@ enum Command {
     ClusterId,
     ServerId,
     ClusterStatus,
+    SetBacklogThreshold,
     CoverageCounter,
     CoverageShow,
     Exit,
@@ -101,7 +101,7 @@ impl Usage {
 }
 
 /// Commands, sorted by name.
-const COMMANDS: [Usage; 35] = [
+const COMMANDS: [Usage; 36] = [
     Usage::new(
         "cluster/change-election-timer",
         "DB TIME",
@@ -109,6 +109,12 @@ const COMMANDS: [Usage; 35] = [
         Command::ChangeElectionTimer,
     ),
     Usage::new("cluster/cid", "DB", 1..=1, Command::ClusterId),
+    Usage::new(
+        "cluster/set-backlog-threshold",
+        "DB N_MSGS N_BYTES",
+        3..=3,
+        Command::SetBacklogThreshold,
+    ),
     Usage::new("cluster/sid", "DB", 1..=1, Command::ServerId),
     Usage::new("cluster/status", "DB", 1..=1, Command::ClusterStatus),
     Usage::new(
@@ -301,9 +307,9 @@ impl Commands {
         self.run(*command, &texts).await
     }
 
-    /// The commands of the server. Those of clusters are unknown to a server without any.
+    /// The commands of the server. Those of clusters are unknown to a server that had none.
     fn known(&self) -> impl Iterator<Item = &'static Usage> {
-        let is_clustered = self.server.model() == Model::Clustered;
+        let is_clustered = self.server.has_had_cluster();
         COMMANDS
             .iter()
             .filter(move |usage| is_clustered || !usage.name.starts_with("cluster/"))
@@ -328,6 +334,10 @@ impl Commands {
             Command::ClusterId => cluster::cluster_id(&self.server, required)?,
             Command::ServerId => cluster::server_id(&self.server, required)?,
             Command::ClusterStatus => cluster::status(&self.server, required)?,
+            Command::SetBacklogThreshold => {
+                cluster::set_backlog_threshold(&self.server, arguments)?;
+                no_output()
+            }
             Command::CoverageCounter => return Err("No such counter".to_owned()),
             Command::CoverageShow => NO_COVERAGE.to_owned(),
             Command::Replicate => return Err("replication is not supported".to_owned()),
@@ -349,7 +359,7 @@ impl Commands {
             Command::MemoryShow => self.memory(),
             Command::AddDatabase => {
                 self.server
-                    .open_database(Path::new(required))
+                    .open_database(Path::new(required), None)
                     .map_err(|error| error_text::add_error(&error))?;
                 no_output()
             }
@@ -444,9 +454,11 @@ impl Commands {
     }
 
     /// Executes `memory/show`, in ovsdb-server's terms. Atoms are the elements of values, two for a
-    /// pair of a map. Cells are values. Triggers are waiting transactions.
+    /// pair of a map. Cells are values. Triggers are waiting transactions. The others are of
+    /// clusters: entries of their logs, transactions in their histories and atoms of these.
     fn memory(&self) -> String {
         let (mut atoms, mut cells, mut monitors, mut triggers) = (0, 0, 0, 0);
+        let (mut log, mut history, mut history_atoms) = (0, 0, 0);
         for database in self.server.databases().all().values() {
             let snapshot = database.snapshot();
             for table in snapshot.schema().table_ids() {
@@ -461,15 +473,27 @@ impl Commands {
                         .sum::<usize>();
                 }
             }
-            monitors += database.state().monitors.len();
+            let state = database.state();
+            monitors += state.monitors.len();
+            if let Some(cluster) = state.cluster() {
+                let position = cluster.position();
+                log += (position.index + 1 - position.start) as usize;
+                let (transactions, atoms) = cluster.history().size();
+                history += transactions;
+                history_atoms += atoms as usize;
+            }
+            drop(state);
             triggers += database.waiting_count();
         }
         let usage = [
             ("atoms", atoms),
             ("cells", cells),
             ("monitors", monitors),
+            ("raft-log", log),
             ("sessions", self.server.session_count()),
             ("triggers", triggers),
+            ("txn-history", history),
+            ("txn-history-atoms", history_atoms),
         ];
         usage
             .iter()

@@ -55,9 +55,14 @@ impl Sample {
 }
 
 fn record(text: &str) -> Vec<u8> {
+    record_of("JSON", text)
+}
+
+/// A record with this text in a file of a kind, `JSON` or `CLUSTER`.
+pub(crate) fn record_of(kind: &str, text: &str) -> Vec<u8> {
     let hash: [u8; 20] = Sha1::digest(text.as_bytes()).into();
     let hash = hash.map(|byte| format!("{byte:02x}")).concat();
-    format!("OVSDB JSON {} {hash}\n{text}", text.len()).into_bytes()
+    format!("OVSDB {kind} {} {hash}\n{text}", text.len()).into_bytes()
 }
 
 /// The number of rows of Parent in a file.

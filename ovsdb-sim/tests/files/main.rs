@@ -1,7 +1,8 @@
-//! Standalone database files, exchanged with the real ovsdb-server and ovsdb-tool.
+//! Database files, exchanged with the real ovsdb-server and ovsdb-tool.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod cluster;
 mod damage;
 mod disk_full;
 mod given;

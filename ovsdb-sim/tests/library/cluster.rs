@@ -200,3 +200,30 @@ async fn the_server_id_can_be_renewed() {
     assert_ne!(before, after);
     assert_eq!(after.as_str(), Some(&*new.to_string()));
 }
+
+#[tokio::test]
+async fn a_file_has_the_history_for_clients_that_return_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, socket) = (folder.path().join("c.db"), folder.path().join("s"));
+    let target = format!("punix:{}", socket.display());
+    let schema = Arc::new(DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap());
+    let builder = Sim::builder().model(Model::Clustered);
+    let sim = builder.schema(schema).journal(&file).build().unwrap();
+    let listener = sim.listen(&target).await.unwrap();
+    let mut client = Client::connect(&socket).await;
+    client.call("transact", &insert(1)).await.unwrap();
+    let (_, first, _) = since(&mut client, ZERO).await;
+    client.call("transact", &insert(2)).await.unwrap();
+    let (_, second, _) = since(&mut client, &first).await;
+    drop((listener, client));
+    sim.remove_database("D").unwrap();
+
+    let sim = Sim::builder().database_file(&file).build().unwrap();
+    let _listener = sim.listen(&target).await.unwrap();
+    let mut client = Client::connect(&socket).await;
+    client.call("transact", &insert(3)).await.unwrap();
+    let (found, _, values) = since(&mut client, &first).await;
+    assert_eq!((found, values), (true, vec![2, 3]));
+    let (found, _, values) = since(&mut client, &second).await;
+    assert_eq!((found, values), (true, vec![3]));
+}

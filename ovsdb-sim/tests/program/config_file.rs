@@ -57,7 +57,7 @@ impl Bed {
         let output = command.env_remove("RUST_LOG").output().unwrap();
         let text = if with_output {
             let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-            text.replace(&self.path("").display().to_string(), "<folder>/")
+            without_times(&text.replace(&self.path("").display().to_string(), "<folder>/"))
         } else {
             String::new()
         };
@@ -95,6 +95,19 @@ impl Drop for Bed {
             let _ = Command::new("kill").arg(process.trim()).status();
         }
     }
+}
+
+/// Replaces the times in the output of `cluster/status`.
+fn without_times(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let time = line.split_once(" ms ago");
+        let before = time.and_then(|(before, after)| Some((before.rsplit_once(' ')?.0, after)));
+        match before {
+            Some((before, after)) => format!("{before} N ms ago{after}"),
+            None => line.to_owned(),
+        }
+    });
+    lines.collect()
 }
 
 /// The program of a server.
@@ -209,4 +222,81 @@ fn a_server_without_what_its_configuration_names_does_not_start() {
         results.iter().all(|(_, _, code)| *code == Some(1)),
         "{results:?}"
     );
+}
+
+#[test]
+fn clusters_with_one_server_answer_like_those_of_ovsdb_server() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let folder = ScratchDir::new();
+    let (schema, file) = (folder.path().join("schema"), folder.path().join("c.db"));
+    let text = r#"{"name":"C","tables":{"T":{"columns":{"i":{"type":"integer"}}}}}"#;
+    fs::write(&schema, text).unwrap();
+    let created = release
+        .command("ovsdb-tool")
+        .arg("create-cluster")
+        .args([&file, &schema])
+        .arg(format!("unix:{}/s1.raft", folder.path().display()))
+        .status();
+    assert!(created.unwrap().success());
+    let results = compare(|bed, program| {
+        // The same ids on both servers.
+        fs::copy(&file, bed.path("c.db")).unwrap();
+        let add = |bed: &Bed, number: u8| {
+            let row = format!(r#"{{"op":"insert","table":"T","row":{{"i":{number}}}}}"#);
+            let mut client = bed.release.command("ovsdb-client");
+            let client = client
+                .args(["--timeout=60", "transact"])
+                .arg(format!("unix:{}", bed.path("db.sock").display()))
+                .arg(format!(r#"["C",{row}]"#));
+            assert!(client.output().unwrap().status.success());
+        };
+        let remotes = r#""remotes":{"punix:db.sock":null}"#;
+        bed.configure(&format!(
+            r#"{{{remotes},"databases":{{"db1":{{}},"c.db":{{}}}}}}"#
+        ));
+        let server = program(bed);
+        bed.start(server, &["--config-file=config.json"]);
+        bed.list();
+        add(bed, 1);
+        for command in [
+            "cluster/cid C",
+            "cluster/sid C",
+            "cluster/cid Ddb1",
+            "cluster/sid none",
+            "cluster/status C",
+            "cluster/status Ddb1",
+            "cluster/change-election-timer C 1000",
+            "cluster/change-election-timer C 99",
+            "cluster/change-election-timer C x",
+            "cluster/change-election-timer C 2001",
+            "cluster/change-election-timer C 1500",
+            "cluster/change-election-timer none 1500",
+            "cluster/set-backlog-threshold C 49 1",
+            "cluster/set-backlog-threshold C x 1",
+            "cluster/set-backlog-threshold C 50 0",
+            "cluster/set-backlog-threshold none 50 0",
+            "cluster/status C",
+            "ovsdb-server/get-db-storage-status C",
+            "ovsdb-server/compact C",
+            "cluster/status C",
+        ] {
+            bed.appctl(command);
+        }
+        for (path, model) in [
+            ("c.db", "clustered"),
+            ("c.db", "standalone"),
+            ("db1", "clustered"),
+        ] {
+            bed.configure(&format!(
+                r#"{{{remotes},"databases":{{"{path}":{{"service-model":"{model}"}}}}}}"#
+            ));
+            bed.appctl("ovsdb-server/reload");
+            bed.list();
+            bed.appctl("cluster/status C");
+        }
+        bed.appctl("exit");
+    });
+    assert!(results.len() > 30, "{results:?}");
 }

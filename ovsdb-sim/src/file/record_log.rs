@@ -1,0 +1,114 @@
+//! File to which records are appended.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::record::{self, FileKind};
+
+/// Mode of a new file, less the umask: databases have secrets, such as keys of tunnels.
+const FILE_MODE: u32 = 0o640;
+
+/// File to which records are appended.
+#[derive(Debug)]
+pub(super) struct RecordLog {
+    kind: FileKind,
+    file: File,
+    /// Offset of the next record, in bytes.
+    end: u64,
+    /// True if the file may have other bytes behind `end`, which are cut off before the next
+    /// record.
+    has_tail: bool,
+}
+
+impl RecordLog {
+    /// Makes a new file with records of these texts.
+    pub(super) fn create(path: &Path, kind: FileKind, texts: Vec<Vec<u8>>) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let mut log = Self {
+            kind,
+            file: options
+                .write(true)
+                .create_new(true)
+                .mode(FILE_MODE)
+                .open(path)?,
+            end: 0,
+            has_tail: false,
+        };
+        let written = texts
+            .into_iter()
+            .try_for_each(|text| log.write(vec![text], false));
+        if let Err(error) = written {
+            // A partial file would prevent the next attempt. `error` is the one to report.
+            std::fs::remove_file(path).unwrap_or_default();
+            return Err(error);
+        }
+        Ok(log)
+    }
+
+    /// Continues a file behind its record that ends at `end`, an offset in bytes. Anything else
+    /// behind it is replaced.
+    pub(super) fn resume(file: File, kind: FileKind, end: u64) -> Self {
+        Self {
+            kind,
+            file,
+            end,
+            has_tail: true,
+        }
+    }
+
+    /// Replaces a file by a new one with records of these texts, synced to the disk.
+    pub(super) fn replace(path: &Path, kind: FileKind, texts: Vec<Vec<u8>>) -> io::Result<Self> {
+        // The file itself is replaced, not a link to it.
+        let path = path.canonicalize()?;
+        let mut new_path = path.clone().into_os_string();
+        new_path.push(".tmp");
+        let new_path = PathBuf::from(new_path);
+        match std::fs::remove_file(&new_path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let log = Self::create(&new_path, kind, texts)?;
+        let moved = log.file.sync_all();
+        let moved = moved.and_then(|()| std::fs::rename(&new_path, &path));
+        if let Err(error) = moved {
+            // The first error is the one to report.
+            std::fs::remove_file(&new_path).unwrap_or_default();
+            return Err(error);
+        }
+        Ok(log)
+    }
+
+    /// Appends records of these texts with one write. `durable`: they are synced to the disk.
+    ///
+    /// # Errors
+    /// The records could not be written. They are cut off now or before the next ones.
+    pub(super) fn write(&mut self, texts: Vec<Vec<u8>>, durable: bool) -> io::Result<()> {
+        if self.has_tail {
+            self.file.set_len(self.end)?;
+            self.has_tail = false;
+        }
+        let records: Vec<u8> = texts
+            .into_iter()
+            .map(|text| record::encode(self.kind, text))
+            .reduce(|mut records, record| {
+                records.extend(record);
+                records
+            })
+            .unwrap_or_default();
+        let written = self.file.write_all_at(&records, self.end).and_then(|()| {
+            if durable {
+                self.file.sync_data()
+            } else {
+                Ok(())
+            }
+        });
+        match written {
+            Ok(()) => self.end += records.len() as u64,
+            // Cut the partial records off now or, if that fails, before the next ones.
+            Err(_) => self.has_tail = self.file.set_len(self.end).is_err(),
+        }
+        written
+    }
+}

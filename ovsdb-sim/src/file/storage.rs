@@ -1,0 +1,210 @@
+//! Storage of a database: where its commits are kept, and for a cluster the position in its log.
+
+use std::io;
+use std::path::Path;
+
+use patchbay_engine::db::{ChangeSet, Snapshot};
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::schema::DatabaseSchema;
+use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::Operation;
+
+use crate::cluster::{Cluster, ClusterMember};
+
+use super::transaction::FileTransaction;
+use super::{ClusterJournal, FileError, Journal};
+
+/// Storage of a database.
+#[derive(Debug)]
+pub(crate) enum Storage {
+    /// Standalone database. `None`: it is kept in memory only.
+    Standalone(Option<Journal>),
+    /// Clustered database.
+    Clustered {
+        cluster: Box<Cluster>,
+        /// `None`: the database is kept in memory only.
+        journal: Option<ClusterJournal>,
+    },
+}
+
+impl Storage {
+    /// Makes the storage of a standalone database, with a new journal at `path` if there is one.
+    pub(crate) fn begin_standalone(
+        path: Option<&Path>,
+        snapshot: &Snapshot,
+    ) -> Result<Self, FileError> {
+        let journal = path
+            .map(|path| Journal::create(path, snapshot))
+            .transpose()?;
+        Ok(Self::Standalone(journal))
+    }
+
+    /// Makes the storage of a cluster that begins with the content of `snapshot`, with a new
+    /// journal at `path` if there is one. `ids` are those of its transactions. The server is
+    /// elected.
+    pub(crate) fn begin_cluster(
+        path: Option<&Path>,
+        snapshot: &Snapshot,
+        member: ClusterMember,
+        ids: UuidSource,
+    ) -> Result<Self, FileError> {
+        let cluster = Cluster::begin(member, ids, snapshot);
+        let journal = path
+            .map(|path| ClusterJournal::create(path, &cluster, snapshot))
+            .transpose()?;
+        Self::resume_cluster(cluster, journal)
+    }
+
+    /// Makes the storage of a cluster, and elects the server.
+    pub(super) fn resume_cluster(
+        cluster: Cluster,
+        journal: Option<ClusterJournal>,
+    ) -> Result<Self, FileError> {
+        let mut storage = Self::Clustered {
+            cluster: Box::new(cluster),
+            journal,
+        };
+        let elected = storage.elect();
+        elected.map_err(|source| FileError::io(storage.path().unwrap_or(Path::new("")), source))?;
+        Ok(storage)
+    }
+
+    /// The database's cluster. `None`: standalone database.
+    pub(crate) fn cluster(&self) -> Option<&Cluster> {
+        match self {
+            Self::Standalone(_) => None,
+            Self::Clustered { cluster, .. } => Some(cluster),
+        }
+    }
+
+    /// The database's cluster. `None`: standalone database.
+    pub(crate) fn cluster_mut(&mut self) -> Option<&mut Cluster> {
+        match self {
+            Self::Standalone(_) => None,
+            Self::Clustered { cluster, .. } => Some(cluster),
+        }
+    }
+
+    /// The path of the file. `None`: there is none.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Standalone(journal) => journal.as_ref().map(Journal::path),
+            Self::Clustered { journal, .. } => journal.as_ref().map(ClusterJournal::path),
+        }
+    }
+
+    /// Closes the file, which other programs can then open.
+    pub(crate) fn close(&mut self) {
+        match self {
+            Self::Standalone(journal) => *journal = None,
+            Self::Clustered { journal, .. } => *journal = None,
+        }
+    }
+
+    /// Appends the changes of a transaction to the file, before they are
+    /// [recorded](Self::record_commit).
+    ///
+    /// # Errors
+    /// The file could not be written. The transaction fails.
+    pub(crate) fn append(
+        &mut self,
+        schema: &DatabaseSchema,
+        operations: &[Operation],
+        changes: &ChangeSet,
+    ) -> Result<(), OvsdbError> {
+        if self.path().is_none() {
+            return Ok(());
+        }
+        let Some(transaction) = FileTransaction::new(schema, operations, changes) else {
+            return Ok(());
+        };
+        match self {
+            Self::Standalone(Some(journal)) => journal.append(transaction),
+            Self::Clustered {
+                cluster,
+                journal: Some(journal),
+            } => journal.append(&cluster.next_entry(), &transaction),
+            Self::Standalone(None) | Self::Clustered { journal: None, .. } => Ok(()),
+        }
+    }
+
+    /// Records a transaction in the history of a cluster.
+    pub(crate) fn record_commit(&mut self, changes: &ChangeSet) {
+        if let Self::Clustered { cluster, .. } = self {
+            cluster.record(changes);
+        }
+    }
+
+    /// Writes a conversion, after which the database has the schema and content of `snapshot`.
+    ///
+    /// # Errors
+    /// The file could not be written. It is as before.
+    pub(crate) fn convert(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
+        match self {
+            Self::Standalone(journal) => journal
+                .as_mut()
+                .map_or(Ok(()), |journal| journal.rewrite(snapshot)),
+            Self::Clustered { cluster, journal } => {
+                if let Some(journal) = journal {
+                    journal.append_conversion(&cluster.next_entry(), snapshot)?;
+                }
+                cluster.record_conversion(snapshot);
+                Ok(())
+            }
+        }
+    }
+
+    /// Replaces the file by one that has only the present content.
+    ///
+    /// # Errors
+    /// The file could not be written. It is as before.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn compact(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
+        match self {
+            Self::Standalone(journal) => journal
+                .as_mut()
+                .map_or(Ok(()), |journal| journal.rewrite(snapshot)),
+            Self::Clustered { cluster, journal } => {
+                if let Some(journal) = journal {
+                    journal.rewrite(cluster, snapshot)?;
+                }
+                cluster.record_snapshot();
+                Ok(())
+            }
+        }
+    }
+
+    /// Elects the server as the leader of its cluster.
+    ///
+    /// # Errors
+    /// The file could not be written. The term stays.
+    pub(crate) fn elect(&mut self) -> io::Result<()> {
+        if let Self::Clustered { cluster, journal } = self {
+            if let Some(journal) = journal {
+                journal.append_election(&cluster.next_election(), cluster)?;
+            }
+            cluster.record_election();
+        }
+        Ok(())
+    }
+
+    /// Changes the election timer of a cluster.
+    ///
+    /// # Errors
+    /// The file could not be written. The timer stays.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn change_election_timer(
+        &mut self,
+        election_timer_ms: u64,
+    ) -> Result<(), OvsdbError> {
+        let Self::Clustered { cluster, journal } = self else {
+            return Ok(());
+        };
+        if let Some(journal) = journal {
+            let entry = cluster.next_entry_without_data();
+            journal.append_election_timer(&entry, election_timer_ms)?;
+        }
+        cluster.record_election_timer(election_timer_ms);
+        Ok(())
+    }
+}
