@@ -1,5 +1,6 @@
 //! Ports through which packets enter tunnels.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use patchbay_engine::db::Snapshot;
@@ -36,39 +37,33 @@ impl fmt::Display for TunnelKeys {
 impl TunnelPort {
     /// The port of a router or switch.
     pub(crate) fn find(snapshot: &Snapshot, name: &str) -> Option<Self> {
-        for (_, router) in snapshot.typed::<LogicalRouter>().iter().flatten() {
-            let mut ports = router.ports.iter();
-            let port = ports.find_map(|port| {
-                let row = snapshot.get(*port).ok()??;
-                (row.name == name).then_some(row)
-            });
-            if let Some(port) = port {
-                return Some(Self {
-                    keys: TunnelKeys {
-                        datapath: router.options.get(TUNNEL_KEY).cloned(),
-                        port: port.options.get(TUNNEL_KEY).cloned(),
-                    },
-                    chassis: port.options.get(CHASSIS).cloned(),
-                });
-            }
+        let routers = snapshot.typed::<LogicalRouter>();
+        let of_router = routers.iter().flatten().find_map(|(_, router)| {
+            let ports = router.ports.iter();
+            let mut ports = ports.filter_map(|port| snapshot.get(*port).ok()?);
+            let port = ports.find(|port| port.name == name)?;
+            Some(Self::new(&router.options, &port.options))
+        });
+        of_router.or_else(|| {
+            let switches = snapshot.typed::<LogicalSwitch>();
+            switches.iter().flatten().find_map(|(_, switch)| {
+                let ports = switch.ports.iter();
+                let mut ports = ports.filter_map(|port| snapshot.get(*port).ok()?);
+                let port = ports.find(|port| port.name == name)?;
+                Some(Self::new(&switch.other_config, &port.options))
+            })
+        })
+    }
+
+    /// The port with the options of its datapath and its own.
+    fn new(datapath: &BTreeMap<String, String>, port: &BTreeMap<String, String>) -> Self {
+        Self {
+            keys: TunnelKeys {
+                datapath: datapath.get(TUNNEL_KEY).cloned(),
+                port: port.get(TUNNEL_KEY).cloned(),
+            },
+            chassis: port.get(CHASSIS).cloned(),
         }
-        for (_, switch) in snapshot.typed::<LogicalSwitch>().iter().flatten() {
-            let mut ports = switch.ports.iter();
-            let port = ports.find_map(|port| {
-                let row = snapshot.get(*port).ok()??;
-                (row.name == name).then_some(row)
-            });
-            if let Some(port) = port {
-                return Some(Self {
-                    keys: TunnelKeys {
-                        datapath: switch.other_config.get(TUNNEL_KEY).cloned(),
-                        port: port.options.get(TUNNEL_KEY).cloned(),
-                    },
-                    chassis: port.options.get(CHASSIS).cloned(),
-                });
-            }
-        }
-        None
     }
 
     /// The port of a switch's router, beside another port of the switch. `None`: the switch has no

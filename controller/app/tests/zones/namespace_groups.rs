@@ -66,11 +66,8 @@ fn groups(snapshot: &Snapshot) -> BTreeMap<String, Vec<String>> {
     let groups = groups.filter(|group| group.external_ids["k8s.ovn.org/owner-type"] == "Namespace");
     groups
         .map(|group| {
-            let mut ports: Vec<String> = group
-                .ports
-                .iter()
-                .map(|port| names[port].clone())
-                .collect();
+            let mut ports: Vec<String> =
+                group.ports.iter().map(|port| names[port].clone()).collect();
             ports.sort();
             let id = &group.external_ids["k8s.ovn.org/id"];
             (id.replace("-network-controller:Namespace", ""), ports)

@@ -8,14 +8,16 @@ use std::collections::BTreeSet;
 use std::env;
 
 use patchbay_app::Cluster;
-use patchbay_lab::{Lab, Promises, Protocol, Question, Verdict, common_families};
+use patchbay_lab::{Lab, Promises, Protocol, Question};
 use patchbay_model::ClusterSettings;
 use patchbay_resources::conversion;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::support::{ask_patiently, cluster_with, release};
+use crate::support::{
+    ask_patiently, cluster_with, packet_differences, questions, release, row_differences, title,
+};
 
 /// Number of graphs without the environment variable.
 const GRAPHS: u64 = 3;
@@ -225,67 +227,36 @@ fn capitalized(word: &str) -> String {
 }
 
 /// Questions about all pairs in three protocols, with the promised answers.
-fn questions(lab: &Lab, promises: &Promises) -> Vec<Question> {
+fn all_questions(lab: &Lab, promises: &Promises) -> Vec<Question> {
     let protocols = [Protocol::Icmp, Protocol::Tcp(80), Protocol::Tcp(8080)];
-    let questions = lab.pairs().flat_map(|(from, to)| {
-        common_families(from, to).flat_map(move |family| {
-            protocols.map(|protocol| Question {
-                from: from.name.clone(),
-                to: to.name.clone(),
-                protocol,
-                family,
-                is_promised: promises.reaches(from, to, protocol, family),
+    let of_pairs = lab.pairs().flat_map(|(from, to)| {
+        protocols.into_iter().flat_map(move |protocol| {
+            questions(from, to, protocol, false).map(move |question| Question {
+                is_promised: promises.reaches(from, to, protocol, question.family),
+                ..question
             })
         })
     });
-    questions.collect()
+    of_pairs.collect()
 }
 
 /// Differences of a graph, one line each.
 async fn compare(lab: &Lab, cluster: &Cluster, graph: &Graph, seed: u64) -> Vec<String> {
-    let mut differences = Vec::new();
-    let questions = questions(lab, &Promises::of(cluster));
-    let rows = lab.rows();
-    for question in &questions {
-        let Question {
-            from,
-            to,
-            protocol,
-            family,
-            is_promised,
-        } = question;
-        let course = rows.diagnose(from, to, *protocol, Some(*family)).unwrap();
-        if course.obstacle().is_none() != *is_promised {
-            let obstacle = course.obstacle();
-            differences.push(format!("{question:?}: rows: {obstacle:?}"));
-        }
-    }
+    let questions = all_questions(lab, &Promises::of(cluster));
+    let mut differences = row_differences(lab, &questions);
     let mut traced: Vec<&Question> = questions.iter().collect();
     traced.shuffle(&mut StdRng::seed_from_u64(seed));
     for question in traced.into_iter().take(TRACED) {
-        let Question {
-            from,
-            to,
-            protocol,
-            family,
-            is_promised,
-        } = question;
-        let diagnosis = lab
-            .diagnose(from, to, *protocol, Some(*family))
-            .await
-            .unwrap();
+        let (from, to) = (&question.from, &question.to);
+        let family = Some(question.family);
+        let diagnosis = lab.diagnose(from, to, question.protocol, family).await;
+        let diagnosis = diagnosis.unwrap();
         let target = lab.pods().find(|pod| pod.name == *to).unwrap();
-        if diagnosis.is_delivered_by_flows(&target.port) != *is_promised {
-            differences.push(format!("{question:?}: ovn-trace: {diagnosis}"));
+        if diagnosis.is_delivered_by_flows(&target.port) != question.is_promised {
+            differences.push(format!("{}: ovn-trace: {diagnosis}", title(question)));
         }
     }
-    for checked in lab.check(questions).await.unwrap() {
-        let verdict = &checked.answer.verdict;
-        if !checked.agrees() || matches!(verdict, Verdict::AnswerLost) {
-            let question = checked.question;
-            differences.push(format!("{question:?}: packets: {verdict}"));
-        }
-    }
+    differences.extend(packet_differences(lab, questions).await);
     if !graph.has_policies {
         differences.extend(compare_services(lab, cluster, graph).await);
     }

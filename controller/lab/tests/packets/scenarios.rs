@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use patchbay_app::Cluster;
 use patchbay_lab::{
-    Answer, CheckedQuestion, Connection, Lab, Pod, PodName, Promises, Protocol, Question,
-    common_families, with_default_pods,
+    Answer, Connection, Lab, Pod, PodName, Promises, Protocol, Question, with_default_pods,
 };
 use patchbay_model::{ClusterSettings, Feature};
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
 use serde::Deserialize;
 
-use crate::support::{ask_patiently, now, release};
+use crate::support::{
+    ask_patiently, now, packet_differences, questions, release, row_differences, title,
+};
 
 /// Folder of all scenarios.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenarios");
@@ -174,34 +175,17 @@ async fn compare(scenario: &Scenario, phase: &Phase, lab: &Lab, cluster: &Cluste
     let promises = Promises::of(cluster);
     let mut differences = Vec::new();
     let questions = pair_questions(scenario, phase, lab);
-    let rows = lab.rows();
     for question in &questions {
-        let Question {
-            from,
-            to,
-            protocol,
-            family,
-            is_promised,
-        } = question;
         let pod = |name: &PodName| lab.pods().find(|pod| pod.name == *name).unwrap();
-        let promised = promises.reaches(pod(from), pod(to), *protocol, *family);
-        if promised != *is_promised {
-            differences.push(format!(
-                "{}: the manifests promise {promised}",
-                title(question)
-            ));
-        }
-        let course = rows.diagnose(from, to, *protocol, Some(*family)).unwrap();
-        let obstacle = course.obstacle();
-        if obstacle.is_none() != *is_promised {
-            differences.push(format!("{}: rows: {obstacle:?}", title(question)));
+        let (from, to) = (pod(&question.from), pod(&question.to));
+        let promised = promises.reaches(from, to, question.protocol, question.family);
+        if promised != question.is_promised {
+            let title = title(question);
+            differences.push(format!("{title}: the manifests promise {promised}"));
         }
     }
-    let checked = lab.check(questions).await.unwrap();
-    for checked in checked.iter().filter(|checked| !checked.agrees()) {
-        let CheckedQuestion { question, answer } = checked;
-        differences.push(format!("{}: packets: {}", title(question), answer.verdict));
-    }
+    differences.extend(row_differences(lab, &questions));
+    differences.extend(packet_differences(lab, questions).await);
     for answer in &phase.answers {
         let from = lab.find_pod(&answer.from).unwrap();
         let protocol = answer.protocol.as_deref().unwrap_or("icmp");
@@ -299,41 +283,6 @@ fn pair_questions(scenario: &Scenario, phase: &Phase, lab: &Lab) -> Vec<Question
         all.extend(questions(from, to, protocol, answer.reached));
     }
     all
-}
-
-/// A question for each common IP family.
-fn questions<'a>(
-    from: &'a Pod,
-    to: &'a Pod,
-    protocol: Protocol,
-    is_promised: bool,
-) -> impl Iterator<Item = Question> + use<'a> {
-    common_families(from, to).map(move |family| Question {
-        from: from.name.clone(),
-        to: to.name.clone(),
-        protocol,
-        family,
-        is_promised,
-    })
-}
-
-fn title(question: &Question) -> String {
-    let Question {
-        from,
-        to,
-        protocol,
-        family,
-        is_promised,
-    } = question;
-    let expected = if *is_promised {
-        "reached"
-    } else {
-        "not reached"
-    };
-    format!(
-        "{from} {to} {protocol} {}: expected: {expected}",
-        family.long_name()
-    )
 }
 
 macro_rules! scenarios {

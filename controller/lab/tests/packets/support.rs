@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use ovsdb_sim::testing;
 use patchbay_app::Cluster;
-use patchbay_lab::{Answer, Diagnosis, Lab, Protocol, Release, with_default_pods};
+use patchbay_lab::{
+    Answer, Diagnosis, Lab, Pod, Protocol, Question, Release, Verdict, common_families,
+    with_default_pods,
+};
 use patchbay_model::ClusterSettings;
 use patchbay_resources::object::Time;
 
@@ -118,6 +121,71 @@ pub(crate) async fn ask_connected(lab: &Lab, from: &str, to: &str, protocol: Pro
     let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
     let ask = async || lab.ask(&from, &to, protocol, None).await.unwrap();
     ask_patiently(true, ask).await.verdict.to_string()
+}
+
+/// A question for each common IP family.
+pub(crate) fn questions<'a>(
+    from: &'a Pod,
+    to: &'a Pod,
+    protocol: Protocol,
+    is_promised: bool,
+) -> impl Iterator<Item = Question> + use<'a> {
+    common_families(from, to).map(move |family| Question {
+        from: from.name.clone(),
+        to: to.name.clone(),
+        protocol,
+        family,
+        is_promised,
+    })
+}
+
+/// A question and its promised answer as text.
+pub(crate) fn title(question: &Question) -> String {
+    let Question {
+        from,
+        to,
+        protocol,
+        family,
+        is_promised,
+    } = question;
+    let expected = if *is_promised {
+        "reached"
+    } else {
+        "not reached"
+    };
+    format!(
+        "{from} {to} {protocol} {}: expected: {expected}",
+        family.long_name()
+    )
+}
+
+/// Questions to which rows give another answer than the promised one, one line each.
+pub(crate) fn row_differences(lab: &Lab, questions: &[Question]) -> Vec<String> {
+    let rows = lab.rows();
+    let differences = questions.iter().filter_map(|question| {
+        let (from, to) = (&question.from, &question.to);
+        let course = rows.diagnose(from, to, question.protocol, Some(question.family));
+        let course = course.unwrap();
+        let obstacle = course.obstacle();
+        (obstacle.is_none() != question.is_promised)
+            .then(|| format!("{}: rows: {obstacle:?}", title(question)))
+    });
+    differences.collect()
+}
+
+/// Questions to which packets give another answer than the promised one, one line each. A packet
+/// that arrives where none may arrive is a difference, whatever happens to its answer.
+pub(crate) async fn packet_differences(lab: &Lab, questions: Vec<Question>) -> Vec<String> {
+    let checked = lab.check(questions).await.unwrap();
+    let differences = checked.iter().filter(|checked| {
+        !checked.agrees() || matches!(checked.answer.verdict, Verdict::AnswerLost)
+    });
+    differences
+        .map(|checked| {
+            let title = title(&checked.question);
+            format!("{title}: packets: {}", checked.answer.verdict)
+        })
+        .collect()
 }
 
 /// Course of a packet and of its answer.
