@@ -133,7 +133,8 @@ pub use target::RemoteError;
 pub use tls_options::TlsOptions;
 #[cfg(feature = "unixctl")]
 pub use unixctl::{
-    Log, LogDestination, LogSink, LogSpecificationError, ReopenLogError, Unixctl, module_of,
+    Configuration, Log, LogDestination, LogSink, LogSpecificationError, ReopenLogError, Unixctl,
+    module_of,
 };
 
 /// Runs the examples of the README as tests.

@@ -5,24 +5,26 @@ mod panic;
 mod program;
 
 use std::env;
+use std::fs::File;
 use std::net::SocketAddr;
-use std::path::{Path, absolute};
-use std::process::ExitCode;
+use std::path::{Path, PathBuf, absolute};
+use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use mimalloc::MiMalloc;
-use ovsdb_sim::{ConfigFile, ControlServer, Log, Remotes, Sim, SimBuilder};
+use ovsdb_sim::{ConfigFile, Configuration, ControlServer, Log, Remotes, Sim, SimBuilder};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
 
 use log_writer::LogFlush;
 use program::args::Args;
 use program::daemon::{self, DaemonError, Role};
+use program::kept_configuration::KeptConfiguration;
 use program::name::{ProgramName, run_folder};
 use program::pidfile::Pidfile;
 use program::user::become_user;
-use program::{log, memory, run_command};
+use program::{kept_configuration, log, memory, run_command};
 
 /// Allocator for millions of small requests, rows and replies, which several threads make.
 #[global_allocator]
@@ -85,11 +87,11 @@ fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
         None if detach => {
             let role = if monitor { Role::Monitor } else { Role::Server };
             // The new process goes on without this one.
-            daemon::start(role)?;
+            daemon::start(role, Stdio::null())?;
             Ok(())
         }
         None if monitor => run_monitor(name, &args),
-        None => serve(name, args),
+        None => serve(name, args, None),
         Some(Role::Monitor) => {
             daemon::leave_session();
             run_monitor(name, &args)
@@ -98,7 +100,8 @@ fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
             if detach && !monitor {
                 daemon::leave_session();
             }
-            serve(name, args)
+            let kept_file = monitor.then(daemon::take_kept_file).transpose()?;
+            serve(name, args, kept_file)
         }
     }
 }
@@ -113,7 +116,8 @@ fn run_monitor(name: &ProgramName, args: &Args) -> anyhow::Result<()> {
 /// the terminal after that process has ended.
 fn finish_start(args: &Args, log: &Log, flush: &LogFlush) -> std::io::Result<()> {
     if args.daemon.detach {
-        if !args.daemon.no_chdir {
+        // A monitor stays, because the next server may be given relative paths.
+        if !args.daemon.no_chdir && args.process_role != Some(Role::Monitor) {
             env::set_current_dir("/")?;
         }
         log.set(&["console:off"]).map_err(std::io::Error::other)?;
@@ -144,10 +148,16 @@ fn init_log(name: &ProgramName, args: &Args) -> anyhow::Result<(Log, LogFlush)> 
     Ok((log, flush))
 }
 
-/// Serves until a signal, the command `exit` or the end of the command of `--run`.
+/// Serves until a signal, the command `exit` or the end of the command of `--run`. `kept_file` is
+/// that of the monitor, if there is one.
 #[tokio::main]
-async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
+async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> anyhow::Result<()> {
     let (log, flush) = init_log(name, &args)?;
+    let kept = kept_file
+        .as_ref()
+        .map(KeptConfiguration::read)
+        .transpose()?;
+    let kept = kept.flatten();
     let log = Arc::new(log);
     // Before the pidfile and the listeners, so that a signal removes their files at any time.
     let mut signals = [
@@ -163,6 +173,11 @@ async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
         }
         None => None,
     };
+    if let Some(kept) = &kept {
+        args.databases = other_files(&args, kept)?;
+        // The default database is among them, or was removed.
+        args.no_dbs |= name.is_ovsdb_server();
+    }
     let sim = describe(name, &args)?.build()?;
     tokio::spawn(memory::purge_regularly());
 
@@ -174,8 +189,13 @@ async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
             print_line(line);
         }
     };
-    for target in &args.listen {
-        report(&remotes.add(target).await?);
+    match &kept {
+        Some(kept) => kept.restore(&sim, &remotes).await,
+        None => {
+            for target in &args.listen {
+                report(&remotes.add(target).await?);
+            }
+        }
     }
     let config_file = match &args.config_file {
         Some(path) => {
@@ -192,11 +212,15 @@ async fn serve(name: &ProgramName, args: Args) -> anyhow::Result<()> {
     for target in config_file.iter().flat_map(|_| remotes.targets()) {
         report(&remotes.add(&target).await?);
     }
+    let configuration = match &config_file {
+        Some(file) => Configuration::File(file.clone()),
+        None => kept_configuration::changeable(&sim, &remotes, kept_file),
+    };
     let unixctl = match name.unixctl(args.unixctl.as_deref()) {
         Some(path) => {
             let path = absolute(path)?;
             let unixctl = sim
-                .serve_unixctl(&path, &remotes, &log, &name.version(), config_file.as_ref())
+                .serve_unixctl(&path, &remotes, &log, &name.version(), configuration)
                 .with_context(|| format!("unixctl at {}", path.display()))?;
             Some(unixctl)
         }
@@ -260,6 +284,22 @@ async fn wait_for_signal(signal: &mut std::io::Result<tokio::signal::unix::Signa
     }
 }
 
+/// The files of databases that have been kept, without those that `--journal` names.
+fn other_files(args: &Args, kept: &KeptConfiguration) -> std::io::Result<Vec<PathBuf>> {
+    let journals = args.journal.iter().map(|journal| split_journal(journal).1);
+    let journals = journals.map(absolute).collect::<Result<Vec<_>, _>>()?;
+    let files = kept.files.iter().filter(|file| !journals.contains(file));
+    Ok(files.cloned().collect())
+}
+
+/// The database, if there is one, and the path that `--journal` names.
+fn split_journal(journal: &str) -> (Option<&str>, &str) {
+    match journal.split_once('=') {
+        Some((database, path)) if is_id(database) => (Some(database), path),
+        _ => (None, journal),
+    }
+}
+
 /// Describes the simulator that the arguments ask for.
 fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
     let mut builder = Sim::builder()
@@ -275,9 +315,11 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
     }
     builder = args.load.iter().fold(builder, SimBuilder::load);
     for journal in &args.journal {
-        builder = match journal.split_once('=') {
-            Some((database, path)) if is_id(database) => builder.journal_of(database, path),
-            _ => builder.journal(journal),
+        let (database, path) = split_journal(journal);
+        let path = absolute(path)?;
+        builder = match database {
+            Some(database) => builder.journal_of(database, path),
+            None => builder.journal(path),
         };
     }
     let mut databases = args.databases.clone();

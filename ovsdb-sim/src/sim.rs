@@ -168,6 +168,13 @@ impl Sim {
         self.endpoints.open_all(&self.server).await
     }
 
+    /// The names of all databases but `_Server`, sorted.
+    pub fn database_names(&self) -> Vec<String> {
+        let names = self.server.databases().all();
+        let names = names.keys().filter(|name| !name.starts_with('_'));
+        names.cloned().collect()
+    }
+
     /// The database of this name.
     pub fn database(&self, name: &str) -> Option<SimDatabase> {
         let served = self.server.database(name)?;

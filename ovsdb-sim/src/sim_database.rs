@@ -1,5 +1,6 @@
 //! Direct access to a database for the simulator's owner.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use patchbay_engine::client::{Client, EmbeddedDatabase};
@@ -40,6 +41,12 @@ impl SimDatabase {
     /// The committed state.
     pub fn snapshot(&self) -> Snapshot {
         self.served.snapshot()
+    }
+
+    /// The path of the file to which transactions are appended. `None`: the database is kept in
+    /// memory only.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.served.file()
     }
 
     /// Begins a transaction for [`transact`](Self::transact). The UUIDs of its new rows are drawn

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -13,11 +14,15 @@ use std::{env, thread};
 
 use clap::ValueEnum;
 use nix::libc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 /// Option with the [`Role`], the first argument of a process that this program starts.
 const ROLE_OPTION: &str = "--process-role=";
+
+/// Name of the file in which servers keep their configuration, for those who list a process's files.
+const KEPT_FILE_NAME: &str = "configuration";
 
 /// Shortest time between two restarts by a monitor, as in ovsdb-server.
 const MIN_RESTART_INTERVAL: Duration = Duration::from_secs(10);
@@ -65,7 +70,7 @@ impl DaemonError {
 }
 
 /// Starts this program again and returns when the new process is ready.
-pub(crate) fn start(role: Role) -> Result<Child, DaemonError> {
+pub(crate) fn start(role: Role, stdin: Stdio) -> Result<Child, DaemonError> {
     let mut arguments = env::args_os();
     let name = arguments.next().unwrap_or_default();
     let is_role = |argument: &OsString| {
@@ -79,7 +84,7 @@ pub(crate) fn start(role: Role) -> Result<Child, DaemonError> {
         .arg0(name)
         .arg(role)
         .args(arguments.skip_while(is_role))
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .spawn()
         .map_err(DaemonError::Start)?;
@@ -142,10 +147,25 @@ pub(crate) fn die_of_sent_faults() -> io::Result<()> {
     Ok(())
 }
 
+/// Takes the file for the configuration that a monitor keeps, which is this server's standard input
+/// ([`monitor`]).
+pub(crate) fn take_kept_file() -> io::Result<File> {
+    let kept = io::stdin().as_fd().try_clone_to_owned()?;
+    dup2_stdin(&open_null()?)?;
+    Ok(kept.into())
+}
+
 /// Starts the server, calls `on_ready` when it is ready for the first time, and starts it again
-/// whenever a signal of an error has ended it. Returns when it has ended otherwise.
+/// whenever a signal of an error has ended it. Returns when it has ended otherwise. All servers have
+/// one file as their standard input, in which they keep their configuration.
 pub(crate) fn monitor(on_ready: impl FnOnce() -> io::Result<()>) -> Result<(), DaemonError> {
-    let mut server = start(Role::Server)?;
+    let kept = memfd_create(KEPT_FILE_NAME, MFdFlags::MFD_CLOEXEC);
+    let kept = File::from(kept.map_err(|error| DaemonError::Start(error.into()))?);
+    let start_server = || {
+        let stdin = kept.try_clone().map_err(DaemonError::Start)?;
+        start(Role::Server, stdin.into())
+    };
+    let mut server = start_server()?;
     on_ready().map_err(DaemonError::Start)?;
     let mut process = server.id();
     let mut status = server.wait().map_err(DaemonError::Start)?;
@@ -173,7 +193,7 @@ pub(crate) fn monitor(on_ready: impl FnOnce() -> io::Result<()>) -> Result<(), D
         }
         last_restart = Some(Instant::now());
         tracing::error!(target: "daemon_unix", "{crashes} crashes: {ended}, restarting");
-        status = match start(Role::Server) {
+        status = match start_server() {
             Ok(mut started) => {
                 process = started.id();
                 started.wait().map_err(DaemonError::Start)?

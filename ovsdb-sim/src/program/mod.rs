@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 pub(crate) mod daemon;
+pub(crate) mod kept_configuration;
 pub(crate) mod log;
 pub(crate) mod log_pattern;
 pub(crate) mod memory;

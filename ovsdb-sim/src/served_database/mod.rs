@@ -21,6 +21,7 @@ mod turns;
 mod waiting;
 mod waiting_queue;
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use patchbay_engine::db::{Database, Snapshot};
@@ -155,6 +156,11 @@ impl ServedDatabase {
 
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.state().database.snapshot()
+    }
+
+    /// The path of the file to which transactions are appended. `None`: there is none.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.state().storage.path().map(Path::to_owned)
     }
 
     /// The number of transactions that changed something.

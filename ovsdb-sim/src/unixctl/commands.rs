@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use patchbay_schemas::json::Json;
 
-use crate::config_file::ConfigFile;
 use crate::remotes::Remotes;
 use crate::served_database::ServedDatabase;
 use crate::server::Server;
 
+use super::Configuration;
 use super::cluster;
 use super::error_text;
 use super::vlog::{self, Log};
@@ -245,7 +245,7 @@ pub(super) struct Commands {
     log: Arc<Log>,
     /// Output of `version`.
     version: String,
-    config_file: Option<Arc<ConfigFile>>,
+    configuration: Configuration,
 }
 
 impl Commands {
@@ -254,14 +254,14 @@ impl Commands {
         remotes: Remotes,
         log: Arc<Log>,
         version: &str,
-        config_file: Option<Arc<ConfigFile>>,
+        configuration: Configuration,
     ) -> Self {
         Self {
             server,
             remotes,
             log,
             version: version.to_owned(),
-            config_file,
+            configuration,
         }
     }
 
@@ -315,18 +315,34 @@ impl Commands {
             .filter(move |usage| is_clustered || !usage.name.starts_with("cluster/"))
     }
 
+    /// Executes a command, unless a configuration file excludes it, and keeps its change.
     async fn run(&self, command: Command, arguments: &[&str]) -> Result<CommandResult, String> {
-        let argument = arguments.first().copied();
-        let required = argument.unwrap_or_default();
-        let no_output = String::new;
-        if let Some(file) = &self.config_file
-            && command.is_configured_by_file()
+        if command.is_configured_by_file()
+            && let Configuration::File(file) = &self.configuration
         {
             let path = file.path().display();
             return Err(format!(
                 "Update the {path} and use ovsdb-server/reload instead"
             ));
         }
+        let result = self.execute_command(command, arguments).await;
+        if result.is_ok()
+            && command.is_configured_by_file()
+            && let Configuration::Changeable { keep } = &self.configuration
+        {
+            keep();
+        }
+        result
+    }
+
+    async fn execute_command(
+        &self,
+        command: Command,
+        arguments: &[&str],
+    ) -> Result<CommandResult, String> {
+        let argument = arguments.first().copied();
+        let required = argument.unwrap_or_default();
+        let no_output = String::new;
         let output = match command {
             Command::ChangeElectionTimer => {
                 cluster::change_election_timer(&self.server, arguments)?
@@ -348,8 +364,9 @@ impl Commands {
                 "performance counter is not supported on this platform".to_owned()
             }
             Command::Reload => {
-                let file = self.config_file.as_ref();
-                let file = file.ok_or("Configuration file was not specified on command line")?;
+                let Configuration::File(file) = &self.configuration else {
+                    return Err("Configuration file was not specified on command line".to_owned());
+                };
                 let loaded = file.load().await;
                 loaded.map_err(|_| "Configuration failed.  See the log file for details.")?;
                 no_output()

@@ -9,6 +9,7 @@ mod commands;
 mod error_text;
 mod vlog;
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +36,27 @@ const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// Bytes that are read from the socket at once.
 const SOCKET_READ_BYTES: usize = 1 << 12;
 
+/// Where the databases and remotes of a server are named.
+pub enum Configuration {
+    /// Only in the server. Commands add and remove them, and `keep` is called after each change,
+    /// before the reply.
+    Changeable {
+        /// Keeps the change. It must not fail the command.
+        keep: Box<dyn Fn() + Send + Sync>,
+    },
+    /// In a file, which `ovsdb-server/reload` reads. Commands that would change them are refused.
+    File(Arc<ConfigFile>),
+}
+
+impl fmt::Debug for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changeable { .. } => f.write_str("Changeable"),
+            Self::File(file) => f.debug_tuple("File").field(file).finish(),
+        }
+    }
+}
+
 /// Socket of `ovs-appctl`. Dropping it closes the socket and removes its file.
 #[derive(Debug)]
 pub struct Unixctl {
@@ -60,7 +82,7 @@ impl Drop for Unixctl {
 
 impl Sim {
     /// Serves `ovs-appctl` at a unix socket. Its commands list and change `remotes`, `vlog/set`
-    /// changes `log`, `version` prints `version`, and `ovsdb-server/reload` reads `config_file`.
+    /// changes `log`, and `version` prints `version`.
     ///
     /// # Errors
     /// The socket cannot be bound.
@@ -70,7 +92,7 @@ impl Sim {
         remotes: &Remotes,
         log: &Arc<Log>,
         version: &str,
-        config_file: Option<&Arc<ConfigFile>>,
+        configuration: Configuration,
     ) -> io::Result<Unixctl> {
         let path = path.into();
         listen::remove_stale_socket(&path)?;
@@ -82,7 +104,7 @@ impl Sim {
                 remotes.clone(),
                 log.clone(),
                 version,
-                config_file.cloned(),
+                configuration,
             ),
             exit: exit.clone(),
         };

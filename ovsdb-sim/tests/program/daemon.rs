@@ -66,13 +66,28 @@ impl Bed {
     }
 
     pub(crate) fn appctl(&self, command: &str) -> (String, bool) {
+        self.run(&[command])
+    }
+
+    /// Runs a command of ovs-appctl with its arguments.
+    fn run(&self, command: &[&str]) -> (String, bool) {
         let output = self
             .command(&testing::program("ovs-appctl"))
-            .args(["--timeout=20", "-t", "ovsdb-server", command])
+            .args(["--timeout=20", "-t", "ovsdb-server"])
+            .args(command)
             .output()
             .unwrap();
         let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         (text, output.status.success())
+    }
+
+    /// Waits until the server answers ovs-appctl.
+    fn wait_for_server(&self) {
+        let start = Instant::now();
+        while !self.appctl("version").1 {
+            assert!(start.elapsed() < TIMEOUT);
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Waits until the pidfile names a process for which `is_wanted` holds.
@@ -151,6 +166,60 @@ fn a_monitor_restarts_a_server_that_a_signal_of_an_error_has_ended() {
         kill("TERM", &second);
         bed.wait_for_process(str::is_empty);
     }
+}
+
+/// Starts both servers with the databases OVN_Northbound and A, executes commands, kills the servers
+/// and returns the databases and remotes after their restart, which must be the same.
+fn restart_after(commands: &[&[&str]]) -> [String; 2] {
+    let [real, sim] = Bed::both().map(|bed| {
+        for (name, file) in [("A", "a.db"), ("B", "b.db")] {
+            let text = format!(r#"{{"name":"{name}","tables":{{}}}}"#);
+            fs::write(bed.path("schema"), text).unwrap();
+            let tool = testing::program("ovsdb-tool");
+            let created = bed.command(&tool).args(["create", file, "schema"]).status();
+            assert!(created.unwrap().success());
+        }
+        let options = ["--monitor", "--detach", "--no-chdir", "--pidfile"];
+        let served = ["--remote=punix:db.sock", "db", "a.db"];
+        let started = bed.server(&[&options[..], &served].concat());
+        assert!(started.status.success(), "{started:?}");
+        for command in commands {
+            assert_eq!(bed.run(command), (String::new(), true), "{command:?}");
+        }
+        let first = bed.wait_for_process(|process| !process.is_empty());
+        kill("ABRT", &first);
+        let second = bed.wait_for_process(|process| !process.is_empty() && process != first);
+        bed.wait_for_server();
+        let listed = ["ovsdb-server/list-dbs", "ovsdb-server/list-remotes"]
+            .map(|command| bed.appctl(command).0);
+        kill("TERM", &second);
+        bed.wait_for_process(str::is_empty);
+        listed
+    });
+    assert_eq!(real, sim, "{commands:?}");
+    sim
+}
+
+#[test]
+fn a_monitor_keeps_what_commands_have_added_and_removed() {
+    // One restart each, because the second one would come ten seconds later.
+    assert_eq!(
+        restart_after(&[
+            &["ovsdb-server/add-db", "b.db"],
+            &["ovsdb-server/add-remote", "punix:more.sock"],
+            &["ovsdb-server/remove-db", "OVN_Northbound"],
+            &["ovsdb-server/remove-remote", "punix:db.sock"],
+        ]),
+        ["A\nB\n_Server\n", "punix:more.sock\n"]
+    );
+    assert_eq!(
+        restart_after(&[
+            &["ovsdb-server/remove-db", "A"],
+            &["ovsdb-server/remove-db", "OVN_Northbound"],
+            &["ovsdb-server/remove-remote", "punix:db.sock"],
+        ]),
+        ["_Server\n", ""]
+    );
 }
 
 fn kill(signal: &str, process: &str) {
