@@ -11,7 +11,6 @@ use patchbay_schemas::uuids::UuidSource;
 use uuid::Uuid;
 
 use crate::history::History;
-use crate::update::NetChanges;
 
 /// Time without a leader after which a member of a new cluster starts an election, in milliseconds,
 /// as in ovsdb-server.
@@ -126,7 +125,6 @@ impl Cluster {
         self.elected
     }
 
-    #[cfg(feature = "unixctl")]
     pub(crate) fn history(&self) -> &History {
         &self.history
     }
@@ -134,11 +132,6 @@ impl Cluster {
     /// The id of the last transaction.
     pub(crate) fn last_id(&self) -> Uuid {
         self.history.last_id()
-    }
-
-    /// The net changes after the transaction `id`. `None`: the history does not reach it.
-    pub(crate) fn changes_since(&self, id: Uuid) -> Option<NetChanges> {
-        self.history.changes_since(id)
     }
 
     /// Removes all transactions but the last from the history.

@@ -78,6 +78,7 @@ mod database_set;
 mod dial;
 mod fault;
 mod file;
+mod following;
 mod history;
 mod in_process;
 mod limits;

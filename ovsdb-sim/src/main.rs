@@ -179,6 +179,7 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         args.no_dbs |= name.is_ovsdb_server();
     }
     let sim = describe(name, &args)?.build()?;
+    follow_sources(&sim, &args)?;
     tokio::spawn(memory::purge_regularly());
 
     let remotes = Remotes::new(&sim);
@@ -330,10 +331,13 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
     if names_none && name.is_ovsdb_server() && !args.no_dbs && args.config_file.is_none() {
         databases.push(ProgramName::default_database());
     }
+    let has_relays = databases.iter().any(|path| parse_relay(path).is_some());
     for database in databases {
-        builder = builder.database_file(absolute(database)?);
+        if parse_relay(&database).is_none() {
+            builder = builder.database_file(absolute(database)?);
+        }
     }
-    if args.no_dbs || args.config_file.is_some() {
+    if args.no_dbs || args.config_file.is_some() || has_relays {
         builder = builder.without_default_database();
     }
     if name.is_ovsdb_server() {
@@ -344,6 +348,26 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
         Some(seed) => builder.seed(seed),
         None => builder,
     })
+}
+
+/// Adds relays, and makes databases backups.
+fn follow_sources(sim: &Sim, args: &Args) -> anyhow::Result<()> {
+    for (database, remotes) in args.databases.iter().filter_map(|path| parse_relay(path)) {
+        sim.add_relay(database, remotes)?;
+    }
+    let excluded = args.backup.sync_exclude_tables.as_deref();
+    let excluded = excluded.unwrap_or_default();
+    match &args.backup.sync_from {
+        Some(source) if !args.backup.active => sim.start_backup(source, excluded),
+        source => sim.prepare_backup(source.as_deref().unwrap_or_default(), excluded),
+    }
+    Ok(())
+}
+
+/// Parses `relay:DATABASE:REMOTES`. `None`: the argument is the path of a file.
+fn parse_relay(database: &Path) -> Option<(&str, &str)> {
+    let (name, remotes) = database.to_str()?.strip_prefix("relay:")?.split_once(':')?;
+    is_id(name).then_some((name, remotes))
 }
 
 /// Serves the control API, with the token in a file if there is one.

@@ -40,10 +40,17 @@ pub(crate) fn success_in_pieces(id: &Json, result: Vec<Vec<u8>>) -> impl Iterato
 
 /// Encodes an error reply, without `result`, as ovsdb-server does.
 pub(crate) fn failure(id: &Json, error: &Json) -> Chunk {
+    let mut text = Vec::new();
+    error.write(&mut text);
+    failure_text(id, &text)
+}
+
+/// Encodes an error reply with the JSON text of its `error`.
+pub(crate) fn failure_text(id: &Json, error: &[u8]) -> Chunk {
     let mut out = b"{\"id\":".to_vec();
     id.write(&mut out);
     out.extend_from_slice(b",\"error\":");
-    error.write(&mut out);
+    out.extend_from_slice(error);
     out.push(b'}');
     Chunk::Bytes(out)
 }

@@ -33,7 +33,8 @@ const SCHEMA: &str = r#"{"name":"_Server","version":"1.2.0","cksum":"3009684573 
 /// Variable part of a database's row in `_Server`.
 #[derive(Clone, Debug)]
 pub(crate) struct DatabaseStatus {
-    pub(crate) schema: Arc<DatabaseSchema>,
+    /// `None`: a relay's database that its source has not sent yet.
+    pub(crate) schema: Option<Arc<DatabaseSchema>>,
     pub(crate) role: Role,
     /// Index of the last entry in the RAFT log. `None`: standalone database.
     pub(crate) index: Option<u64>,
@@ -43,8 +44,13 @@ impl DatabaseStatus {
     /// The columns that differ from those of `before`.
     pub(crate) fn changes_since(&self, before: &Self) -> Vec<(&'static str, Datum)> {
         let mut columns = Vec::new();
-        if !Arc::ptr_eq(&self.schema, &before.schema) {
-            let text = self.schema.to_json().to_text();
+        if let Some(schema) = &self.schema
+            && !before
+                .schema
+                .as_ref()
+                .is_some_and(|former| Arc::ptr_eq(schema, former))
+        {
+            let text = schema.to_json().to_text();
             columns.push(("schema", Datum::scalar(text)));
         }
         if self.role != before.role {
@@ -135,6 +141,15 @@ impl DatabaseRow {
             connected: true,
             leader: true,
             schema: Some(schema.to_json().to_text()),
+            ..Self::default()
+        }
+    }
+
+    /// The row of a relay's database that its source has not sent yet.
+    pub(crate) fn relay(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            model: "relay".to_owned(),
             ..Self::default()
         }
     }

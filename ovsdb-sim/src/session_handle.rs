@@ -122,6 +122,11 @@ impl SessionHandle {
         self.waiting().contains(id)
     }
 
+    /// The number of waiting transactions in all databases.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.waiting().len()
+    }
+
     /// True if any transaction of the session waits.
     pub(crate) fn has_waiting_transactions(&self) -> bool {
         !self.waiting().is_empty()

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::dial::{self, Dialer};
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
 use crate::file::DatabaseSource;
+use crate::following::SourceOptions;
 use crate::in_process;
 use crate::listen::{self, Endpoints, Listener};
 use crate::server::{AddDatabaseError, NoConnection, RemoveDatabaseError, Server};
@@ -222,6 +223,48 @@ impl Sim {
         Ok(SimDatabase::new(self.server.clone(), served))
     }
 
+    /// Adds the database of a relay, like `relay:NAME:REMOTES` among ovsdb-server's arguments: its
+    /// schema and content are those of the database of this name at the `remotes`, which are in
+    /// ovsdb-server's notation, separated by commas. Transactions that write are forwarded.
+    ///
+    /// Clients can use the database when the source has sent it. A relay keeps the content while
+    /// its source is away, and forwards transactions when it is back. Like
+    /// [`add_database`](Self::add_database), this closes connections.
+    ///
+    /// # Errors
+    /// There is a database of this name, or the name is reserved. Nothing changed.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn add_relay(&self, name: &str, remotes: &str) -> Result<SimDatabase, AddDatabaseError> {
+        let served = self.server.add_relay(name, SourceOptions::new(remotes))?;
+        Ok(SimDatabase::new(self.server.clone(), served))
+    }
+
+    /// Makes all standalone databases backups of those of their names at `remotes`, like
+    /// `ovsdb-server --sync-from`. Clients cannot change them. `excluded_tables` keep their content:
+    /// `DATABASE:TABLE,...`, or nothing.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn start_backup(&self, remotes: &str, excluded_tables: &str) {
+        self.prepare_backup(remotes, excluded_tables);
+        // Fails only without remotes.
+        self.server.connect_to_source().unwrap_or_default();
+    }
+
+    /// Names source and excluded tables as [`start_backup`](Self::start_backup) does, and leaves the
+    /// databases active, like `ovsdb-server --active`.
+    pub fn prepare_backup(&self, remotes: &str, excluded_tables: &str) {
+        self.server.set_excluded_tables(excluded_tables);
+        self.server.set_source(remotes);
+    }
+
+    /// Makes all backups active, with the content that they have.
+    pub fn stop_backup(&self) {
+        self.server.disconnect_from_source();
+    }
+
     /// Removes a database, like `ovs-appctl ovsdb-server/remove-db`. Its monitors and waiting
     /// transactions are canceled, and its journal is closed and can be opened by other programs.
     /// The connections of clients that are not aware of changes (`set_db_change_aware`) are closed.
@@ -230,7 +273,7 @@ impl Sim {
     /// # Errors
     /// There is no database of this name, or it is `_Server`.
     pub fn remove_database(&self, name: &str) -> Result<(), RemoveDatabaseError> {
-        self.server.remove_database(name)
+        self.server.remove_following_database(name)
     }
 
     #[cfg(test)]

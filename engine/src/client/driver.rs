@@ -23,6 +23,7 @@ use super::connection::Connection;
 use super::connection_events::{ConnectionEvent, EVENT_CHANNEL_DEPTH};
 use super::error::{ConnectError, ConnectionFailure, SessionError, unexpected};
 use super::filter::FilterChange;
+use super::forwarding::{ForwardedRequest, ForwardedRequests};
 use super::lock::LockRequests;
 use super::metrics::Metrics;
 use super::outcome::{CommitOutcome, NotSent};
@@ -58,6 +59,7 @@ pub(super) struct Driver {
 pub(super) struct HandleRequests {
     pub(super) transactions: mpsc::Receiver<QueuedTransaction>,
     pub(super) filters: mpsc::Receiver<FilterChange>,
+    pub(super) forwarded: mpsc::UnboundedReceiver<ForwardedRequest>,
 }
 
 impl Driver {
@@ -175,12 +177,12 @@ impl Driver {
         })
     }
 
-    /// Snapshot of the replica after the first connection. Discards earlier replica events, because
-    /// subscriptions begin at this snapshot.
-    pub(super) fn first_snapshot(&mut self) -> Option<Snapshot> {
+    /// Snapshot of the replica after the first connection, and the id of the last transaction that
+    /// it shows. Discards earlier replica events, because subscriptions begin at this snapshot.
+    pub(super) fn first_snapshot(&mut self) -> Option<(Snapshot, Option<Uuid>)> {
         let replica = self.retained.replica.as_mut()?;
         replica.take_events();
-        Some(replica.snapshot().clone())
+        Some((replica.snapshot().clone(), replica.last_transaction()))
     }
 
     pub(super) fn locks(&self) -> Arc<LockRequests> {
@@ -250,8 +252,7 @@ impl Driver {
                 .instrument(span)
                 .await;
             let Err(lost) = served else { return };
-            let transactions = &mut requests.transactions;
-            let Some((next, live)) = self.reconnect(lost, transactions).await else {
+            let Some((next, live)) = self.reconnect(lost, &mut requests).await else {
                 return;
             };
             connection = next;
@@ -284,14 +285,21 @@ impl Driver {
         let metrics = self.metrics.clone();
         let config = self.config.clone();
         let mut pipeline = Pipeline::new(&config, &metrics);
+        let mut forwarded = ForwardedRequests::default();
         let Err(error) = self
-            .serve_until_error(&mut connection, &mut pipeline, requests, shared)
+            .serve_until_error(
+                &mut connection,
+                (&mut pipeline, &mut forwarded),
+                requests,
+                shared,
+            )
             .await
         else {
             return Ok(());
         };
         let session = self.progress.borrow().session;
         self.progress.send_modify(|progress| progress.live = false);
+        drop(forwarded);
         let lived = connection.live_since.elapsed();
         let sent = connection.session.sent_position();
         if matches!(error, SessionError::NotLeader) {
@@ -317,7 +325,7 @@ impl Driver {
     async fn serve_until_error(
         &mut self,
         connection: &mut Connection,
-        pipeline: &mut Pipeline<'_>,
+        (pipeline, forwarded): (&mut Pipeline<'_>, &mut ForwardedRequests),
         requests: &mut HandleRequests,
         shared: &SnapshotSource,
     ) -> Result<(), SessionError> {
@@ -366,7 +374,9 @@ impl Driver {
                         }
                         if let Some(answered) = pipeline.decode_reply(request, &reply)? {
                             self.handle_answer(answered, connection, pipeline, shared);
-                        } else if !self.retained.locks.handle_reply(request, &reply)? {
+                        } else if !forwarded.handle_reply(request, &reply)?
+                            && !self.retained.locks.handle_reply(request, &reply)?
+                        {
                             return Err(unexpected("reply", "its id belongs to no request"));
                         }
                     }
@@ -383,12 +393,17 @@ impl Driver {
             connection.session.send_lock_requests(&self.retained.locks);
             pipeline.send_deferred(&mut connection.session, connection.guard.as_mut());
             let can_take = pipeline.can_take(&connection.session);
+            let can_forward = ForwardedRequests::can_take(&connection.session);
             tokio::select! {
                 moved = connection.advance() => moved?,
                 () = self.retained.locks.wait_for_requests() => {}
                 change = requests.filters.recv() => match change {
                     Some(change) => self.retained.filters.request_change(change),
                     // The last handle was dropped, and with it all callers of `transact`.
+                    None => return Ok(()),
+                },
+                request = requests.forwarded.recv(), if can_forward => match request {
+                    Some(request) => forwarded.send(request, &mut connection.session),
                     None => return Ok(()),
                 },
                 command = requests.transactions.recv(), if can_take => {
@@ -435,7 +450,7 @@ impl Driver {
     async fn reconnect(
         &mut self,
         (mut failure, lived): (Arc<ConnectionFailure>, Duration),
-        queue: &mut mpsc::Receiver<QueuedTransaction>,
+        requests: &mut HandleRequests,
     ) -> Option<(Connection, ReplicaReady)> {
         let metrics = self.metrics.clone();
         let mut delay = if failure.error.is_about_leadership() {
@@ -445,8 +460,8 @@ impl Driver {
             with_jitter(self.reconnect_delay.after_connection(lived))
         };
         loop {
-            refuse_transactions_while(sleep(delay), &failure, queue, &metrics).await?;
-            match refuse_transactions_while(self.connect(), &failure, queue, &metrics).await? {
+            refuse_requests_while(sleep(delay), &failure, requests, &metrics).await?;
+            match refuse_requests_while(self.connect(), &failure, requests, &metrics).await? {
                 Ok(connection) => return Some(connection),
                 Err(error) => {
                     delay = self.delay_after_round(&error);
@@ -473,13 +488,14 @@ impl Driver {
         {
             let events = replica.take_events();
             for event in &events {
-                if let ReplicaEvent::Committed(changes) = event {
+                if let ReplicaEvent::Committed(changes, _) = event {
                     self.metrics.record_changed_rows(changes.rows.len());
                 }
             }
             self.metrics.set_row_count(replica.snapshot().row_count());
             let snapshot = replica.snapshot().clone();
-            published.subscribers.publish(&events, &snapshot, || {
+            let last = replica.last_transaction();
+            published.subscribers.publish(&events, &snapshot, last, || {
                 published.snapshot.store(Arc::new(snapshot.clone()));
             });
             self.progress.send_modify(|progress| progress.changes += 1);
@@ -487,19 +503,20 @@ impl Driver {
     }
 }
 
-/// Waits for `work` and answers transactions with [`CommitOutcome::NotSent`] meanwhile. `None`: the
-/// last handle was dropped.
-async fn refuse_transactions_while<T>(
+/// Waits for `work` and answers transactions with [`CommitOutcome::NotSent`] meanwhile, and forwarded
+/// requests likewise. `None`: the last handle was dropped.
+async fn refuse_requests_while<T>(
     work: impl Future<Output = T>,
     failure: &Arc<ConnectionFailure>,
-    queue: &mut mpsc::Receiver<QueuedTransaction>,
+    requests: &mut HandleRequests,
     metrics: &Metrics,
 ) -> Option<T> {
     let mut work = pin!(work);
     loop {
         tokio::select! {
             done = &mut work => return Some(done),
-            queued = queue.recv() => {
+            request = requests.forwarded.recv() => request?.refuse(),
+            queued = requests.transactions.recv() => {
                 let not_sent = NotSent { cause: Some(failure.clone()) };
                 queued?.pending.resolve(CommitOutcome::NotSent(not_sent), metrics);
             }

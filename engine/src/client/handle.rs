@@ -15,6 +15,7 @@ use super::driver::{Driver, HandleRequests};
 use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ClientClosed, ConnectError};
 use super::filter::{Filter, FilterChange, FilterError};
+use super::forwarding::{ForwardedReplies, ForwardedRequest, Forwarder};
 use super::lock::{Lock, LockError, LockMode, LockRequests, Tenure};
 use super::outcome::{CommitOutcome, Committed, NotSent, OpError, PartsOutcome, UnknownOutcome};
 use super::outgoing::Outgoing;
@@ -33,6 +34,7 @@ pub struct Client {
     config: Option<Arc<Config>>,
     commands: mpsc::Sender<QueuedTransaction>,
     filters: mpsc::Sender<FilterChange>,
+    forwarded: mpsc::UnboundedSender<ForwardedRequest>,
     locks: Arc<LockRequests>,
     progress: watch::Receiver<ReplicaProgress>,
     /// Weak, so that the channel closes when the task ends.
@@ -85,17 +87,21 @@ impl Client {
             None => driver.connect().await?,
             Some(limit) => driver.connect_within(limit).await?,
         };
-        let snapshot = driver
+        let (snapshot, last) = driver
             .first_snapshot()
             .expect("a connection begins with the contents of the database");
-        let shared = Arc::new(SnapshotSource::Replica(PublishedReplica::new(snapshot)));
+        let shared = Arc::new(SnapshotSource::Replica(PublishedReplica::new(
+            snapshot, last,
+        )));
         let (commands, transactions) = mpsc::channel(config.pipelining.queue_depth());
         let (filters, changes) = mpsc::channel(1);
+        let (forwarded, forwards) = mpsc::unbounded_channel();
         driver.announce(&connection, live);
         let (progress, events, locks) = (driver.progress(), driver.events(), driver.locks());
         let requests = HandleRequests {
             transactions,
             filters: changes,
+            forwarded: forwards,
         };
         let ending = driver.closed_on_drop(shared.clone());
         tokio::spawn(driver.run(connection, requests, ending));
@@ -104,6 +110,7 @@ impl Client {
             config: Some(config),
             commands,
             filters,
+            forwarded,
             locks,
             progress,
             events,
@@ -126,12 +133,14 @@ impl Client {
         });
         let (commands, _) = mpsc::channel(1);
         let (filters, _) = mpsc::channel(1);
+        let (forwarded, _) = mpsc::unbounded_channel();
         let handle = progress.subscribe();
         tokio::spawn(embedded::follow(database.commits(), progress));
         Self {
             config: None,
             commands,
             filters,
+            forwarded,
             locks: Arc::default(),
             progress: handle,
             events: broadcast::Sender::new(EVENT_CHANNEL_DEPTH).downgrade(),
@@ -187,6 +196,12 @@ impl Client {
             }
             SnapshotSource::Embedded(_) => Err(FollowUnsupported),
         }
+    }
+
+    /// Makes a forwarder of requests, which this client does not interpret, and the receiver of
+    /// their replies. It is for relays.
+    pub fn forwarder(&self) -> (Forwarder, ForwardedReplies) {
+        Forwarder::new(self.forwarded.clone())
     }
 
     /// Subscribes to the events of the connection, from now on.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use crate::db::Snapshot;
 
@@ -28,10 +29,11 @@ pub(super) struct PublishedReplica {
 }
 
 impl PublishedReplica {
-    pub(super) fn new(snapshot: Snapshot) -> Self {
+    /// `last`: id of the last transaction that the snapshot shows.
+    pub(super) fn new(snapshot: Snapshot, last: Option<Uuid>) -> Self {
         Self {
             snapshot: ArcSwap::from_pointee(snapshot),
-            subscribers: Subscribers::default(),
+            subscribers: Subscribers::new(last),
         }
     }
 }

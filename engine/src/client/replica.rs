@@ -30,6 +30,8 @@ pub(super) struct Replica {
     filled: bool,
     /// Events that are not published yet.
     events: Vec<ReplicaEvent>,
+    /// Id of the last transaction that the snapshot shows. `None`: the server keeps no history.
+    transaction: Option<Uuid>,
 }
 
 /// The contents of a monitor reply or update.
@@ -66,6 +68,7 @@ impl Replica {
             strings: StringCache::default(),
             filled: false,
             events: Vec::new(),
+            transaction: None,
         }
     }
 
@@ -82,6 +85,17 @@ impl Replica {
     /// Takes the events since the last call. The first contents are no event.
     pub(super) fn take_events(&mut self) -> Vec<ReplicaEvent> {
         std::mem::take(&mut self.events)
+    }
+
+    /// Names the transaction up to which the next update goes. `None`: the server keeps no history.
+    pub(super) fn at(&mut self, transaction: Option<Uuid>) -> &mut Self {
+        self.transaction = transaction;
+        self
+    }
+
+    /// Id of the last transaction that the snapshot shows.
+    pub(super) fn last_transaction(&self) -> Option<Uuid> {
+        self.transaction
     }
 
     /// Replaces several events by [`ReplicaEvent::Replaced`]. Bounds the memory of connections that
@@ -153,7 +167,7 @@ impl Replica {
         warn_about_duplicate_keys(duplicates_before, &self.snapshot);
         if std::mem::replace(&mut self.filled, true) {
             self.events.push(if same_schema {
-                ReplicaEvent::Resynced(changes.clone())
+                ReplicaEvent::Resynced(changes.clone(), self.transaction)
             } else {
                 ReplicaEvent::Replaced
             });
@@ -164,14 +178,16 @@ impl Replica {
     /// Applies the changes since the last connection.
     pub(super) fn catch_up(&mut self, updates: TableUpdates<'_>) -> Result<ChangeSet, UpdateError> {
         let changes = self.update(updates)?;
-        self.events.push(ReplicaEvent::Resynced(changes.clone()));
+        let event = ReplicaEvent::Resynced(changes.clone(), self.transaction);
+        self.events.push(event);
         Ok(changes)
     }
 
     /// Applies the changes of one transaction.
     pub(super) fn apply(&mut self, updates: TableUpdates<'_>) -> Result<ChangeSet, UpdateError> {
         let changes = self.update(updates)?;
-        self.events.push(ReplicaEvent::Committed(changes.clone()));
+        let event = ReplicaEvent::Committed(changes.clone(), self.transaction);
+        self.events.push(event);
         Ok(changes)
     }
 
@@ -193,7 +209,8 @@ impl Replica {
         };
         restrict_to_monitor(&mut changes, self.snapshot.schema(), monitored);
         self.snapshot.apply(&changes);
-        self.events.push(ReplicaEvent::Committed(changes));
+        // The server reports no id of it.
+        self.events.push(ReplicaEvent::Committed(changes, None));
         true
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
+use uuid::Uuid;
 
 use crate::db::{RowChange, Snapshot};
 
@@ -116,6 +117,8 @@ pub enum ChangeEvent {
 pub struct ChangedRows {
     schema: Arc<DatabaseSchema>,
     rows: Arc<[RowChange]>,
+    /// `None`: the server keeps no history.
+    transaction: Option<Uuid>,
 }
 
 impl ChangedRows {
@@ -127,6 +130,12 @@ impl ChangedRows {
     /// Schema of the rows.
     pub fn schema(&self) -> &Arc<DatabaseSchema> {
         &self.schema
+    }
+
+    /// Id of the transaction that made the changes, or of the last one that did. `None`: the server
+    /// keeps no history.
+    pub fn transaction(&self) -> Option<Uuid> {
+        self.transaction
     }
 
     /// The changed rows of one table.
@@ -219,6 +228,8 @@ impl<T> Change<T> {
 pub struct Subscription {
     snapshot: Snapshot,
     queue: Arc<EventQueue>,
+    /// Id of the last transaction that the returned events show.
+    transaction: Option<Uuid>,
 }
 
 impl Subscription {
@@ -236,22 +247,42 @@ impl Subscription {
     /// Dropping the future loses no event.
     pub async fn next(&mut self) -> Result<ChangeEvent, ClientClosed> {
         loop {
-            let changed = self.queue.changed.notified();
-            {
-                let mut queued = self.queue.lock();
-                if let Some(snapshot) = queued.lagged.take() {
-                    return Ok(ChangeEvent::Lagged(snapshot));
-                }
-                if let Some(event) = queued.events.pop_front() {
-                    queued.rows -= event.len();
-                    return Ok(event);
-                }
-                if queued.closed {
-                    return Err(ClientClosed);
-                }
+            let queue = self.queue.clone();
+            let changed = queue.changed.notified();
+            if let Some(event) = self.try_next()? {
+                return Ok(event);
             }
             changed.await;
         }
+    }
+
+    /// Returns the next event if there is one already.
+    ///
+    /// # Errors
+    /// The client is closed, and all events have been read.
+    pub fn try_next(&mut self) -> Result<Option<ChangeEvent>, ClientClosed> {
+        let mut queued = self.queue.lock();
+        if let Some((snapshot, transaction)) = queued.lagged.take() {
+            self.transaction = transaction;
+            return Ok(Some(ChangeEvent::Lagged(snapshot)));
+        }
+        if let Some(event) = queued.events.pop_front() {
+            queued.rows -= event.len();
+            if let ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed) = &event {
+                self.transaction = changed.transaction;
+            }
+            return Ok(Some(event));
+        }
+        if queued.closed {
+            return Err(ClientClosed);
+        }
+        Ok(None)
+    }
+
+    /// Id of the last transaction that [`snapshot`](Self::snapshot) and the events returned so far
+    /// show. `None`: the server keeps no history.
+    pub fn last_transaction(&self) -> Option<Uuid> {
+        self.transaction
     }
 
     /// Number of changed rows in the queue.

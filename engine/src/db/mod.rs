@@ -22,6 +22,7 @@ mod overlay;
 #[cfg(feature = "client")]
 mod prediction;
 mod references;
+mod rehearsal;
 mod snapshot;
 mod table;
 mod typed_table;
@@ -33,6 +34,7 @@ pub use execution::{Access, Execution, OperationResult, ServerRelease};
 pub use index_key::IndexKey;
 pub use index_spec::{Index, IndexSpec, KeyPart};
 pub use index_view::{IndexError, IndexView, TypedIndex};
+pub use rehearsal::Rehearsal;
 pub use snapshot::Snapshot;
 pub use table::Table;
 pub use typed_table::TypedTable;

@@ -1,6 +1,7 @@
 //! Configuration file with remotes and databases (ovsdb-server(1), `--config-file`, since Open
 //! vSwitch 3.3).
 
+mod database;
 mod parse;
 
 use std::collections::BTreeMap;
@@ -9,12 +10,12 @@ use std::path::{Path, PathBuf};
 use tokio::sync::Mutex;
 
 use crate::database_column::{COLUMN_PREFIX, DatabaseColumn};
-use crate::model::Model;
 use crate::remotes::Remotes;
 use crate::server::AddDatabaseError;
 use crate::sim::Sim;
 use crate::unixctl::add_error;
 
+use database::DatabaseConfig;
 use parse::Config;
 
 /// Error: the server is not what a configuration file describes. The log has the reasons.
@@ -101,10 +102,13 @@ impl ConfigFile {
     /// Returns `false` if a database cannot be opened.
     fn configure_databases(&self, config: &Config, opened: &mut BTreeMap<String, String>) -> bool {
         opened.retain(|path, name| {
+            let config = config.databases.get(path);
             let database = self.sim.server().database(name);
-            let stays = config.databases.get(path).is_some_and(|expected| {
+            let is_relay = self.sim.server().relay_source(name).is_some();
+            let stays = config.is_some_and(|config| {
+                let stays_relay = matches!(config, DatabaseConfig::Relay(_)) == is_relay;
                 let model = database.as_ref().map(|database| database.model());
-                expected.is_none() || *expected == model
+                stays_relay && (config.model().is_none() || config.model() == model)
             });
             // Fails only if it has been removed already.
             if !stays && let Err(error) = self.sim.remove_database(name) {
@@ -113,12 +117,14 @@ impl ConfigFile {
             stays
         });
         let mut is_complete = true;
-        for (path, model) in &config.databases {
-            if opened.contains_key(path) {
+        for (path, config) in &config.databases {
+            if let Some(name) = opened.get(path) {
+                self.configure_following(name, config);
                 continue;
             }
-            match self.open_database(path, *model) {
+            match self.open_database(path, config) {
                 Ok(name) => {
+                    self.configure_following(&name, config);
                     opened.insert(path.clone(), name);
                 }
                 Err(problem) => {
@@ -130,11 +136,14 @@ impl ConfigFile {
         is_complete
     }
 
-    /// Opens the database of a file, which must have a model if the configuration names one.
-    /// Returns its name.
-    fn open_database(&self, path: &str, expected: Option<Model>) -> Result<String, String> {
+    /// Opens the database of a file or a relay, which must have a model if the configuration names
+    /// one. Returns its name.
+    fn open_database(&self, path: &str, config: &DatabaseConfig) -> Result<String, String> {
         let server = self.sim.server();
-        let opened = server.open_database(&self.folder.join(path), expected);
+        let opened = match config {
+            DatabaseConfig::Relay(source) => server.add_relay(path, source.clone()),
+            _ => server.open_database(&self.folder.join(path), config.model()),
+        };
         let database = opened.map_err(|error| match error {
             AddDatabaseError::OtherModel { found, expected } => {
                 let (found, expected) = (found.name(), expected.name());
@@ -143,6 +152,22 @@ impl ConfigFile {
             error => add_error(&error),
         })?;
         Ok(database.name().to_owned())
+    }
+
+    /// Makes an open database follow its source as the file says.
+    fn configure_following(&self, name: &str, config: &DatabaseConfig) {
+        let server = self.sim.server();
+        let Some(database) = server.database(name) else {
+            return;
+        };
+        match config {
+            DatabaseConfig::Relay(source) => server.set_relay_source(&database, source),
+            DatabaseConfig::Backup(backup) => {
+                let tables = &backup.excluded_tables;
+                server.configure_backup(&database, backup.source.as_ref(), tables);
+            }
+            DatabaseConfig::File(_) => server.end_backup(&database),
+        }
     }
 
     /// Returns the errors of remotes that cannot be opened.

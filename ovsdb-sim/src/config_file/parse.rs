@@ -7,8 +7,9 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::Members;
 
-use crate::model::Model;
 use crate::target::default_probe_interval;
+
+use super::database::DatabaseConfig;
 
 /// Error: a file is not a configuration.
 #[derive(Debug, thiserror::Error)]
@@ -24,10 +25,6 @@ pub(super) enum ParseError {
     /// The options of a database.
     #[error("{}", .0.with_syntax_first())]
     Options(#[from] OvsdbError),
-    #[error("database {0}: relays and backups are not supported")]
-    Replica(String),
-    #[error("'{0}' configures replication, which is not supported")]
-    Replication(&'static str),
 }
 
 /// Content of a configuration file.
@@ -35,8 +32,8 @@ pub(super) enum ParseError {
 pub(super) struct Config {
     /// Probe intervals of clients by the targets of remotes. `None`: clients are not probed.
     pub(super) remotes: BTreeMap<String, Option<Duration>>,
-    /// Models of databases by the paths of their files. `None`: that of the file.
-    pub(super) databases: BTreeMap<String, Option<Model>>,
+    /// Databases by the paths of their files, or by the names of relays.
+    pub(super) databases: BTreeMap<String, DatabaseConfig>,
 }
 
 impl ParseError {
@@ -44,7 +41,7 @@ impl ParseError {
     /// there is none.
     pub(super) fn unread_member(&self) -> Option<&'static str> {
         match self {
-            Self::Options(_) | Self::Replica(_) | Self::Member("databases") => Some("databases"),
+            Self::Options(_) | Self::Member("databases") => Some("databases"),
             Self::RemoteOptions(_) | Self::Member("remotes") => Some("remotes"),
             _ => None,
         }
@@ -57,11 +54,6 @@ impl Config {
         if !json.is_object() {
             return Err(ParseError::NotAnObject);
         }
-        for member in ["sync_from", "sync_exclude"] {
-            if json.get(member).is_some_and(|value| *value != Json::Null) {
-                return Err(ParseError::Replication(member));
-            }
-        }
         let remotes = members(&json, "remotes")?
             .map(|(target, options)| {
                 let probe_interval = probe_interval(&target, options)?;
@@ -70,8 +62,8 @@ impl Config {
             .collect::<Result<_, ParseError>>()?;
         let databases = members(&json, "databases")?
             .map(|(path, options)| {
-                let model = database_model(&path, options)?;
-                Ok((path, model))
+                let config = DatabaseConfig::parse(&path, options)?;
+                Ok((path, config))
             })
             .collect::<Result<_, ParseError>>()?;
         Ok(Self { remotes, databases })
@@ -109,7 +101,7 @@ fn probe_interval(target: &str, options: &Json) -> Result<Option<Duration>, Pars
     members.optional("role", Json::is_string);
     if let Err(error) = members.finish() {
         // As in ovsdb-server, the options that it knows count.
-        tracing::warn!(target: "ovsdb_jsonrpc_server", %error, "options of remote {target}");
+        tracing::warn!(target: "ovsdb_jsonrpc_server", "{}", error.with_syntax_first());
     }
     Ok(match probe {
         Some(Json::Integer(milliseconds)) => u64::try_from(*milliseconds)
@@ -120,45 +112,12 @@ fn probe_interval(target: &str, options: &Json) -> Result<Option<Duration>, Pars
     })
 }
 
-/// Reads the service model of a database. `None`: it is that of the file.
-fn database_model(path: &str, options: &Json) -> Result<Option<Model>, ParseError> {
-    if *options == Json::Null {
-        return Ok(None);
-    }
-    let mut members = Members::new(options, format!("database {path}"));
-    let name = members.optional("service-model", Json::is_string);
-    let mut is_replica = false;
-    let model = match name.and_then(Json::as_str) {
-        None => None,
-        Some("standalone") => Some(Model::Standalone),
-        Some("clustered") => Some(Model::Clustered),
-        Some("active-backup") => {
-            let backup = members.required("backup", Json::is_bool);
-            is_replica = backup == Some(&Json::Bool(true));
-            members.optional("exclude-tables", Json::is_array);
-            members.optional("source", Json::is_object);
-            Some(Model::Standalone)
-        }
-        Some("relay") => {
-            members.required("source", Json::is_object);
-            is_replica = true;
-            None
-        }
-        Some(other) => {
-            tracing::warn!(target: "ovsdb_server", "Unrecognized database service model: '{other}'");
-            members.fail(&format!("'{other}' is not a valid service model"));
-            None
-        }
-    };
-    members.finish()?;
-    if is_replica {
-        return Err(ParseError::Replica(path.to_owned()));
-    }
-    Ok(model)
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::config_file::database::BackupConfig;
+    use crate::following::SourceOptions;
+    use crate::model::Model;
+
     use super::*;
 
     fn error(text: &str) -> String {
@@ -171,7 +130,10 @@ mod tests {
             br#"{"remotes": {"punix:a": null, "ptcp:1": {"inactivity-probe": 7, "role": "x"},
                  "ptcp:2": {"inactivity-probe": 0}, "ptcp:3": {"nope": 1}},
                  "databases": {"a": null, "b": {}, "c": {"service-model": "clustered"},
-                 "d": {"service-model": "active-backup", "backup": false}}}"#,
+                 "d": {"service-model": "active-backup", "backup": false, "source": {"unix:s": null}},
+                 "e": {"service-model": "active-backup", "backup": true, "exclude-tables": ["T"],
+                       "source": {"unix:s": {"inactivity-probe": 0, "max-backoff": 9, "role": "x"}}},
+                 "f": {"service-model": "relay", "source": {"unix:s,tcp:1": {}}}}}"#,
         )
         .unwrap();
         let remotes = [
@@ -182,13 +144,29 @@ mod tests {
         ]
         .map(|(target, probe)| (target.to_owned(), probe.map(Duration::from_millis)));
         assert_eq!(config.remotes, remotes.into());
+        let source = SourceOptions {
+            probe_interval: None,
+            max_backoff: Duration::from_millis(9),
+            ..SourceOptions::new("unix:s")
+        };
+        let backup = |source, tables: &[&str]| {
+            DatabaseConfig::Backup(BackupConfig {
+                source,
+                excluded_tables: tables.iter().map(|&table| table.to_owned()).collect(),
+            })
+        };
         let databases = [
-            ("a", None),
-            ("b", None),
-            ("c", Some(Model::Clustered)),
-            ("d", Some(Model::Standalone)),
+            ("a", DatabaseConfig::File(None)),
+            ("b", DatabaseConfig::File(None)),
+            ("c", DatabaseConfig::File(Some(Model::Clustered))),
+            ("d", backup(None, &[])),
+            ("e", backup(Some(source), &["T"])),
+            (
+                "f",
+                DatabaseConfig::Relay(SourceOptions::new("unix:s,tcp:1")),
+            ),
         ]
-        .map(|(path, model)| (path.to_owned(), model));
+        .map(|(path, config)| (path.to_owned(), config));
         assert_eq!(config.databases, databases.into());
     }
 
@@ -221,12 +199,20 @@ mod tests {
                 "syntax \"{\"service-model\":\"relay\"}\": syntax error: Parsing database db failed: Required 'source' member is missing.",
             ),
             (
-                r#"{"databases":{"db":{"service-model":"relay","source":{"unix:s":{}}}}}"#,
-                "database db: relays and backups are not supported",
+                r#"{"databases":{"db":{"service-model":"relay","source":{}}}}"#,
+                "syntax \"{\"service-model\":\"relay\",\"source\":{}}\": syntax error: Parsing database db failed: 'source' should be an object with exactly one element",
             ),
             (
-                r#"{"sync_from":"tcp:1.2.3.4:5"}"#,
-                "'sync_from' configures replication, which is not supported",
+                r#"{"databases":{"db":{"service-model":"relay","source":{"unix:s":3}}}}"#,
+                "syntax \"{\"service-model\":\"relay\",\"source\":{\"unix:s\":3}}\": syntax error: Parsing database db failed: JSON-RPC options is not a JSON object or null",
+            ),
+            (
+                r#"{"databases":{"db":{"service-model":"active-backup","source":{}}}}"#,
+                "syntax \"{\"service-model\":\"active-backup\",\"source\":{}}\": syntax error: Parsing database db failed: Required 'backup' member is missing.",
+            ),
+            (
+                r#"{"databases":{"db":{"service-model":"active-backup","backup":false,"exclude-tables":[3]}}}"#,
+                "syntax \"{\"backup\":false,\"exclude-tables\":[3],\"service-model\":\"active-backup\"}\": syntax error: Parsing database db failed: 'exclude-tables' must contain strings",
             ),
         ];
         for (text, expected) in texts {

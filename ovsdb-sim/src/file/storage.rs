@@ -8,8 +8,10 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::Operation;
+use uuid::Uuid;
 
 use crate::cluster::{Cluster, ClusterMember};
+use crate::history::History;
 
 use super::transaction::FileTransaction;
 use super::{ClusterJournal, FileError, Journal};
@@ -25,6 +27,8 @@ pub(crate) enum Storage {
         /// `None`: the database is kept in memory only.
         journal: Option<ClusterJournal>,
     },
+    /// Database of a relay, which is kept in memory only. `None`: its source has no history.
+    Relay(Option<History>),
 }
 
 impl Storage {
@@ -72,7 +76,7 @@ impl Storage {
     /// The database's cluster. `None`: standalone database.
     pub(crate) fn cluster(&self) -> Option<&Cluster> {
         match self {
-            Self::Standalone(_) => None,
+            Self::Standalone(_) | Self::Relay(_) => None,
             Self::Clustered { cluster, .. } => Some(cluster),
         }
     }
@@ -80,7 +84,7 @@ impl Storage {
     /// The database's cluster. `None`: standalone database.
     pub(crate) fn cluster_mut(&mut self) -> Option<&mut Cluster> {
         match self {
-            Self::Standalone(_) => None,
+            Self::Standalone(_) | Self::Relay(_) => None,
             Self::Clustered { cluster, .. } => Some(cluster),
         }
     }
@@ -90,6 +94,16 @@ impl Storage {
         match self {
             Self::Standalone(journal) => journal.as_ref().map(Journal::path),
             Self::Clustered { journal, .. } => journal.as_ref().map(ClusterJournal::path),
+            Self::Relay(_) => None,
+        }
+    }
+
+    /// The last transactions of the database. `None`: it has no history.
+    pub(crate) fn history(&self) -> Option<&History> {
+        match self {
+            Self::Standalone(_) => None,
+            Self::Clustered { cluster, .. } => Some(cluster.history()),
+            Self::Relay(history) => history.as_ref(),
         }
     }
 
@@ -98,6 +112,7 @@ impl Storage {
         match self {
             Self::Standalone(journal) => *journal = None,
             Self::Clustered { journal, .. } => *journal = None,
+            Self::Relay(_) => {}
         }
     }
 
@@ -124,14 +139,19 @@ impl Storage {
                 cluster,
                 journal: Some(journal),
             } => journal.append(&cluster.next_entry(), &transaction),
-            Self::Standalone(None) | Self::Clustered { journal: None, .. } => Ok(()),
+            Self::Standalone(None) | Self::Clustered { journal: None, .. } | Self::Relay(_) => {
+                Ok(())
+            }
         }
     }
 
-    /// Records a transaction in the history of a cluster.
-    pub(crate) fn record_commit(&mut self, changes: &ChangeSet) {
-        if let Self::Clustered { cluster, .. } = self {
-            cluster.record(changes);
+    /// Records a transaction in the history. `followed`: the id that the source of a relay has given
+    /// it.
+    pub(crate) fn record_commit(&mut self, changes: &ChangeSet, followed: Option<Uuid>) {
+        match (self, followed) {
+            (Self::Clustered { cluster, .. }, _) => cluster.record(changes),
+            (Self::Relay(Some(history)), Some(id)) => history.record(id, changes),
+            (Self::Standalone(_) | Self::Relay(_), _) => {}
         }
     }
 
@@ -144,6 +164,8 @@ impl Storage {
             Self::Standalone(journal) => journal
                 .as_mut()
                 .map_or(Ok(()), |journal| journal.rewrite(snapshot)),
+            // It follows its source.
+            Self::Relay(_) => Ok(()),
             Self::Clustered { cluster, journal } => {
                 if let Some(journal) = journal {
                     journal.append_conversion(&cluster.next_entry(), snapshot)?;
@@ -164,6 +186,7 @@ impl Storage {
             Self::Standalone(journal) => journal
                 .as_mut()
                 .map_or(Ok(()), |journal| journal.rewrite(snapshot)),
+            Self::Relay(_) => Ok(()),
             Self::Clustered { cluster, journal } => {
                 if let Some(journal) = journal {
                     journal.rewrite(cluster, snapshot)?;

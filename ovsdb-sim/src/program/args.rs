@@ -25,7 +25,7 @@ pub(crate) struct Args {
     pub(crate) process_role: Option<Role>,
 
     /// Database files to serve, standalone or of clusters with one server; transactions are appended
-    /// to them
+    /// to them. `relay:NAME:REMOTES` relays the database NAME of another server
     #[arg(value_name = "DATABASE")]
     pub(crate) databases: Vec<PathBuf>,
 
@@ -131,6 +131,9 @@ pub(crate) struct Args {
     pub(crate) run: Option<String>,
 
     #[command(flatten)]
+    pub(crate) backup: BackupArgs,
+
+    #[command(flatten)]
     pub(crate) tls: TlsArgs,
 
     #[command(flatten)]
@@ -145,6 +148,23 @@ pub(crate) struct Args {
     /// Print the version
     #[arg(short = 'V', long)]
     pub(crate) version: bool,
+}
+
+/// Options of backups.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Backups")]
+pub(crate) struct BackupArgs {
+    /// Serve backups of the databases of another server, which clients can only read
+    #[arg(long, value_name = "REMOTE", conflicts_with = "config_file")]
+    pub(crate) sync_from: Option<String>,
+
+    /// Keep the content of these tables
+    #[arg(long, value_name = "DB:TABLE,...", conflicts_with = "config_file")]
+    pub(crate) sync_exclude_tables: Option<String>,
+
+    /// Serve active databases until ovs-appctl makes them backups
+    #[arg(long, conflicts_with = "config_file")]
+    pub(crate) active: bool,
 }
 
 /// Options of `ssl:` and `pssl:` remotes.

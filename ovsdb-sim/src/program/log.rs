@@ -27,6 +27,9 @@ use crate::log_writer::{LogFlush, LogWriter};
 /// Level of ovsdb-server's messages before options and `vlog/set` change it.
 const SERVER_LEVEL: &str = "info";
 
+/// Target of the messages of the engine's client.
+const CLIENT_TARGET: &str = "patchbay_engine::client";
+
 /// Initializes the log. Options `-v` and `vlog/set` can change its levels.
 ///
 /// The console has the level of `RUST_LOG`, or `warn`. As `ovsdb-server` it has ovsdb-server's
@@ -230,6 +233,8 @@ where
         let mut text = String::new();
         context.format_fields(Writer::new(&mut text), event)?;
         let (level, severity) = match *event.metadata().level() {
+            // Sources of relays and backups come and go, which ovsdb-server logs as information.
+            Level::WARN if event.metadata().target().starts_with(CLIENT_TARGET) => ("INFO", 6),
             Level::ERROR => ("ERR", 3),
             Level::WARN => ("WARN", 4),
             Level::INFO => ("INFO", 6),

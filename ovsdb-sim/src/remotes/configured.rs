@@ -165,8 +165,9 @@ impl RemoteColumn {
         database: &Arc<ServedDatabase>,
         open: &BTreeMap<String, ConfiguredRemote>,
     ) {
-        // As in ovsdb-server: all members of a cluster share the rows and have other connections.
-        if database.is_clustered() {
+        // As in ovsdb-server: all members of a cluster share the rows and have other connections. The
+        // content of relays and backups is that of their sources.
+        if database.is_clustered() || database.is_relay() || database.is_backup() {
             return;
         }
         let snapshot = database.snapshot();

@@ -14,7 +14,7 @@ use crate::limits::resources_exhausted;
 use crate::locks::LockMode;
 use crate::long_work::{LONG_TEXT_BYTES, run};
 use crate::reply;
-use crate::served_database::{DatabaseState, ServedDatabase};
+use crate::served_database::{DatabaseState, RequestParams, ServedDatabase};
 use crate::session::{DecodeContext, Session, StreamedTransaction};
 use crate::session_monitors::{SessionMonitor, SessionMonitors};
 use crate::update::MonitorSpec;
@@ -156,7 +156,16 @@ impl Request<'_> {
         };
         let name = String::from_utf8_lossy(&name);
         if let Some(database) = self.session.server().database(&name) {
-            return Ok((database, params));
+            if database.is_available() {
+                return Ok((database, params));
+            }
+            // The words of ovsdb-server, for relays, too.
+            let details = format!(
+                "{} request specifies database {name} which is not yet available because it has \
+                 not completed joining its cluster",
+                self.method
+            );
+            return Err(OvsdbError::new("database not available", details).into());
         }
         let details = format!("{} request specifies unknown database {name}", self.method);
         Err(OvsdbError::new("unknown database", details)
@@ -219,9 +228,25 @@ impl Request<'_> {
         let is_long = |state: &DatabaseState| {
             self.is_long() || !state.has_schema(&schema) || state.is_long(&transaction)
         };
+        let params = database
+            .is_relay()
+            .then(|| self.params_text())
+            .transpose()?;
         let turn = database.begin_turn(is_long).await;
-        turn.work(|| database.transact(session, id, transaction, &schema));
+        turn.work(|| database.transact(session, id, transaction, &schema, params));
         Ok(MethodResult::SentElsewhere)
+    }
+
+    /// Copies the text of the parameters.
+    ///
+    /// # Errors
+    /// The connections would hold too many bytes.
+    fn params_text(&self) -> Result<RequestParams, OvsdbError> {
+        let text = self.params.clone().skip().bytes().to_vec();
+        let mut charge = self.session.server().budget().charge();
+        let charged = charge.resize(text.len());
+        charged.map_err(|error| OvsdbError::new("resources exhausted", error.to_string()))?;
+        Ok(RequestParams { text, charge })
     }
 
     /// Checks that no waiting transaction of the session has the request's id.

@@ -7,7 +7,8 @@ use patchbay_schemas::json::Json;
 use crate::session_handle::SessionHandle;
 
 use super::DatabaseState;
-use super::waiting::WaitingTransaction;
+use super::relay::RelayState;
+use super::transact::ClientTransaction;
 
 /// Canceled monitors and waiting transactions. The database does not have them any more. Their
 /// clients are to be notified while the database's state is not locked.
@@ -15,16 +16,19 @@ use super::waiting::WaitingTransaction;
 pub(crate) struct Cancellation {
     /// Sessions and ids of the monitors.
     monitors: Vec<(Arc<SessionHandle>, Json)>,
-    transactions: Vec<WaitingTransaction>,
+    transactions: Vec<ClientTransaction>,
 }
 
 impl DatabaseState {
     /// Removes all monitors and waiting transactions.
     pub(super) fn cancel_all(&mut self) -> Cancellation {
+        let forwarded = self.relay.as_mut().map(RelayState::take_forwarded);
         let transactions: Vec<_> = std::mem::take(&mut self.waiting)
             .into_transactions()
+            .map(|waiting| waiting.client)
+            .chain(forwarded.into_iter().flatten())
             .collect();
-        transactions.iter().for_each(WaitingTransaction::free_id);
+        transactions.iter().for_each(ClientTransaction::free_id);
         Cancellation {
             monitors: self.monitors.remove_all(),
             transactions,
@@ -45,7 +49,7 @@ impl Cancellation {
     /// Replies to the waiting transactions, if their clients are aware of changes.
     pub(crate) fn reply_to_transactions(self) {
         for transaction in self.transactions {
-            transaction.client.reply_canceled();
+            transaction.reply_canceled();
         }
     }
 }

@@ -40,6 +40,9 @@ impl ServedDatabase {
     /// # Errors
     /// The database is standalone.
     pub(crate) fn set_role(self: &Arc<Self>, role: Role) -> Result<(), NotClustered> {
+        if self.is_relay {
+            return Err(self.not_clustered());
+        }
         let mut state = self.state();
         let before = state.role;
         if state.cluster().is_none() {
@@ -94,10 +97,10 @@ impl ServedDatabase {
 }
 
 impl DatabaseState {
-    /// The content of the database's row in `_Server`.
-    pub(super) fn status(&self) -> DatabaseStatus {
+    /// The content of the database's row in `_Server`. `is_available`: it has a schema.
+    pub(super) fn status(&self, is_available: bool) -> DatabaseStatus {
         DatabaseStatus {
-            schema: self.database.schema().clone(),
+            schema: is_available.then(|| self.database.schema().clone()),
             role: self.role,
             index: self
                 .storage

@@ -24,8 +24,17 @@ impl ServedDatabase {
         if self.server_row.is_none() {
             return refuse("it is the server's own");
         }
+        if self.is_relay {
+            return refuse("it is a relay's");
+        }
         let mut state = self.state();
         state.check_not_removed()?;
+        if state.is_backup {
+            // The text is ovsdb-server's.
+            let name = &self.name;
+            let details = format!("conversion is not allowed for read-only database {name}");
+            return Err(OvsdbError::new("not allowed", details));
+        }
         if state.cluster().is_some() && check_persistent_columns(&schema).is_err() {
             return refuse("clusters do not support ephemeral columns");
         }

@@ -7,13 +7,17 @@
 //! | `waiting.rs`, `waiting_queue.rs` | transactions whose `wait` is not satisfied |
 //! | `conversion.rs` | `convert` |
 //! | `cluster_role.rs` | leader, follower or disconnected member of a cluster |
+//! | `relay.rs` | database of a relay, transactions that are forwarded |
+//! | `backup.rs` | backup of another server's database |
 //! | `removal.rs`, `cancellation.rs` | end of the database, of its monitors and waiting transactions |
 //! | `turns.rs` | turns of the sessions, long requests |
 //! | `server_row.rs` | the database's row in `_Server` |
 
+mod backup;
 mod cancellation;
 mod cluster_role;
 mod conversion;
+mod relay;
 mod removal;
 mod server_row;
 mod transact;
@@ -22,6 +26,7 @@ mod waiting;
 mod waiting_queue;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use patchbay_engine::db::{Database, Snapshot};
@@ -31,6 +36,7 @@ use uuid::Uuid;
 
 use crate::cluster::Cluster;
 use crate::file::Storage;
+use crate::history::History;
 use crate::locks::Locks;
 use crate::model::Role;
 use crate::monitors::{MonitorView, Monitors};
@@ -39,7 +45,9 @@ use crate::session_id::SessionId;
 use crate::update::NetChanges;
 
 pub use cluster_role::NotClustered;
+use relay::RelayState;
 use server_row::ServerRow;
+pub(crate) use transact::RequestParams;
 use turns::Turns;
 use waiting_queue::WaitingQueue;
 
@@ -69,6 +77,9 @@ pub(crate) struct ServedDatabase {
     locks: Arc<Mutex<Locks>>,
     /// Schema of the database, which is read without waiting for the state.
     schema: Mutex<Arc<DatabaseSchema>>,
+    is_relay: bool,
+    /// False until the source of a relay has sent its content.
+    is_available: AtomicBool,
     turns: Turns,
     state: Mutex<DatabaseState>,
 }
@@ -79,6 +90,10 @@ pub(crate) struct DatabaseState {
     database: Database,
     storage: Storage,
     role: Role,
+    /// `None`: the database is not a relay's.
+    relay: Option<RelayState>,
+    /// True while the database is the backup of another server's, which clients cannot change.
+    is_backup: bool,
     /// True after the removal from the server. Users of an older handle can only read.
     is_removed: bool,
     pub(crate) monitors: Monitors,
@@ -103,12 +118,35 @@ impl ServedDatabase {
         locks: Arc<Mutex<Locks>>,
     ) -> Self {
         let status = DatabaseStatus {
-            schema: database.schema().clone(),
+            schema: Some(database.schema().clone()),
             role: Role::Leader,
             index: storage.cluster().map(|cluster| cluster.position().index),
         };
         let row = ServerRow::new(server_database, status);
         Self::with_row(database, storage, Some(row), locks)
+    }
+
+    /// Makes the database of a relay, which is not available until it gets the content of its
+    /// source. `placeholder` has its name and nothing else.
+    pub(crate) fn relay(
+        placeholder: Database,
+        server_database: Arc<ServedDatabase>,
+        locks: Arc<Mutex<Locks>>,
+    ) -> Self {
+        let status = DatabaseStatus {
+            schema: None,
+            role: Role::Disconnected,
+            index: None,
+        };
+        let row = ServerRow::new(server_database, status);
+        let mut relay = Self::with_row(placeholder, Storage::Relay(None), Some(row), locks);
+        relay.is_relay = true;
+        relay.is_available = AtomicBool::new(false);
+        let state = relay.state.get_mut();
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        state.role = Role::Disconnected;
+        state.relay = Some(RelayState::default());
+        relay
     }
 
     fn with_row(
@@ -123,6 +161,8 @@ impl ServedDatabase {
             database,
             storage,
             role: Role::Leader,
+            relay: None,
+            is_backup: false,
             is_removed: false,
             monitors: Monitors::default(),
             waiting: WaitingQueue::default(),
@@ -133,6 +173,8 @@ impl ServedDatabase {
             server_row,
             locks,
             schema,
+            is_relay: false,
+            is_available: AtomicBool::new(true),
             turns: Turns::default(),
             state: Mutex::new(state),
         }
@@ -195,6 +237,9 @@ impl ServedDatabase {
     pub(crate) fn remove_session(&self, session: SessionId) {
         let mut state = self.state();
         state.waiting.remove_session(session);
+        if let Some(relay) = &mut state.relay {
+            relay.remove_session(session);
+        }
         state.monitors.remove_session(session);
     }
 }
@@ -221,11 +266,11 @@ impl DatabaseState {
 
     /// The net changes after the transaction `id`. `None`: the history does not reach it.
     pub(crate) fn changes_since(&self, id: Uuid) -> Option<NetChanges> {
-        self.cluster()?.changes_since(id)
+        self.storage.history()?.changes_since(id)
     }
 
-    /// The id of the last transaction. Nil: standalone database.
+    /// The id of the last transaction. Nil: there is no history.
     fn last_id(&self) -> Uuid {
-        self.cluster().map_or(Uuid::nil(), Cluster::last_id)
+        self.storage.history().map_or(Uuid::nil(), History::last_id)
     }
 }

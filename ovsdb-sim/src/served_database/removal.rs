@@ -80,7 +80,7 @@ mod tests {
         let transaction = DecodedTransaction::default();
         assert!(database.execute(transaction.clone(), &schema).is_err());
         let session = sim.server().connect();
-        database.transact(&session, Json::string("id"), transaction, &schema);
+        database.transact(&session, Json::string("id"), transaction, &schema, None);
         let Some((Batch::Chunks(reply), _)) = session.outbox().take().await else {
             panic!("there is a reply");
         };

@@ -120,7 +120,7 @@ impl ServedDatabase {
     /// be locked.
     pub(super) fn update_server_row(&self) {
         if let Some(server_row) = &self.server_row {
-            server_row.update(&self.name, || self.state().status());
+            server_row.update(&self.name, || self.state().status(self.is_available()));
         }
     }
 }

@@ -11,7 +11,9 @@ use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::wire::{DecodedTransaction, Operation};
 use tokio::time::Instant;
+use uuid::Uuid;
 
+use crate::budget::Charge;
 use crate::chunk::Chunk;
 use crate::fault::Loss;
 use crate::reply;
@@ -26,7 +28,18 @@ pub(super) struct ClientTransaction {
     /// The request's id.
     pub(super) id: Json,
     pub(super) transaction: DecodedTransaction,
+    /// JSON text of the request's parameters, which only a relay needs. Empty: it was forwarded.
+    pub(super) params: Vec<u8>,
+    /// Share of the text in the budget of all connections.
+    pub(super) _charge: Option<Charge>,
     pub(super) arrived: Instant,
+}
+
+/// JSON text of a request's parameters, with its share in the budget of all connections.
+#[derive(Debug)]
+pub(crate) struct RequestParams {
+    pub(crate) text: Vec<u8>,
+    pub(crate) charge: Charge,
 }
 
 /// Outcome of one execution of a client's transaction.
@@ -38,7 +51,9 @@ pub(super) enum RunOutcome {
         /// `None`: no reply is sent.
         reply: Option<Chunk>,
     },
-    /// A `wait` is not satisfied, or there is no leader.
+    /// A relay forwards the transaction.
+    Forward,
+    /// A `wait` is not satisfied, or there is no leader, or no source.
     Waits {
         /// Milliseconds between the arrival and the next execution. `None`: only a change or a new
         /// leader causes it.
@@ -47,6 +62,29 @@ pub(super) enum RunOutcome {
 }
 
 impl ClientTransaction {
+    /// Frees the request id. The client may use it again as soon as it can see the reply.
+    pub(super) fn free_id(&self) {
+        self.session.remove_waiting(&self.id);
+    }
+
+    /// Encodes the reply with the results of the operations. `None`: it is too long, and the
+    /// connection is closed.
+    pub(super) fn reply_results(
+        &self,
+        schema: &DatabaseSchema,
+        results: &[OperationResult],
+        error: Option<&OvsdbError>,
+    ) -> Option<Chunk> {
+        let limit = self.session.outbox().limit();
+        let total = self.transaction.total;
+        let reply = reply::transaction(&self.id, schema, results, error, total, limit);
+        if reply.is_none() {
+            tracing::warn!(limit, "a reply is too long: closing the connection");
+            self.session.outbox().cut_off();
+        }
+        reply
+    }
+
     /// Replies that the transaction is canceled. Only clients that are aware of changes get the
     /// reply; they may try again.
     pub(super) fn reply_canceled(&self) {
@@ -71,11 +109,17 @@ impl ServedDatabase {
         id: Json,
         transaction: DecodedTransaction,
         schema: &Arc<DatabaseSchema>,
+        params: Option<RequestParams>,
     ) {
+        let (params, charge) = params
+            .map(|params| (params.text, Some(params.charge)))
+            .unwrap_or_default();
         let mut transaction = ClientTransaction {
             session: session.clone(),
             id,
             transaction,
+            params,
+            _charge: charge,
             arrived: Instant::now(),
         };
         let mut state = self.state();
@@ -94,6 +138,7 @@ impl ServedDatabase {
                 }
                 self.retry_waiting(&mut state, changed);
             }
+            RunOutcome::Forward => self.forward(&mut state, transaction),
             RunOutcome::Waits { deadline } => {
                 self.begin_waiting(&mut state, transaction, deadline);
             }
@@ -110,17 +155,20 @@ impl ServedDatabase {
         schema: &Arc<DatabaseSchema>,
     ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
         let mut state = self.state();
-        let executed = self.execute_locked(&mut state, &mut transaction, schema);
+        let executed = self.execute_locked(&mut state, &mut transaction, schema, None);
         drop(state);
         self.update_raft_index();
         executed
     }
 
-    fn execute_locked(
+    /// Executes operations for the server's owner, or for the source of the database, which has
+    /// given them the id `followed`.
+    pub(super) fn execute_locked(
         self: &Arc<Self>,
         state: &mut DatabaseState,
         transaction: &mut DecodedTransaction,
         schema: &Arc<DatabaseSchema>,
+        followed: Option<Uuid>,
     ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
         state.check_not_removed().map_err(DatabaseError::Commit)?;
         let own = state.database.schema();
@@ -144,7 +192,7 @@ impl ServedDatabase {
         {
             Execution::Committed { results, changes } => {
                 if !changes.rows.is_empty() {
-                    state.count_commit(&changes);
+                    state.count_commit(&changes, followed);
                     state.notify_monitors(&changes);
                     self.retry_waiting(state, changed_tables(&changes));
                 }
@@ -165,12 +213,8 @@ impl ServedDatabase {
         state: &mut DatabaseState,
         client: &mut ClientTransaction,
     ) -> RunOutcome {
-        let ClientTransaction {
-            session,
-            id,
-            transaction,
-            arrived,
-        } = client;
+        let session = &client.session.clone();
+        let arrived = client.arrived;
         let owns_lock = |lock: &str| {
             self.locks
                 .lock()
@@ -178,18 +222,23 @@ impl ServedDatabase {
                 .owns(session.id(), lock)
         };
         let release = session.release();
-        let reason = if release < ServerRelease::V3_5 {
+        let is_reserved = self.server_row.is_none();
+        let reason = if is_reserved && release < ServerRelease::V3_5 {
             format!("not allowed on table in reserved database {}", self.name)
         } else {
             "not allowed when database server is in read only mode".to_owned()
         };
         let access = Access {
-            read_only: self.server_row.is_none().then_some(&*reason),
+            read_only: (is_reserved || state.is_backup).then_some(&*reason),
             owns_lock: &owns_lock,
             elapsed_ms: arrived.elapsed().as_millis() as u64,
             release,
         };
+        if self.is_relay {
+            return Self::run_on_relay(state, client, &access);
+        }
         // Execution takes rows out of a transaction. Without a leader it is executed once more.
+        let transaction = &mut client.transaction;
         let copy = (!state.role.is_connected()).then(|| transaction.clone());
         let mut needs_leader = false;
         let schema = state.database.schema().clone();
@@ -231,13 +280,7 @@ impl ServedDatabase {
                 deadline_ms: deadline,
             } => return RunOutcome::Waits { deadline },
         };
-        let total = transaction.total;
-        let limit = session.outbox().limit();
-        let reply = reply::transaction(id, &schema, &results, error.as_ref(), total, limit);
-        if reply.is_none() {
-            tracing::warn!(limit, "a reply is too long: closing the connection");
-            session.outbox().cut_off();
-        }
+        let reply = client.reply_results(&schema, &results, error.as_ref());
         RunOutcome::Finished { changed, reply }
     }
 }
@@ -250,7 +293,7 @@ impl DatabaseState {
         session: &SessionHandle,
         changes: &ChangeSet,
     ) -> Option<Loss> {
-        self.count_commit(changes);
+        self.count_commit(changes, None);
         let loss = session.faults().loss(session.id());
         if loss == Some(Loss::Crashed) {
             session.outbox().cut_off();
@@ -262,10 +305,11 @@ impl DatabaseState {
         loss
     }
 
-    /// Counts a commit that is in the file, and appends it to the history.
-    fn count_commit(&mut self, changes: &ChangeSet) {
+    /// Counts a commit that is in the file, and appends it to the history. `followed`: the id that
+    /// the source of a relay has given it.
+    fn count_commit(&mut self, changes: &ChangeSet, followed: Option<Uuid>) {
         self.commits.send_modify(|commits| *commits += 1);
-        self.storage.record_commit(changes);
+        self.storage.record_commit(changes, followed);
     }
 
     fn notify_monitors(&mut self, changes: &ChangeSet) {

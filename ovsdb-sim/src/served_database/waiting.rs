@@ -54,11 +54,6 @@ impl WaitingTransaction {
         }
         Some(tables)
     }
-
-    /// Frees the request id. The client may use it again as soon as it can see the reply.
-    pub(super) fn free_id(&self) {
-        self.client.session.remove_waiting(&self.client.id);
-    }
 }
 
 impl ServedDatabase {
@@ -94,11 +89,14 @@ impl ServedDatabase {
     pub(crate) fn cancel(&self, session: SessionId, id: &Json) -> bool {
         let mut state = self.state();
         let place = state.waiting.place(session, id);
-        let Some(waiting) = place.and_then(|place| state.waiting.remove(place)) else {
+        let waiting = place.and_then(|place| state.waiting.remove(place));
+        let client = waiting.map(|waiting| waiting.client);
+        let forwarded = || state.relay.as_mut()?.take(session, id);
+        let Some(client) = client.or_else(forwarded) else {
             return false;
         };
-        waiting.free_id();
-        waiting.client.reply_canceled();
+        client.free_id();
+        client.reply_canceled();
         true
     }
 
@@ -139,11 +137,15 @@ impl ServedDatabase {
         };
         match self.run_once(state, &mut waiting.client) {
             RunOutcome::Finished { changed, reply } => {
-                waiting.free_id();
+                waiting.client.free_id();
                 if let Some(reply) = reply {
                     waiting.client.session.reply(reply);
                 }
                 changed
+            }
+            RunOutcome::Forward => {
+                self.forward(state, waiting.client);
+                BTreeSet::new()
             }
             RunOutcome::Waits { deadline } => {
                 self.set_timer(&mut waiting, deadline);

@@ -100,7 +100,7 @@ impl WaitingQueue {
             .collect();
         for place in places {
             if let Some(waiting) = self.remove(place) {
-                waiting.free_id();
+                waiting.client.free_id();
             }
         }
     }

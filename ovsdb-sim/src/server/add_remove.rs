@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use patchbay_engine::db::Database;
 use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::schema::DatabaseSchema;
 
 use crate::cluster::{ClusterMember, without_ephemeral_columns};
 use crate::file::{DatabaseSource, FileError, OpenedDatabase, Storage};
@@ -95,6 +96,34 @@ impl Server {
         });
         self.close_unaware_sessions();
         served.insert_server_row(&row, self.server_row_uuids(number));
+        Ok(served)
+    }
+
+    /// Adds the database of a relay, which has no source yet.
+    pub(super) fn insert_relay(&self, name: &str) -> Result<Arc<ServedDatabase>, AddDatabaseError> {
+        let databases = self.databases();
+        let mut added = databases.lock_changes();
+        if name.starts_with('_') {
+            return Err(AddDatabaseError::Reserved(name.to_owned()));
+        }
+        if databases.get(name).is_some() {
+            return Err(AddDatabaseError::Duplicate(name.to_owned()));
+        }
+        *added += 1;
+        let number = *added;
+        let placeholder = DatabaseSchema::empty(name);
+        let placeholder = Database::with_uuids(Arc::new(placeholder), self.database_uuids(number));
+        let served = ServedDatabase::relay(
+            placeholder,
+            databases.server_database().clone(),
+            self.locks().clone(),
+        );
+        let served = Arc::new(served);
+        databases.change(|by_name| {
+            by_name.insert(name.to_owned(), served.clone());
+        });
+        self.close_unaware_sessions();
+        served.insert_server_row(&DatabaseRow::relay(name), self.server_row_uuids(number));
         Ok(served)
     }
 

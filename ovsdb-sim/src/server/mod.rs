@@ -2,6 +2,7 @@
 //! handles.
 
 mod add_remove;
+mod replication;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,7 @@ use crate::settings::RemoteSettings;
 use crate::tls::Tls;
 
 pub use add_remove::{AddDatabaseError, RemoveDatabaseError};
+use replication::Replication;
 
 /// Error: there is no such connection, or not any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +66,7 @@ pub(crate) struct Server {
     seed: Option<u64>,
     limits: Arc<Limits>,
     settings: RemoteSettings,
+    replication: Replication,
     #[cfg(feature = "tls")]
     tls: Tls,
 }
@@ -106,6 +109,7 @@ impl Server {
             limits: Arc::new(limits),
             #[cfg(feature = "tls")]
             tls: Tls::new(settings.tls.clone()),
+            replication: Replication::default(),
             settings,
         };
         for source in sources {

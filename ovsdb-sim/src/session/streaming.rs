@@ -122,6 +122,10 @@ impl IncomingTransaction {
         let name = params.string().filter(|_| is_name)?;
         let server = session.server();
         let database = server.database(&String::from_utf8_lossy(&name))?;
+        // A relay needs the complete text.
+        if database.is_relay() {
+            return None;
+        }
         // The error of a request id that is in use contains the text of the complete request.
         if session.has_waiting_transactions() {
             return None;

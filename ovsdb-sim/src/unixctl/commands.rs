@@ -4,9 +4,12 @@ use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::is_id;
 
+use crate::following::SourceOptions;
 use crate::remotes::Remotes;
 use crate::served_database::ServedDatabase;
 use crate::server::Server;
@@ -35,10 +38,14 @@ enum Command {
     StorageStatus,
     ListDatabases,
     ListRemotes,
-    /// Replication, which there is none of: the server is always the active one.
-    Replicate,
+    ConnectActive,
     DisconnectActive,
     ActiveServer,
+    SetActiveServer,
+    SetActiveServerProbeInterval,
+    ExcludedTables,
+    SetExcludedTables,
+    SetRelayProbeInterval,
     ClearPerformanceCounters,
     ShowPerformanceCounters,
     Reconnect,
@@ -64,8 +71,12 @@ impl Command {
                 | Self::RemoveDatabase
                 | Self::AddRemote
                 | Self::RemoveRemote
-                | Self::Replicate
+                | Self::ConnectActive
                 | Self::DisconnectActive
+                | Self::SetActiveServer
+                | Self::SetActiveServerProbeInterval
+                | Self::SetExcludedTables
+                | Self::SetRelayProbeInterval
         )
     }
 }
@@ -101,7 +112,7 @@ impl Usage {
 }
 
 /// Commands, sorted by name.
-const COMMANDS: [Usage; 36] = [
+const COMMANDS: [Usage; 40] = [
     Usage::new(
         "cluster/change-election-timer",
         "DB TIME",
@@ -139,7 +150,7 @@ const COMMANDS: [Usage; 36] = [
         "ovsdb-server/connect-active-ovsdb-server",
         "",
         0..=0,
-        Command::Replicate,
+        Command::ConnectActive,
     ),
     Usage::new(
         "ovsdb-server/disable-monitor-cond",
@@ -164,6 +175,12 @@ const COMMANDS: [Usage; 36] = [
         "DB",
         1..=1,
         Command::StorageStatus,
+    ),
+    Usage::new(
+        "ovsdb-server/get-sync-exclude-tables",
+        "",
+        0..=0,
+        Command::ExcludedTables,
     ),
     Usage::new("ovsdb-server/list-dbs", "", 0..=0, Command::ListDatabases),
     Usage::new("ovsdb-server/list-remotes", "", 0..=0, Command::ListRemotes),
@@ -203,7 +220,25 @@ const COMMANDS: [Usage; 36] = [
         "ovsdb-server/set-active-ovsdb-server",
         "",
         1..=1,
-        Command::Replicate,
+        Command::SetActiveServer,
+    ),
+    Usage::new(
+        "ovsdb-server/set-active-ovsdb-server-probe-interval",
+        "",
+        1..=1,
+        Command::SetActiveServerProbeInterval,
+    ),
+    Usage::new(
+        "ovsdb-server/set-relay-source-probe-interval",
+        "",
+        1..=1,
+        Command::SetRelayProbeInterval,
+    ),
+    Usage::new(
+        "ovsdb-server/set-sync-exclude-tables",
+        "",
+        0..=1,
+        Command::SetExcludedTables,
     ),
     Usage::new("ovsdb-server/sync-status", "", 0..=0, Command::SyncStatus),
     Usage::new("version", "", 0..=0, Command::Version),
@@ -356,10 +391,36 @@ impl Commands {
             }
             Command::CoverageCounter => return Err("No such counter".to_owned()),
             Command::CoverageShow => NO_COVERAGE.to_owned(),
-            Command::Replicate => return Err("replication is not supported".to_owned()),
-            Command::DisconnectActive
-            | Command::ActiveServer
-            | Command::ClearPerformanceCounters => no_output(),
+            Command::ConnectActive => match self.server.connect_to_source() {
+                Ok(()) => no_output(),
+                // As in ovsdb-server, not a failure of the command.
+                Err(error) => error.to_string(),
+            },
+            Command::DisconnectActive => {
+                self.server.disconnect_from_source();
+                no_output()
+            }
+            Command::ActiveServer => self.server.source().unwrap_or_default(),
+            Command::SetActiveServer => {
+                self.server.set_source(required);
+                no_output()
+            }
+            Command::SetActiveServerProbeInterval => {
+                let interval = probe_interval(required)?;
+                self.server.set_backup_probe_interval(interval);
+                no_output()
+            }
+            Command::SetRelayProbeInterval => {
+                let interval = probe_interval(required)?;
+                self.server.set_relay_probe_interval(interval);
+                no_output()
+            }
+            Command::ExcludedTables => self.server.excluded_tables(),
+            Command::SetExcludedTables => {
+                self.server.set_excluded_tables(required);
+                no_output()
+            }
+            Command::ClearPerformanceCounters => no_output(),
             Command::ShowPerformanceCounters => {
                 "performance counter is not supported on this platform".to_owned()
             }
@@ -375,9 +436,16 @@ impl Commands {
             Command::ListCommands => list_commands(self.known()),
             Command::MemoryShow => self.memory(),
             Command::AddDatabase => {
-                self.server
-                    .open_database(Path::new(required), None)
-                    .map_err(|error| error_text::add_error(&error))?;
+                let added = match required
+                    .strip_prefix("relay:")
+                    .and_then(|rest| rest.split_once(':'))
+                {
+                    Some((name, remotes)) if is_id(name) => {
+                        self.server.add_relay(name, SourceOptions::new(remotes))
+                    }
+                    _ => self.server.open_database(Path::new(required), None),
+                };
+                added.map_err(|error| error_text::add_error(&error))?;
                 no_output()
             }
             Command::AddRemote => {
@@ -408,7 +476,7 @@ impl Commands {
             }
             Command::RemoveDatabase => {
                 self.server
-                    .remove_database(required)
+                    .remove_following_database(required)
                     .map_err(|error| error_text::remove_error(&error))?;
                 no_output()
             }
@@ -417,7 +485,7 @@ impl Commands {
             // The allocator returns unused memory anyway.
             Command::MemoryTrim if ["on", "off"].contains(&required) => no_output(),
             Command::MemoryTrim => return Err("invalid argument".to_owned()),
-            Command::SyncStatus => "state: active".to_owned(),
+            Command::SyncStatus => self.server.sync_status(),
             Command::Version => self.version.clone(),
             Command::CloseLog => {
                 self.log.close_file();
@@ -519,6 +587,16 @@ impl Commands {
             .collect::<Vec<_>>()
             .join(" ")
     }
+}
+
+/// Parses a probe interval in milliseconds. `None`: no probes.
+fn probe_interval(text: &str) -> Result<Option<Duration>, String> {
+    let milliseconds: i64 = text
+        .parse()
+        .map_err(|_| "Invalid probe interval, integer value expected")?;
+    let milliseconds = u64::try_from(milliseconds).ok();
+    let interval = milliseconds.filter(|one| *one > 0);
+    Ok(interval.map(|one| Duration::from_millis(one.max(1000))))
 }
 
 fn list_commands(commands: impl Iterator<Item = &'static Usage>) -> String {

@@ -108,6 +108,17 @@ pub struct ColumnSchema {
 }
 
 impl DatabaseSchema {
+    /// A schema without tables and version.
+    pub fn empty(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            version: String::new(),
+            cksum: String::new(),
+            tables: Vec::new(),
+            tables_by_name: HashMap::default(),
+        }
+    }
+
     /// Returns the id of the table with this name.
     pub fn table_id(&self, name: &str) -> Option<TableId> {
         self.tables_by_name.get(name).copied()

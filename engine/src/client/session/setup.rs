@@ -219,6 +219,7 @@ impl Session {
             text: contents,
             streamed: self.incoming.take_rows(),
         };
+        replica.at(first.last);
         let (resync, changes) = if first.found {
             (ResyncKind::Continued, replica.catch_up(contents)?)
         } else {

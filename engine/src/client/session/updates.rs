@@ -44,7 +44,7 @@ impl Session {
         };
         // After a malformed update, the whole database must be sent again.
         retained.position = None;
-        let changes = replica.apply(TableUpdates {
+        let changes = replica.at(last).apply(TableUpdates {
             version,
             text: at,
             streamed: self.incoming.take_rows(),

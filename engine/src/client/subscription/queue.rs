@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
+use uuid::Uuid;
 
 use super::{ChangeEvent, ChangedRows, FollowedTables, Subscription};
 use crate::db::{ChangeSet, RowChange, Snapshot};
@@ -19,8 +20,8 @@ pub(super) struct EventQueue {
 
 #[derive(Debug, Default)]
 pub(super) struct QueuedEvents {
-    /// Delivered before the events.
-    pub(super) lagged: Option<Snapshot>,
+    /// Delivered before the events, with the id of the last transaction that it shows.
+    pub(super) lagged: Option<(Snapshot, Option<Uuid>)>,
     pub(super) events: VecDeque<ChangeEvent>,
     /// Number of changed rows in the events.
     pub(super) rows: usize,
@@ -34,28 +35,34 @@ impl EventQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, news: &[ReplicaEvent], snapshot: &Snapshot) {
+    fn push(&self, news: &[ReplicaEvent], snapshot: &Snapshot, last: Option<Uuid>) {
         let mut queued = self.lock();
         for news in news {
-            let (ReplicaEvent::Committed(changed) | ReplicaEvent::Resynced(changed)) = news else {
-                queued.replace_by_snapshot(snapshot);
+            let (ReplicaEvent::Committed(changed, transaction)
+            | ReplicaEvent::Resynced(changed, transaction)) = news
+            else {
+                queued.replace_by_snapshot(snapshot, last);
                 break;
             };
             let schema = snapshot.schema();
             let followed = |change: &&RowChange| self.follow.follows(schema, change.table);
             let count = changed.rows.iter().filter(followed).count();
             if queued.rows + count > self.follow.capacity {
-                queued.replace_by_snapshot(snapshot);
+                queued.replace_by_snapshot(snapshot, last);
                 break;
             }
             if count > 0 {
                 let rows = changed.rows.iter().filter(followed).cloned().collect();
                 let schema = schema.clone();
-                let changed = ChangedRows { schema, rows };
+                let changed = ChangedRows {
+                    schema,
+                    rows,
+                    transaction: *transaction,
+                };
                 queued.rows += count;
                 queued
                     .events
-                    .push_back(if matches!(news, ReplicaEvent::Resynced(_)) {
+                    .push_back(if matches!(news, ReplicaEvent::Resynced(..)) {
                         ChangeEvent::Resynced(changed)
                     } else {
                         ChangeEvent::Committed(changed)
@@ -70,19 +77,19 @@ impl EventQueue {
 impl QueuedEvents {
     /// Replaces all queued events by a snapshot that shows them, and the events that are being
     /// queued.
-    fn replace_by_snapshot(&mut self, snapshot: &Snapshot) {
+    fn replace_by_snapshot(&mut self, snapshot: &Snapshot, last: Option<Uuid>) {
         *self = Self {
-            lagged: Some(snapshot.clone()),
+            lagged: Some((snapshot.clone(), last)),
             ..Self::default()
         };
     }
 }
 
-/// A change of the replica, in all tables.
+/// A change of the replica, in all tables, with the id of the last transaction that it shows.
 #[derive(Debug)]
 pub(in crate::client) enum ReplicaEvent {
-    Committed(ChangeSet),
-    Resynced(ChangeSet),
+    Committed(ChangeSet, Option<Uuid>),
+    Resynced(ChangeSet, Option<Uuid>),
     /// The previous rows cannot be compared, because the schema has changed, or their changes were
     /// not kept.
     Replaced,
@@ -99,9 +106,22 @@ struct SubscriberList {
     queues: Vec<Weak<EventQueue>>,
     /// True once the client is closed; later subscriptions are closed from the beginning.
     closed: bool,
+    /// Id of the last transaction that the published snapshot shows.
+    transaction: Option<Uuid>,
 }
 
 impl Subscribers {
+    /// Makes an empty list. `last`: id of the last transaction that the first snapshot shows.
+    pub(in crate::client) fn new(last: Option<Uuid>) -> Self {
+        let list = SubscriberList {
+            transaction: last,
+            ..SubscriberList::default()
+        };
+        Self {
+            list: Mutex::new(list),
+        }
+    }
+
     /// Adds a subscription. `snapshot` returns the state from which its first event follows.
     pub(in crate::client) fn subscribe(
         &self,
@@ -122,23 +142,27 @@ impl Subscribers {
         Subscription {
             snapshot: snapshot(),
             queue,
+            transaction: list.transaction,
         }
     }
 
-    /// Calls `publish`, which publishes the snapshot, and queues the events that led to it. No
+    /// Calls `publish`, which publishes the snapshot, and queues the events that led to it; `last` is
+    /// the id of the last transaction that it shows. No
     /// subscription begins in between.
     pub(in crate::client) fn publish(
         &self,
         news: &[ReplicaEvent],
         snapshot: &Snapshot,
+        last: Option<Uuid>,
         publish: impl FnOnce(),
     ) {
         let mut list = self.lock();
         publish();
+        list.transaction = last;
         list.queues.retain(|queue| {
             let queue = queue.upgrade();
             if let Some(queue) = &queue {
-                queue.push(news, snapshot);
+                queue.push(news, snapshot, last);
             }
             queue.is_some()
         });
@@ -199,8 +223,12 @@ mod tests {
             change(&mut txn);
             let changes = self.database.transact(txn.finish().operations()).unwrap();
             let snapshot = self.database.snapshot();
-            self.subscribers
-                .publish(&[ReplicaEvent::Committed(changes)], &snapshot, || {});
+            self.subscribers.publish(
+                &[ReplicaEvent::Committed(changes, None)],
+                &snapshot,
+                None,
+                || {},
+            );
         }
     }
 
@@ -295,12 +323,13 @@ mod tests {
             .map(|name| {
                 let mut txn = TxnBuilder::new(&scene.database.snapshot());
                 txn.insert(&switch(name)).unwrap();
-                ReplicaEvent::Committed(scene.database.transact(txn.finish().operations()).unwrap())
+                let changes = scene.database.transact(txn.finish().operations());
+                ReplicaEvent::Committed(changes.unwrap(), None)
             })
             .collect();
         scene
             .subscribers
-            .publish(&news, &scene.database.snapshot(), || {});
+            .publish(&news, &scene.database.snapshot(), None, || {});
         let ChangeEvent::Lagged(snapshot) = events.next().await.unwrap() else {
             panic!("three rows do not fit into one")
         };

@@ -1,0 +1,112 @@
+//! Databases that follow those of another server: relays and backups (ovsdb(7), "Service Models").
+//!
+//! A task (`Follower`) has a client of the source, whose replica is the source's database. It
+//! brings the served database to the replica's content when it connects, and then applies
+//! transaction after transaction.
+//!
+//! | file | subject |
+//! | --- | --- |
+//! | `source.rs` | remotes of the source, and the client's settings |
+//! | `changes.rs` | changes of the replica as operations on the served database |
+//! | `relay.rs` | task of a relay |
+//! | `backup.rs` | task of a backup |
+//! | `schema_map.rs` | tables and columns of the source in a backup's schema |
+
+mod backup;
+mod changes;
+mod relay;
+mod schema_map;
+mod source;
+
+use std::sync::{Arc, Weak};
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::served_database::ServedDatabase;
+use crate::server::Server;
+
+pub(crate) use source::SourceOptions;
+
+/// Task that lets a database follow its source. Dropping it ends the connection.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    source: SourceOptions,
+    phase: watch::Receiver<FollowPhase>,
+    task: JoinHandle<()>,
+}
+
+/// State of a follower.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FollowPhase {
+    /// There was no connection yet.
+    #[default]
+    Connecting,
+    /// The database has had the content of the source.
+    Following,
+    /// The follower has given up: the source cannot be followed.
+    Failed,
+}
+
+impl Follower {
+    /// Starts the task of a relay.
+    pub(crate) fn relay(
+        server: &Arc<Server>,
+        database: &Arc<ServedDatabase>,
+        source: SourceOptions,
+    ) -> Self {
+        let (phase, seen) = watch::channel(FollowPhase::default());
+        let task = relay::follow(target(server, database), source.clone(), phase);
+        Self {
+            source,
+            phase: seen,
+            task: tokio::spawn(task),
+        }
+    }
+
+    /// Starts the task of a backup. The tables of these names keep their content.
+    pub(crate) fn backup(
+        server: &Arc<Server>,
+        database: &Arc<ServedDatabase>,
+        source: SourceOptions,
+        excluded_tables: Vec<String>,
+    ) -> Self {
+        let (phase, seen) = watch::channel(FollowPhase::default());
+        let target = target(server, database);
+        let task = backup::follow(target, source.clone(), excluded_tables, phase);
+        Self {
+            source,
+            phase: seen,
+            task: tokio::spawn(task),
+        }
+    }
+
+    pub(crate) fn source(&self) -> &SourceOptions {
+        &self.source
+    }
+
+    pub(crate) fn phase(&self) -> FollowPhase {
+        *self.phase.borrow()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Database that follows, with its server.
+#[derive(Clone, Debug)]
+struct FollowTarget {
+    /// Weak, because the server holds the follower.
+    server: Weak<Server>,
+    database: Arc<ServedDatabase>,
+}
+
+fn target(server: &Arc<Server>, database: &Arc<ServedDatabase>) -> FollowTarget {
+    FollowTarget {
+        server: Arc::downgrade(server),
+        database: database.clone(),
+    }
+}

@@ -1,0 +1,115 @@
+//! Source of a database that follows another.
+
+use std::path::Path;
+use std::time::Duration;
+
+use patchbay_engine::backoff::Backoff;
+use patchbay_engine::client::{Client, Config, ConnectError, RemoteError, Remotes, Tls};
+use tokio::time::sleep;
+
+use crate::database_column::COLUMN_PREFIX;
+use crate::settings::RemoteSettings;
+use crate::tls_options::TlsOptions;
+
+/// Probe interval of sources, as in ovsdb-server.
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+/// Shortest pause between two attempts to connect, as in ovsdb-server.
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+/// Longest pause between two attempts to connect, as in ovsdb-server.
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
+
+/// Source of a database that follows another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceOptions {
+    /// Remotes in ovsdb-server's notation, separated by commas.
+    pub(crate) remotes: String,
+    /// `None`: the source is not probed.
+    pub(crate) probe_interval: Option<Duration>,
+    /// Longest pause between two attempts to connect.
+    pub(crate) max_backoff: Duration,
+}
+
+impl SourceOptions {
+    pub(crate) fn new(remotes: impl Into<String>) -> Self {
+        Self {
+            remotes: remotes.into(),
+            probe_interval: Some(PROBE_INTERVAL),
+            max_backoff: MAX_BACKOFF,
+        }
+    }
+
+    /// The configuration of a client of the source's database.
+    ///
+    /// # Errors
+    /// The remotes are malformed.
+    pub(super) fn client_config(
+        &self,
+        database: &str,
+        settings: &RemoteSettings,
+    ) -> Result<Config, RemoteError> {
+        let remotes: Vec<String> = self
+            .remotes
+            .split(',')
+            .map(|remote| match remote.trim().strip_prefix("unix:") {
+                Some(path) => {
+                    let path = settings.socket_path(path.into());
+                    format!("unix:{}", path.display())
+                }
+                None => remote.to_owned(),
+            })
+            .collect();
+        let remotes: Remotes = remotes.join(",").parse()?;
+        let mut config = Config::new(remotes, database);
+        // Relays and followers of a cluster forward transactions.
+        config.leader_only = false;
+        config.probe_interval = self.probe_interval;
+        config.backoff = (self.min_backoff(), self.max_backoff);
+        config.tls = client_keys(&settings.tls);
+        Ok(config)
+    }
+
+    /// Connects, again and again until it succeeds.
+    pub(super) async fn connect(&self, config: &Config) -> Client {
+        let mut backoff = Backoff::new(self.min_backoff(), self.max_backoff);
+        loop {
+            let error = match Client::connect(config.clone()).await {
+                Ok(client) => return client,
+                Err(error) => error,
+            };
+            // A source that is not connected to its own source will be soon.
+            let delay = if is_coming(&error) {
+                self.min_backoff() / 4
+            } else {
+                backoff.next_delay()
+            };
+            tracing::info!(target: "reconnect", %error, ?delay, "waiting before reconnect");
+            sleep(delay).await;
+        }
+    }
+
+    fn min_backoff(&self) -> Duration {
+        MIN_BACKOFF.min(self.max_backoff)
+    }
+}
+
+/// True if a source answered that it is not connected to its cluster or its source.
+fn is_coming(error: &ConnectError) -> bool {
+    use patchbay_engine::client::SessionError;
+    error
+        .attempts
+        .iter()
+        .any(|attempt| matches!(attempt.error, SessionError::NotConnected))
+}
+
+/// The keys for `ssl:` remotes of sources. `None`: the options name no files.
+fn client_keys(options: &TlsOptions) -> Option<Tls> {
+    let file = |value: &Option<String>| {
+        let value = value.as_deref()?;
+        (!value.starts_with(COLUMN_PREFIX)).then(|| Path::new(value).to_owned())
+    };
+    Some(Tls::new(
+        file(&options.private_key)?,
+        file(&options.certificate)?,
+        file(&options.ca_certificate)?,
+    ))
+}

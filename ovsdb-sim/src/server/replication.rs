@@ -1,0 +1,306 @@
+//! Relays and backups of a server, and the server's settings of replication (ovsdb-server(1),
+//! "Active-Backup Options").
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::following::{FollowPhase, Follower, SourceOptions};
+use crate::served_database::ServedDatabase;
+
+use super::add_remove::AddDatabaseError;
+use super::{RemoveDatabaseError, Server};
+
+/// Settings of replication for all databases of a server, and what follows a source.
+#[derive(Debug, Default)]
+pub(super) struct Replication(Mutex<ReplicationState>);
+
+#[derive(Debug, Default)]
+struct ReplicationState {
+    /// Source of all databases. `None`: none was named.
+    source: Option<String>,
+    /// Excluded tables in ovsdb-server's notation: `DATABASE:TABLE,...`.
+    excluded_tables: String,
+    /// Probe intervals that were set, of backups and of relays.
+    backup_probe_interval: Option<ProbeSetting>,
+    relay_probe_interval: Option<ProbeSetting>,
+    /// Followers of relays, by the names of their databases.
+    relays: BTreeMap<String, Follower>,
+    /// Databases that can be backups, by their names.
+    backups: BTreeMap<String, Backup>,
+}
+
+/// Probe interval that was set. `None`: sources are not probed.
+#[derive(Clone, Copy, Debug)]
+struct ProbeSetting(Option<Duration>);
+
+/// Database that can be a backup.
+#[derive(Debug)]
+struct Backup {
+    excluded_tables: Vec<String>,
+    /// `None`: the database is active.
+    follower: Option<Follower>,
+}
+
+/// Error: no source was named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Unable to connect: active server is not specified.")]
+pub(crate) struct NoSource;
+
+impl Replication {
+    fn state(&self) -> MutexGuard<'_, ReplicationState> {
+        // Each change is one call.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Server {
+    /// Adds the database of a relay, which follows its source from then on.
+    pub(crate) fn add_relay(
+        self: &Arc<Self>,
+        name: &str,
+        mut source: SourceOptions,
+    ) -> Result<Arc<ServedDatabase>, AddDatabaseError> {
+        let served = self.insert_relay(name)?;
+        let mut replication = self.replication.state();
+        if let Some(ProbeSetting(interval)) = replication.relay_probe_interval {
+            source.probe_interval = interval;
+        }
+        let follower = Follower::relay(self, &served, source);
+        replication.relays.insert(name.to_owned(), follower);
+        Ok(served)
+    }
+
+    /// Changes the source of a relay, which keeps its content.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn set_relay_source(
+        self: &Arc<Self>,
+        database: &Arc<ServedDatabase>,
+        source: &SourceOptions,
+    ) {
+        let mut replication = self.replication.state();
+        let follower = replication.relays.get_mut(database.name());
+        if let Some(follower) = follower.filter(|one| one.source() != source) {
+            *follower = Follower::relay(self, database, source.clone());
+        }
+    }
+
+    /// The source of a relay. `None`: the database is none.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn relay_source(&self, name: &str) -> Option<SourceOptions> {
+        let replication = self.replication.state();
+        Some(replication.relays.get(name)?.source().clone())
+    }
+
+    /// Removes a database like [`remove_database`](Self::remove_database), and ends its connection
+    /// to a source.
+    pub(crate) fn remove_following_database(&self, name: &str) -> Result<(), RemoveDatabaseError> {
+        self.remove_database(name)?;
+        let mut replication = self.replication.state();
+        replication.relays.remove(name);
+        replication.backups.remove(name);
+        Ok(())
+    }
+
+    /// Names the source of all databases for [`connect_to_source`](Self::connect_to_source).
+    pub(crate) fn set_source(&self, source: &str) {
+        let mut replication = self.replication.state();
+        replication.source = (!source.is_empty()).then(|| source.to_owned());
+        if source.is_empty() {
+            return;
+        }
+        for database in self.databases().all().values() {
+            if can_be_backup(database) {
+                replication.add_backup(database.name());
+            }
+        }
+    }
+
+    /// The source of all databases, as it was named.
+    pub(crate) fn source(&self) -> Option<String> {
+        self.replication.state().source.clone()
+    }
+
+    /// Names the tables that no backup follows.
+    pub(crate) fn set_excluded_tables(self: &Arc<Self>, tables: &str) {
+        let mut replication = self.replication.state();
+        tables.clone_into(&mut replication.excluded_tables);
+        let running = replication.backups.values();
+        let is_connected = running.into_iter().any(|one| one.follower.is_some());
+        drop(replication);
+        if is_connected {
+            // The tables count from now on; a source is known.
+            self.connect_to_source().unwrap_or_default();
+        }
+    }
+
+    /// The tables that no backup follows, as they were named.
+    pub(crate) fn excluded_tables(&self) -> String {
+        self.replication.state().excluded_tables.clone()
+    }
+
+    /// Makes all databases that can be backups follow the named source.
+    ///
+    /// # Errors
+    /// No source was named.
+    pub(crate) fn connect_to_source(self: &Arc<Self>) -> Result<(), NoSource> {
+        let replication = self.replication.state();
+        let source = replication.source.clone().ok_or(NoSource)?;
+        let mut source = SourceOptions::new(source);
+        if let Some(ProbeSetting(interval)) = replication.backup_probe_interval {
+            source.probe_interval = interval;
+        }
+        let excluded = replication.excluded_tables.clone();
+        drop(replication);
+        for database in self.databases().all().values() {
+            if can_be_backup(database) {
+                let tables = tables_of(&excluded, database.name());
+                self.start_backup(database, source.clone(), tables);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a database follow a source. The tables of these names keep their content.
+    pub(crate) fn start_backup(
+        self: &Arc<Self>,
+        database: &Arc<ServedDatabase>,
+        source: SourceOptions,
+        excluded_tables: Vec<String>,
+    ) {
+        let mut replication = self.replication.state();
+        let backup = replication.add_backup(database.name());
+        backup.excluded_tables.clone_from(&excluded_tables);
+        // The former task ends first.
+        backup.follower = None;
+        database.set_backup(true);
+        let follower = Follower::backup(self, database, source, excluded_tables);
+        backup.follower = Some(follower);
+    }
+
+    /// Makes a database the backup of a source, or active without one, unless it is that already.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn configure_backup(
+        self: &Arc<Self>,
+        database: &Arc<ServedDatabase>,
+        source: Option<&SourceOptions>,
+        excluded_tables: &[String],
+    ) {
+        let mut replication = self.replication.state();
+        let backup = replication.add_backup(database.name());
+        let follower = backup.follower.as_ref();
+        let is_same = follower.map(Follower::source) == source
+            && (source.is_none() || backup.excluded_tables == excluded_tables);
+        drop(replication);
+        match source {
+            _ if is_same => {}
+            Some(source) => self.start_backup(database, source.clone(), excluded_tables.to_vec()),
+            None => self.stop_backup(database),
+        }
+    }
+
+    /// Makes a database active that can not be a backup any more.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn end_backup(&self, database: &Arc<ServedDatabase>) {
+        self.stop_backup(database);
+        self.replication.state().backups.remove(database.name());
+    }
+
+    /// Makes all backups active.
+    pub(crate) fn disconnect_from_source(&self) {
+        let all = self.databases().all();
+        for database in all.values() {
+            self.stop_backup(database);
+        }
+    }
+
+    /// Makes a database active that can be a backup.
+    pub(crate) fn stop_backup(&self, database: &Arc<ServedDatabase>) {
+        let mut replication = self.replication.state();
+        if let Some(backup) = replication.backups.get_mut(database.name()) {
+            backup.follower = None;
+            drop(replication);
+            database.set_backup(false);
+        }
+    }
+
+    /// Sets the probe interval of the sources of backups. `None`: they are not probed.
+    pub(crate) fn set_backup_probe_interval(self: &Arc<Self>, interval: Option<Duration>) {
+        let mut replication = self.replication.state();
+        replication.backup_probe_interval = Some(ProbeSetting(interval));
+    }
+
+    /// Sets the probe interval of the sources of relays. `None`: they are not probed.
+    pub(crate) fn set_relay_probe_interval(self: &Arc<Self>, interval: Option<Duration>) {
+        let mut replication = self.replication.state();
+        replication.relay_probe_interval = Some(ProbeSetting(interval));
+    }
+
+    /// The state of replication, in ovsdb-server's words.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn sync_status(&self) -> String {
+        let all = self.databases().all();
+        let replication = self.replication.state();
+        let statuses: Vec<String> = replication
+            .backups
+            .iter()
+            .filter_map(|(name, backup)| Some(backup.status(all.get(name)?)))
+            .collect();
+        if statuses.is_empty() {
+            return "state: active".to_owned();
+        }
+        statuses.join("\n")
+    }
+}
+
+/// True if a database can be a backup: it is standalone.
+fn can_be_backup(database: &ServedDatabase) -> bool {
+    !database.name().starts_with('_') && !database.is_relay() && !database.is_clustered()
+}
+
+impl ReplicationState {
+    fn add_backup(&mut self, name: &str) -> &mut Backup {
+        self.backups
+            .entry(name.to_owned())
+            .or_insert_with(|| Backup {
+                excluded_tables: Vec::new(),
+                follower: None,
+            })
+    }
+}
+
+impl Backup {
+    /// Lines about the database.
+    fn status(&self, database: &ServedDatabase) -> String {
+        let name = database.name();
+        let follower = self.follower.as_ref().filter(|_| database.is_backup());
+        let Some(follower) = follower else {
+            return format!("database: {name}\nstate: active\n");
+        };
+        let source = &follower.source().remotes;
+        let what = match follower.phase() {
+            FollowPhase::Connecting => "connecting:",
+            FollowPhase::Following => "replicating:",
+            FollowPhase::Failed => "failed:",
+        };
+        let mut text = format!("database: {name}\nstate: backup\n{what} {source}\n");
+        if follower.phase() == FollowPhase::Following && !self.excluded_tables.is_empty() {
+            // Writing to a string does not fail.
+            let tables = self.excluded_tables.iter();
+            let tables: Vec<_> = tables.map(|table| format!("{name}:{table}")).collect();
+            let _ = writeln!(text, "exclude: {}", tables.join(","));
+        }
+        text
+    }
+}
+
+/// The tables of a database in `DATABASE:TABLE,...`.
+fn tables_of(excluded: &str, database: &str) -> Vec<String> {
+    excluded
+        .split(',')
+        .filter_map(|one| one.trim().split_once(':'))
+        .filter(|(name, _)| *name == database)
+        .map(|(_, table)| table.to_owned())
+        .collect()
+}
