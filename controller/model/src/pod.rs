@@ -76,8 +76,8 @@ pub struct Pod {
     pub default_addresses: Vec<IpAddr>,
     /// Addresses by network: the annotation [`POD_NETWORKS`](super::POD_NETWORKS).
     pub networks: PodNetworks,
-    /// Secondary networks.
-    pub selections: Vec<NetworkSelection>,
+    /// Secondary networks. `None`: the annotation cannot be read, so the pod is on no network.
+    pub selections: Option<Vec<NetworkSelection>>,
     /// What the pod requests in its primary network. The error is the reason why it cannot be.
     pub primary_request: Result<AddressRequest, Box<str>>,
     /// Virtual machine that runs in the pod.
@@ -132,8 +132,8 @@ pub struct NetworkSelection {
     pub namespace: String,
     /// Name of the attachment definition.
     pub name: String,
-    /// Requested addresses.
-    pub request: AddressRequest,
+    /// Requested addresses. The error is the reason why they cannot be.
+    pub request: Result<AddressRequest, Box<str>>,
 }
 
 /// What a pod requests for a port in a network.

@@ -93,6 +93,14 @@ pub enum AttachmentProblem {
         "metadata.annotations[{NETWORK_SELECTIONS}]: unexpected primary network {0:?} specified with a NetworkSelectionElement"
     )]
     Primary(Arc<str>),
+    /// The request in a selected network cannot be used.
+    #[error("metadata.annotations[{NETWORK_SELECTIONS}]: {key}: {reason}")]
+    Request {
+        /// Key of the attachment.
+        key: String,
+        /// Why it cannot.
+        reason: Box<str>,
+    },
     /// The request in the primary network cannot be used.
     #[error("metadata.annotations[{DEFAULT_NETWORK_SELECTION}]: {0}")]
     PrimaryRequest(Box<str>),
@@ -118,14 +126,17 @@ pub enum PrimaryDefinition<'a> {
 /// `None`: it does not exist.
 ///
 /// A pod in a namespace without its primary network, or with a request there that cannot be used, is
-/// not attached to it. One that selects its primary
-/// network by annotation is not attached to it, as in OVN-Kubernetes.
+/// not attached to it. Neither is one that selects its primary network by annotation, as in
+/// OVN-Kubernetes. A pod with an annotation that cannot be read is attached to no network.
 pub fn attachments<'a>(
     pod: &Pod,
     primary: &PrimaryDefinition<'_>,
     definition: impl Fn(&NadKey) -> Option<&'a Definition>,
 ) -> (Vec<PodAttachment>, Vec<AttachmentProblem>) {
     let (mut attachments, mut problems) = (Vec::new(), Vec::new());
+    let Some(selections) = &pod.selections else {
+        return (attachments, problems);
+    };
     let missing = || AttachmentProblem::NoPrimaryNetwork(pod.key.namespace.clone());
     match primary {
         PrimaryDefinition::Default => {}
@@ -150,7 +161,7 @@ pub fn attachments<'a>(
         },
     }
     let mut counts = BTreeMap::<NadKey, usize>::new();
-    for selection in &pod.selections {
+    for selection in selections {
         let key = NadKey {
             namespace: selection.namespace.clone(),
             name: selection.name.clone(),
@@ -174,11 +185,17 @@ pub fn attachments<'a>(
             number => format!("{key}/{number}"),
         };
         *count += 1;
-        attachments.push(PodAttachment {
-            key,
-            network: network.clone(),
-            request: selection.request.clone(),
-        });
+        match &selection.request {
+            Ok(request) => attachments.push(PodAttachment {
+                key,
+                network: network.clone(),
+                request: request.clone(),
+            }),
+            Err(reason) => {
+                let reason = reason.clone();
+                problems.push(AttachmentProblem::Request { key, reason });
+            }
+        }
     }
     (attachments, problems)
 }

@@ -161,7 +161,7 @@ fn read_attachments<'a>(pod: &Pod, reader: &Reader<'a, Pods>) -> &'a ZonePods {
     if let PrimaryDefinition::Definition(key) = inputs.primary_definition(&pod.key.namespace) {
         reader.read(&PodCell::Definition(key.clone()));
     }
-    for selection in &pod.selections {
+    for selection in pod.selections.iter().flatten() {
         reader.read(&PodCell::Definition(NadKey {
             namespace: selection.namespace.clone(),
             name: selection.name.clone(),
@@ -184,7 +184,7 @@ impl Pods {
             return;
         }
         self.ports(pod, &attachments, reader, rows);
-        self.isolate(pod, &attachments, reader, rows);
+        self.isolate(pod, reader, rows);
         // Other zones have the same problems.
         if pod.node.as_ref() == Some(inputs.zone()) {
             let of_fields = pod.problems.iter().cloned().map(PodProblem::from);
@@ -300,20 +300,13 @@ impl Pods {
         }
     }
 
-    /// Isolates the pod's port on the default network, once that is there.
-    fn isolate(
-        &self,
-        pod: &Pod,
-        attachments: &[PodAttachment],
-        reader: &Reader<'_, Self>,
-        rows: &mut Rows,
-    ) {
+    /// Isolates the pod's port on the default network, once that is there. A pod that is not attached
+    /// to its primary network is isolated, too.
+    fn isolate(&self, pod: &Pod, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let tables = &self.tables;
-        let inputs = reader.read(&PodCell::Zone);
+        let inputs = read_attachments(pod, reader);
         let is_local = pod.node.as_ref() == Some(inputs.zone());
-        let primary = inputs.primary_definition(&pod.key.namespace);
-        let has_primary = matches!(primary, PrimaryDefinition::Definition(_));
-        if !is_local || !has_primary || attachments.is_empty() {
+        if !is_local || !inputs.has_primary_network(&pod.key.namespace) {
             return;
         }
         let name = pod.key.default_port();

@@ -250,6 +250,14 @@ impl ZonePods {
         attachments.filter_map(|attachment| attachment.place(pod))
     }
 
+    /// `true` if the namespace's pods have a primary network, and it is known.
+    pub(crate) fn has_primary_network(&self, namespace: &str) -> bool {
+        let PrimaryDefinition::Definition(key) = self.primary_definition(namespace) else {
+            return false;
+        };
+        matches!(self.definitions.get(key), Some(Definition::Network(_)))
+    }
+
     /// Definition of the primary network of a namespace's pods.
     pub(crate) fn primary_definition(&self, namespace: &str) -> PrimaryDefinition<'_> {
         match self.primary.get(namespace) {

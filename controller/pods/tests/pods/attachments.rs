@@ -1,13 +1,17 @@
 //! Attachments of pods to several networks.
 
+use patchbay_engine::txn::TxnBuilder;
+use patchbay_schemas::nb::{LogicalSwitch, LogicalSwitchPort, PortGroup};
 use serde_json::{Value, json};
 
 use crate::world::{World, allocate, key, of_all_zones, pod, problems, put, zone};
 
+const NETWORKS: &str = "k8s.v1.cni.cncf.io/networks";
+
 fn attached(selections: &Value) -> Value {
     let mut pod = pod("blue", "a", "n1");
     let annotation = json!(selections.to_string());
-    pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] = annotation;
+    pod["metadata"]["annotations"][NETWORKS] = annotation;
     pod
 }
 
@@ -80,5 +84,77 @@ fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
         ["red/b: metadata.namespace: namespace red has the label \
           k8s.ovn.org/primary-user-defined-network, but no primary network"
             .to_owned()]
+    );
+}
+
+/// Adds the group of isolated ports and the port `blue_a` of the default network. Returns a function
+/// that counts the group's ports.
+fn with_isolation(world: &mut World) -> impl Fn(&World) -> usize + use<> {
+    const GROUP: &str = "a8747502060113802905";
+    let mut txn = TxnBuilder::new(&world.database.snapshot());
+    txn.insert(&PortGroup {
+        name: GROUP.to_owned(),
+        ..PortGroup::default()
+    })
+    .unwrap();
+    let port = LogicalSwitchPort {
+        name: "blue_a".to_owned(),
+        ..LogicalSwitchPort::default()
+    };
+    let port = txn.insert(&port).unwrap();
+    let switch = LogicalSwitch {
+        name: "n1".to_owned(),
+        ports: [port].into(),
+        ..LogicalSwitch::default()
+    };
+    txn.insert(&switch).unwrap();
+    world.database.transact(txn.finish().operations()).unwrap();
+    |world| {
+        let snapshot = world.database.snapshot();
+        let groups = snapshot.typed::<PortGroup>();
+        let mut groups = groups.iter().map(|group| group.unwrap().1);
+        let group = groups.find(|group| group.name == GROUP).unwrap();
+        group.ports.len()
+    }
+}
+
+#[test]
+fn an_unreadable_selection_keeps_a_pod_off_all_networks_but_isolated() {
+    for text in ["[{]", "S2", "s2,", "s2/", "a b"] {
+        let (mut zone, mut world) = (zone(), World::new());
+        let isolated = with_isolation(&mut world);
+        let mut broken = pod("blue", "a", "n1");
+        broken["metadata"]["annotations"][NETWORKS] = json!(text);
+        put(&mut zone, &broken);
+        assert!(
+            allocate(&mut of_all_zones(), &mut zone).is_empty(),
+            "{text}"
+        );
+        world.settle(&zone);
+        assert_eq!(isolated(&world), 1, "{text}");
+        let found = reported(&world);
+        let field = format!("blue/a: metadata.annotations[{NETWORKS}]: ");
+        assert!(
+            found.len() == 1 && found[0].starts_with(&field),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_request_that_cannot_be_read_keeps_a_pod_off_that_attachment_only() {
+    let mut zone = zone();
+    put(
+        &mut zone,
+        &attached(&json!([{"name": "s2", "ips": ["10.80.0"]}, {"name": "s2", "mac": ""}])),
+    );
+    let (attachments, problems) = zone.attachments(zone.pod(&key("blue", "a")).unwrap());
+    let keys: Vec<&str> = attachments.iter().map(|one| &*one.key).collect();
+    assert_eq!(keys, ["blue/l3", "blue/s2/1"]);
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let field = format!("metadata.annotations[{NETWORKS}]: blue/s2: ");
+    assert!(
+        problems.len() == 1 && problems[0].starts_with(&field),
+        "{problems:?}"
     );
 }

@@ -152,48 +152,68 @@ fn is_mac(text: &str) -> bool {
 
 /// Reads a selection: a JSON list, or comma-separated `[<namespace>/]<name>[@<interface>]`.
 fn elements(text: &str) -> Result<Vec<Element>, String> {
-    if text.trim_start().starts_with('[') {
+    if text.contains(['[', '{', '"']) {
         return serde_json::from_str(text).map_err(|error| error.to_string());
     }
-    let entries = text
-        .split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty());
-    let elements = entries.map(|entry| {
-        let (entry, _interface) = entry.split_once('@').unwrap_or((entry, ""));
-        let (namespace, name) = match entry.split_once('/') {
-            Some((namespace, name)) => (Some(namespace.to_owned()), name),
-            None => (None, entry),
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let elements = text.split(',').map(|entry| {
+        let entry = entry.trim();
+        let (definition, interface) = match entry.split_once('@') {
+            Some((definition, interface)) => (definition, Some(interface)),
+            None => (entry, None),
         };
-        Element {
-            name: name.to_owned(),
-            namespace,
-            ..Element::default()
+        let (namespace, name) = match definition.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, definition),
+        };
+        let mut parts = [Some(name), namespace, interface].into_iter().flatten();
+        if !parts.all(is_dns_label) {
+            return Err(format!(
+                "{entry:?} is not [<namespace>/]<name>[@<interface>]"
+            ));
         }
+        Ok(Element {
+            name: name.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            ..Element::default()
+        })
     });
-    Ok(elements.collect())
+    elements.collect()
+}
+
+/// `true` for lower case letters, digits and dashes, with neither first nor last a dash.
+fn is_dns_label(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty()
+        && text.bytes().all(is_allowed)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 fn selections(
     object: &object::Pod,
     namespace: &str,
     problems: &mut Vec<PodFieldProblem>,
-) -> Vec<NetworkSelection> {
+) -> Option<Vec<NetworkSelection>> {
     let text = annotation(object, NETWORK_SELECTIONS).unwrap_or_default();
-    let read = elements(text).and_then(|elements| {
-        let selections = elements.into_iter().map(|element| {
-            Ok(NetworkSelection {
-                request: element.request()?,
-                namespace: element.namespace.unwrap_or_else(|| namespace.to_owned()),
-                name: element.name,
-            })
-        });
-        selections.collect()
+    let elements = match elements(text) {
+        Ok(elements) => elements,
+        Err(reason) => {
+            problems.push(problem(NETWORK_SELECTIONS, &reason));
+            return None;
+        }
+    };
+    let selections = elements.into_iter().map(|element| NetworkSelection {
+        request: element.request().map_err(Into::into),
+        namespace: element
+            .namespace
+            .filter(|namespace| !namespace.is_empty())
+            .unwrap_or_else(|| namespace.to_owned()),
+        name: element.name,
     });
-    read.unwrap_or_else(|reason: String| {
-        problems.push(problem(NETWORK_SELECTIONS, &reason));
-        Vec::new()
-    })
+    Some(selections.collect())
 }
 
 /// What the pod requests in its primary network. The only element names the default network.
