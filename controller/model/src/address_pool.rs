@@ -102,7 +102,7 @@ pub enum AddressError {
     /// The address is not one of the subnet's addresses for pods.
     #[error("address {0} is not in the network's range for pods")]
     Outside(IpAddr),
-    /// The address is another one's.
+    /// The address is another one's, or is excluded.
     #[error("address {0} is taken")]
     Taken(IpAddr),
 }
@@ -191,13 +191,10 @@ impl AddressPool {
     /// The address is outside of the pool, or taken.
     pub fn request(&mut self, address: IpAddr) -> Result<(), AddressError> {
         let number = self.number(address);
-        let is_allowed = |number: &u64| {
-            let is_excluded = self.excluded.iter().any(|range| range.contains(number));
-            self.numbers.range.contains(number) && !is_excluded
-        };
-        let number = number.filter(is_allowed);
+        let number = number.filter(|number| self.numbers.range.contains(number));
         let number = number.ok_or(AddressError::Outside(address))?;
-        if self.numbers.is_taken(number) {
+        let is_excluded = self.excluded.iter().any(|range| range.contains(&number));
+        if is_excluded || self.numbers.is_taken(number) {
             return Err(AddressError::Taken(address));
         }
         self.numbers.hold(number);
@@ -302,7 +299,12 @@ mod tests {
         let taken = address("10.0.0.5");
         assert_eq!(pool.request(taken), Err(AddressError::Taken(taken)));
         let excluded = address("10.0.0.1");
-        assert_eq!(pool.request(excluded), Err(AddressError::Outside(excluded)));
+        assert_eq!(pool.request(excluded), Err(AddressError::Taken(excluded)));
+        let broadcast = address("10.0.0.15");
+        assert_eq!(
+            pool.request(broadcast),
+            Err(AddressError::Outside(broadcast))
+        );
     }
 
     #[test]

@@ -139,7 +139,7 @@ pub(super) fn complete(
         for attachment in attached {
             let network = networks.get_mut(&*attachment.network.name);
             if let (Some(network), Some(known)) = (network, pod.networks.get(&attachment.key)) {
-                network.reserve(pod, &attachment.request, known);
+                network.reserve(pod, known);
             }
         }
     }

@@ -99,7 +99,10 @@ async fn an_exhausted_subnet() {
     let messages = messages(&pods.concat()).await;
     assert_named(
         &messages,
-        &["Pod green/e: ", "no addresses left in subnet 10.20.0.0/29"],
+        &[
+            "Pod green/e: ",
+            "for green_l2: subnet address pool exhausted",
+        ],
     );
     assert!(!messages.iter().any(|one| one.contains("green/d")));
 }
@@ -123,7 +126,7 @@ async fn a_requested_address_that_is_taken_or_outside() {
         &messages,
         &[
             "green/b: provided IP is already allocated",
-            "10.99.0.1/29 is not for pods of the network",
+            "failed to allocate IP 10.99.0.1 for green_l2: not contained in any known subnet",
         ],
     );
     assert!(!messages.iter().any(|one| one.contains("Pod green/a")));

@@ -113,8 +113,8 @@ fn a_pod_whose_claim_is_missing_or_of_another_network_gets_no_address() {
     );
     let reasons = [
         "failed to update pod green/a: IPAMClaim \"vm\" is of network \"green_other\"",
-        "failed to update pod green/b: failed to get IPAMClaim \"none\": \
-         ipamclaims.k8s.cni.cncf.io \"none\" not found",
+        "failed to update pod green/b: error retrieving IPAMClaim for pod green/b: failed to get \
+         IPAMClaim \"none\": ipamclaim.k8s.cni.cncf.io \"none\" not found",
     ];
     assert_eq!(cluster.warnings.len(), 2, "{:?}", cluster.warnings);
     for (warning, reason) in cluster.warnings.iter().zip(reasons) {

@@ -21,34 +21,38 @@ const LAYER2_LAYOUT: &str = "k8s.ovn.org/layer2-topology-version";
 /// Layout with transit routers.
 const TRANSIT_ROUTER_LAYOUT: &str = "2.0";
 
-/// Reason why a pod gets no addresses.
+/// Reason why a pod gets no addresses. The texts are those of OVN-Kubernetes, except that of
+/// [`OtherClaim`](Self::OtherClaim).
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub(super) enum AttemptError {
-    #[error("failed to allocate tunnel ID for {owner}: all ids are in use")]
-    NoTunnelId { owner: String },
+    #[error(
+        "failed to assign pod id for {owner}: failed to allocate the id for the resource {key}"
+    )]
+    NoTunnelId { owner: String, key: String },
     #[error(
         "cannot allocate a static IP request with IPAM for pod {owner}: only supported on primary networks"
     )]
     StaticAddress { owner: String },
     #[error(
-        "failed to ensure requested or annotated IPs [{}] for {owner}: provided IP is already allocated",
+        "cannot allocate a static IP request with IPAM for pod {owner:?}: the pod references an ipam claim with IPs not \
+         containing the requested IP \"{address}\""
+    )]
+    NotInClaim { owner: String, address: IpNet },
+    #[error("{0}: requested IPs family types must match network's IP family configuration")]
+    Families(String),
+    #[error(
+        "failed to ensure requested or annotated IPs [{}] for {owner}: {reason}",
         join(.addresses)
     )]
-    AddressTaken {
+    Refused {
         owner: String,
         addresses: Vec<IpNet>,
+        reason: Refusal,
     },
     #[error(
-        "failed to ensure requested or annotated IPs [{}] for {owner}: {address} is not for pods of the network",
-        join(.addresses)
+        "failed to assign pod addresses for {owner}: failed to allocate new IPs for {network}: subnet address pool exhausted"
     )]
-    AddressOutside {
-        owner: String,
-        addresses: Vec<IpNet>,
-        address: IpNet,
-    },
-    #[error("failed to assign pod addresses for {owner}: no addresses left in subnet {subnet}")]
-    Exhausted { owner: String, subnet: IpNet },
+    Exhausted { owner: String, network: String },
     #[error(
         "failed to reserve MAC address {mac:?} for owner {pod:?} on NAD key {attachment:?}: MAC address already in use"
     )]
@@ -57,17 +61,34 @@ pub(super) enum AttemptError {
         pod: String,
         attachment: String,
     },
-    #[error("failed to get IPAMClaim {0:?}: ipamclaims.k8s.cni.cncf.io {0:?} not found")]
-    NoClaim(String),
+    #[error(
+        "error retrieving IPAMClaim for pod {pod}: failed to get IPAMClaim {claim:?}: \
+         ipamclaim.k8s.cni.cncf.io {claim:?} not found"
+    )]
+    NoClaim { pod: String, claim: String },
     #[error("IPAMClaim {claim:?} is of network {network:?}")]
     OtherClaim { claim: String, network: String },
+}
+
+/// Reason why an address is not given.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub(super) enum Refusal {
+    #[error("provided IP is already allocated")]
+    Taken,
+    #[error("provided IP is not in the valid range. The range of valid IPs is {0}")]
+    NotInRange(IpNet),
+    #[error("failed to allocate IP {address} for {network}: not contained in any known subnet")]
+    Unknown { address: IpAddr, network: String },
 }
 
 impl AttemptError {
     /// Reason in the condition of the pod's claim.
     pub(super) fn reason(&self) -> &'static str {
         match self {
-            Self::AddressTaken { .. } => "IPAddressConflict",
+            Self::Refused {
+                reason: Refusal::Taken,
+                ..
+            } => "IPAddressConflict",
             Self::MacTaken { .. } => "MACAddressConflict",
             Self::Exhausted { .. } => "SubnetExhausted",
             _ => "InternalError",
@@ -143,23 +164,18 @@ impl Attempt<'_> {
         network: &mut NetworkAddresses,
         memory: &mut PodMemory,
     ) -> Result<PodNetwork, AttemptError> {
-        match self.claim {
-            Some(Claim::Missing(name)) => return Err(AttemptError::NoClaim(name.clone())),
-            Some(Claim::OfNetwork { claim, network }) => {
-                let (claim, network) = (claim.clone(), network.clone());
-                return Err(AttemptError::OtherClaim { claim, network });
-            }
-            Some(Claim::Addresses(_)) | None => {}
-        }
         let mut tunnel_id = None;
         if network.has_tunnel_ids() {
             let id = network.take_tunnel_id(memory);
-            let owner = self.owner();
-            tunnel_id = Some(id.ok_or(AttemptError::NoTunnelId { owner })?);
+            tunnel_id = Some(id.ok_or_else(|| AttemptError::NoTunnelId {
+                owner: self.owner(),
+                key: format!("{}/{}", self.attachment.key, self.pod.uid),
+            })?);
         }
         let mut taken = Vec::new();
         let given = self
-            .take_addresses(network, &mut taken)
+            .check_claim()
+            .and_then(|()| self.take_addresses(network, &mut taken))
             .and_then(|addresses| Ok((self.take_mac(network, &addresses)?, addresses)));
         match given {
             Ok((mac, addresses)) => Ok(self.place(network, tunnel_id, mac, addresses)),
@@ -170,7 +186,22 @@ impl Attempt<'_> {
         }
     }
 
-    /// Takes addresses: those of the claim, the requested ones, or the next ones.
+    /// Checks that the claim is one of the network.
+    fn check_claim(&self) -> Result<(), AttemptError> {
+        match self.claim {
+            Some(Claim::Missing(claim)) => Err(AttemptError::NoClaim {
+                pod: self.pod.key.to_string(),
+                claim: claim.clone(),
+            }),
+            Some(Claim::OfNetwork { claim, network }) => {
+                let (claim, network) = (claim.clone(), network.clone());
+                Err(AttemptError::OtherClaim { claim, network })
+            }
+            Some(Claim::Addresses(_)) | None => Ok(()),
+        }
+    }
+
+    /// Takes addresses: the requested ones, those of the claim, or the next ones.
     fn take_addresses(
         &self,
         network: &mut NetworkAddresses,
@@ -180,52 +211,99 @@ impl Attempt<'_> {
         if network.pools.is_empty() {
             return Ok(requested.clone());
         }
-        if let Some(Claim::Addresses(kept)) = self.claim
-            && !kept.is_empty()
-        {
-            return Ok(kept.clone());
+        let kept = match self.claim {
+            Some(Claim::Addresses(kept)) => &kept[..],
+            _ => &[],
+        };
+        if !requested.is_empty() {
+            self.check_request(network, kept)?;
         }
-        if requested.is_empty() {
-            let mut addresses = Vec::new();
-            for pool in &mut network.pools {
-                let subnet = pool.subnet();
-                let owner = || self.owner();
-                let address = pool.allocate().ok_or_else(|| AttemptError::Exhausted {
-                    owner: owner(),
-                    subnet,
-                })?;
-                taken.push(address);
-                addresses.extend(IpNet::new(address, subnet.prefix_len()));
-            }
-            return Ok(addresses);
+        let wanted = if requested.is_empty() {
+            kept
+        } else {
+            requested
+        };
+        if wanted.is_empty() {
+            return self.take_next(network, taken);
         }
+        for address in wanted {
+            let reason = match take(network, address.addr()) {
+                Ok(()) => {
+                    taken.push(address.addr());
+                    continue;
+                }
+                // A claim that has its addresses keeps them.
+                Err(Refusal::Taken) if !kept.is_empty() => continue,
+                Err(reason) => reason,
+            };
+            return Err(AttemptError::Refused {
+                owner: self.owner(),
+                addresses: wanted.to_vec(),
+                reason,
+            });
+        }
+        Ok(wanted.to_vec())
+    }
+
+    /// Checks requested addresses against the network and the claim.
+    fn check_request(
+        &self,
+        network: &NetworkAddresses,
+        kept: &[IpNet],
+    ) -> Result<(), AttemptError> {
+        let owner = self.owner();
+        let requested = &self.attachment.request.addresses;
         if network.network.role == Role::Secondary {
-            let owner = self.owner();
             return Err(AttemptError::StaticAddress { owner });
         }
-        for address in requested {
-            let mut pools = network.pools.iter_mut();
-            let pool = pools.find(|pool| pool.subnet().contains(&address.addr()));
-            let outside = Err(AddressError::Outside(address.addr()));
-            match pool.map_or(outside, |pool| pool.request(address.addr())) {
-                Ok(()) => {}
-                Err(AddressError::Outside(_)) => {
-                    return Err(AttemptError::AddressOutside {
-                        owner: self.owner(),
-                        addresses: requested.clone(),
-                        address: *address,
-                    });
-                }
-                Err(AddressError::Taken(_)) => {
-                    return Err(AttemptError::AddressTaken {
-                        owner: self.owner(),
-                        addresses: requested.clone(),
-                    });
-                }
-            }
-            taken.push(address.addr());
+        let mut foreign = requested.iter().filter(|one| !kept.contains(one));
+        if let Some(address) = foreign.next().filter(|_| !kept.is_empty()) {
+            let address = *address;
+            return Err(AttemptError::NotInClaim { owner, address });
         }
-        Ok(requested.clone())
+        let (found, wanted) = (requested.len(), network.pools.len());
+        if found > IpFamily::BOTH.len() {
+            let problem = format!("layer2 network expects at most 2 IPs, got {found}");
+            return Err(AttemptError::Families(problem));
+        }
+        if found != wanted {
+            let problem = format!("layer2 network expects {wanted} IP(s), got {found}");
+            return Err(AttemptError::Families(problem));
+        }
+        let of_network = IpFamily::BOTH.map(|family| {
+            let mut pools = network.pools.iter();
+            pools.any(|pool| IpFamily::of_net(pool.subnet()) == family)
+        });
+        let of_request = IpFamily::BOTH.map(|family| {
+            let mut requested = requested.iter();
+            requested.any(|address| IpFamily::of_net(*address) == family)
+        });
+        if of_network == of_request {
+            return Ok(());
+        }
+        let ([v4, v6], [requested_v4, requested_v6]) = (of_network, of_request);
+        Err(AttemptError::Families(format!(
+            "layer2 network IP family mismatch: network supports IPv4={v4} IPv6={v6}, but requested types \
+             IPv4={requested_v4} IPv6={requested_v6}"
+        )))
+    }
+
+    /// Takes the next address of each subnet.
+    fn take_next(
+        &self,
+        network: &mut NetworkAddresses,
+        taken: &mut Vec<IpAddr>,
+    ) -> Result<Vec<IpNet>, AttemptError> {
+        let mut addresses = Vec::new();
+        for pool in &mut network.pools {
+            let address = pool.allocate().ok_or_else(|| AttemptError::Exhausted {
+                owner: self.owner(),
+                network: network.network.name.to_string(),
+            })?;
+            taken.push(address);
+            addresses.extend(IpNet::new(address, pool.subnet().prefix_len()));
+        }
+        Ok(addresses)
     }
 
     fn take_mac(
@@ -238,7 +316,7 @@ impl Attempt<'_> {
             Some(first) => mac_address(first.addr()),
             None => mac_of_name(&self.owner()),
         });
-        let owner = MacOwner::of(self.pod, &self.attachment.request);
+        let owner = MacOwner::of(self.pod);
         if network.take_mac(&mac, &owner) {
             Ok(mac)
         } else {
@@ -301,5 +379,23 @@ impl Attempt<'_> {
             }
         };
         link_local_address(&mac_address(port))
+    }
+}
+
+/// Takes an address that a pod or a claim names.
+fn take(network: &mut NetworkAddresses, address: IpAddr) -> Result<(), Refusal> {
+    let is_reserved = {
+        let mut reserved = network.network.reserved_subnets.iter();
+        reserved.any(|range| range.contains(&address))
+    };
+    let mut pools = network.pools.iter_mut();
+    let Some(pool) = pools.find(|pool| pool.subnet().contains(&address)) else {
+        let network = network.network.name.to_string();
+        return Err(Refusal::Unknown { address, network });
+    };
+    match pool.request(address) {
+        Ok(()) => Ok(()),
+        Err(AddressError::Outside(_)) if !is_reserved => Err(Refusal::NotInRange(pool.subnet())),
+        Err(AddressError::Outside(_) | AddressError::Taken(_)) => Err(Refusal::Taken),
     }
 }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    AddressPool, AddressRequest, AttachedNetwork, AttachedTopology, IpFamily, Pod, PodNetwork,
-    Role, mac_address,
+    AddressPool, AttachedNetwork, AttachedTopology, IpFamily, Pod, PodNetwork, Role, mac_address,
 };
 
 use super::addresses_at;
@@ -16,23 +15,24 @@ use crate::networks::memory::PodMemory;
 /// Tunnel ids of pods; the ones before are those of the network's own ports.
 pub(super) const TUNNEL_IDS: std::ops::RangeInclusive<u32> = 10..=32_767;
 
-/// Owner of a MAC address. Two pods of one virtual machine, or of one claim, are one owner.
+/// Addresses of an infrastructure subnet that cannot be its management address.
+const SKIPPED_ADDRESSES: usize = 3;
+
+/// Owner of a MAC address. Two pods of one virtual machine are one owner.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum MacOwner {
     /// Gateway or management port.
     Network,
     Pod(String),
     Machine(String),
-    Claim(String),
 }
 
 impl MacOwner {
-    pub(super) fn of(pod: &Pod, request: &AddressRequest) -> Self {
+    pub(super) fn of(pod: &Pod) -> Self {
         let namespace = &pod.key.namespace;
-        match (&pod.machine, &request.claim) {
-            (Some(machine), _) => Self::Machine(format!("{namespace}/{}", machine.name)),
-            (None, Some(claim)) => Self::Claim(format!("{namespace}/{claim}")),
-            (None, None) => Self::Pod(pod.key.to_string()),
+        match &pod.machine {
+            Some(machine) => Self::Machine(format!("{namespace}/{}", machine.name)),
+            None => Self::Pod(pod.key.to_string()),
         }
     }
 }
@@ -82,8 +82,8 @@ impl NetworkAddresses {
             macs: BTreeMap::new(),
         };
         if network.role == Role::Primary {
-            state.gateways = gateways(network);
-            let own = [state.gateways.clone(), management(network, &state.gateways)];
+            let own = own_addresses(network);
+            state.gateways = own[0].clone();
             for address in own.concat() {
                 state.reserve_address(address);
             }
@@ -101,12 +101,12 @@ impl NetworkAddresses {
     }
 
     /// Takes what a pod has.
-    pub(super) fn reserve(&mut self, pod: &Pod, request: &AddressRequest, known: &PodNetwork) {
+    pub(super) fn reserve(&mut self, pod: &Pod, known: &PodNetwork) {
         for address in &known.addresses {
             self.reserve_address(address.addr());
         }
         self.tunnel_ids.extend(known.tunnel_id);
-        let owner = || MacOwner::of(pod, request);
+        let owner = || MacOwner::of(pod);
         self.macs.entry(known.mac.clone()).or_insert_with(owner);
     }
 
@@ -178,31 +178,46 @@ impl NetworkAddresses {
     }
 }
 
-/// The gateway of each family: the configured one, or the first address.
-fn gateways(network: &AttachedNetwork) -> Vec<IpAddr> {
-    let gateway = |subnet: &IpNet| {
-        let family = IpFamily::of_net(*subnet);
-        let mut configured = network.default_gateways.iter().copied();
-        configured
-            .find(|address| IpFamily::of(*address) == family)
-            .or_else(|| addresses_at(&[*subnet], 1).first().copied())
-    };
-    network.subnets.iter().filter_map(gateway).collect()
+/// Addresses of gateway and management port in each subnet.
+fn own_addresses(network: &AttachedNetwork) -> [Vec<IpAddr>; 2] {
+    let pairs = network
+        .subnets
+        .iter()
+        .filter_map(|subnet| pair(network, *subnet));
+    let (gateways, management) = pairs.unzip();
+    [gateways, management]
 }
 
-/// The management address of each family: the first usable one of the infrastructure subnets; without
-/// those, the second address of the subnet, or the first one if the gateway is the second.
-fn management(network: &AttachedNetwork, gateways: &[IpAddr]) -> Vec<IpAddr> {
-    let address = |subnet: &IpNet| {
-        let mut infrastructure = network.infrastructure_subnets.iter();
-        let candidates = match infrastructure.find(|inner| subnet.contains(*inner)) {
-            Some(inner) => [*inner; 3].into_iter().zip([0, 1, 2]).collect::<Vec<_>>(),
-            None => vec![(*subnet, 2), (*subnet, 1)],
-        };
-        let mut addresses = candidates
-            .into_iter()
-            .flat_map(|(range, distance)| addresses_at(&[range], distance));
-        addresses.find(|address| !gateways.contains(address) && *address != subnet.network())
+/// Gateway and management address in a subnet.
+///
+/// The gateway is the configured one, else the first usable address of the infrastructure subnets,
+/// else the first address. The management address is the next one of the infrastructure subnets, else
+/// the second address, or the first one if the gateway is the second.
+fn pair(network: &AttachedNetwork, subnet: IpNet) -> Option<(IpAddr, IpAddr)> {
+    let family = IpFamily::of_net(subnet);
+    let infrastructure = || {
+        let ranges = network.infrastructure_subnets.iter();
+        let ranges = ranges.filter(move |range| IpFamily::of_net(**range) == family);
+        // The gateway and the first and last address of the subnet are the ones that are skipped.
+        let usable = ranges.flat_map(|range| addresses_of(*range).take(SKIPPED_ADDRESSES + 1));
+        let is_last =
+            move |address: &IpAddr| family == IpFamily::V4 && *address == subnet.broadcast();
+        usable.filter(move |address| *address != subnet.network() && !is_last(address))
     };
-    network.subnets.iter().filter_map(address).collect()
+    let nth = |distance| addresses_at(&[subnet], distance).first().copied();
+    let mut configured = network.default_gateways.iter().copied();
+    let gateway = configured
+        .find(|address| IpFamily::of(*address) == family)
+        .or_else(|| infrastructure().next())
+        .or_else(|| nth(1))?;
+    let management = infrastructure()
+        .find(|address| *address != gateway)
+        .or_else(|| nth(2).filter(|address| *address != gateway))
+        .or_else(|| nth(1))?;
+    Some((gateway, management))
+}
+
+/// Addresses of a range from the first one on.
+fn addresses_of(range: IpNet) -> impl Iterator<Item = IpAddr> {
+    (0..).map_while(move |distance| addresses_at(&[range], distance).first().copied())
 }

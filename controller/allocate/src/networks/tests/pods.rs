@@ -117,7 +117,7 @@ fn an_address_outside_of_the_network_is_refused_once() {
         warnings(&mut inventory),
         [
             "failed to update pod blue/outside: failed to ensure requested or annotated IPs [10.2.0.9/24] for \
-             blue/net/blue/outside: 10.2.0.9/24 is not for pods of the network",
+             blue/net/blue/outside: failed to allocate IP 10.2.0.9 for blue_net: not contained in any known subnet",
             "failed to update pod blue/gateway: failed to ensure requested or annotated IPs [10.1.0.1/24] for \
              blue/net/blue/gateway: provided IP is already allocated",
         ]
@@ -140,4 +140,149 @@ fn annotations_that_cannot_be_read_are_not_overwritten() {
     assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
     let pod = inventory.pods.get(&ObjectKey::namespaced("plain", "a"));
     assert_eq!(pod.unwrap().object.annotations()[POD_NETWORKS], "{");
+}
+
+fn layer2(spec: &str) -> String {
+    format!(
+        "---\n{{apiVersion: k8s.ovn.org/v1, kind: UserDefinedNetwork, metadata: {{name: net, namespace: blue}}, \
+         spec: {{topology: Layer2, layer2: {{role: Primary, {spec}}}}}}}\n"
+    )
+}
+
+fn requests(addresses: &str) -> String {
+    format!(
+        r#"v1.multus-cni.io/default-network: '[{{"namespace":"ovn-kubernetes","name":"default","ips":[{addresses}]}}]'"#
+    )
+}
+
+#[test]
+fn requests_have_one_address_of_each_family_in_the_range() {
+    let yaml = NAMESPACES.to_owned()
+        + &layer2("subnets: [10.1.0.0/24, 'fd10::/64'], reservedSubnets: [10.1.0.128/25]")
+        + &pod("blue", "one", &requests(r#""10.1.0.9/24""#))
+        + &pod("blue", "twice", &requests(r#""10.1.0.9/24","10.1.0.8/24""#))
+        + &pod(
+            "blue",
+            "three",
+            &requests(r#""10.1.0.9/24","fd10::9/64","10.1.0.8/24""#),
+        )
+        + &pod("blue", "base", &requests(r#""10.1.0.0/24","fd10::9/64""#))
+        + &pod("blue", "last", &requests(r#""10.1.0.255/24","fd10::9/64""#))
+        + &pod("blue", "both", &requests(r#""10.1.0.200/24","fd10::9/64""#));
+    let mut inventory = inventory(&yaml);
+    assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+    let families = "requested IPs family types must match network's IP family configuration";
+    let ensure = "failed to ensure requested or annotated IPs";
+    assert_eq!(
+        warnings(&mut inventory),
+        [
+            format!(
+                "failed to update pod blue/one: layer2 network expects 2 IP(s), got 1: {families}"
+            ),
+            format!(
+                "failed to update pod blue/twice: layer2 network IP family mismatch: network supports \
+                 IPv4=true IPv6=true, but requested types IPv4=true IPv6=false: {families}"
+            ),
+            format!(
+                "failed to update pod blue/three: layer2 network expects at most 2 IPs, got 3: {families}"
+            ),
+            format!(
+                "failed to update pod blue/base: {ensure} [10.1.0.0/24 fd10::9/64] for blue/net/blue/base: \
+                 provided IP is not in the valid range. The range of valid IPs is 10.1.0.0/24"
+            ),
+            format!(
+                "failed to update pod blue/last: {ensure} [10.1.0.255/24 fd10::9/64] for \
+                 blue/net/blue/last: provided IP is already allocated"
+            ),
+        ]
+    );
+    // Each attempt has used up a tunnel id.
+    let both = entry(&inventory, "blue/both", "blue/net").unwrap();
+    assert!(both.contains(r#"["10.1.0.200/24","fd10::9/64"]"#), "{both}");
+    assert!(both.contains(r#""tunnel_id":15"#), "{both}");
+}
+
+#[test]
+fn infrastructure_subnets_have_the_gateway_and_the_management_address() {
+    let own = |fields: &str| {
+        let yaml = NAMESPACES.to_owned()
+            + &layer2(&format!("subnets: [10.1.0.0/24], {fields}"))
+            + &pod("blue", "a", "");
+        let mut inventory = inventory(&yaml);
+        assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+        let entry = entry(&inventory, "blue/a", "blue/net").unwrap();
+        let entry: serde_json::Value = serde_json::from_str(&entry).unwrap();
+        let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        (text("ip_address"), text("gateway_ip"))
+    };
+    let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+    assert_eq!(
+        own("infrastructureSubnets: [10.1.0.0/29]"),
+        pair("10.1.0.8/24", "10.1.0.1")
+    );
+    assert_eq!(
+        own("infrastructureSubnets: [10.1.0.16/30]"),
+        pair("10.1.0.1/24", "10.1.0.16")
+    );
+    assert_eq!(
+        own("infrastructureSubnets: [10.1.0.16/30], defaultGatewayIPs: [10.1.0.18]"),
+        pair("10.1.0.1/24", "10.1.0.18")
+    );
+}
+
+#[test]
+fn an_exhausted_subnet_is_named_with_its_network() {
+    let yaml = NAMESPACES.to_owned() + &layer2("subnets: [10.1.0.0/30]") + &pod("blue", "a", "");
+    let mut inventory = inventory(&yaml);
+    assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+    assert_eq!(
+        warnings(&mut inventory),
+        [
+            "failed to update pod blue/a: failed to assign pod addresses for blue/net/blue/a: failed to allocate new \
+          IPs for blue_net: subnet address pool exhausted"
+        ]
+    );
+}
+
+#[test]
+fn a_pod_gets_the_addresses_of_its_claim_alone() {
+    let claim = |name: &str, address: &str| {
+        format!(
+            "---\n{{apiVersion: k8s.cni.cncf.io/v1alpha1, kind: IPAMClaim, metadata: {{name: {name}, namespace: blue}}, \
+             spec: {{network: blue_net, interface: ovn-udn1}}, status: {{ips: [{address}]}}}}\n"
+        )
+    };
+    let names = |claim: &str, addresses: &str| {
+        format!(
+            r#"v1.multus-cni.io/default-network: '[{{"namespace":"ovn-kubernetes","name":"default","ipam-claim-reference":"{claim}","ips":[{addresses}]}}]'"#
+        )
+    };
+    let yaml = NAMESPACES.to_owned()
+        + &layer2("subnets: [10.1.0.0/24], ipam: {lifecycle: Persistent}")
+        + &claim("kept", "10.1.0.9/24")
+        + &claim("outside", "10.2.0.9/24")
+        + &pod("blue", "other", &names("kept", r#""10.1.0.8/24""#))
+        + &pod("blue", "outside", &names("outside", ""))
+        + &pod("blue", "missing", &names("none", ""))
+        + &pod("blue", "same", &names("kept", r#""10.1.0.9/24""#))
+        + &pod("blue", "second", &names("kept", ""));
+    let mut inventory = inventory(&yaml);
+    assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+    assert_eq!(
+        warnings(&mut inventory),
+        [
+            "failed to update pod blue/other: cannot allocate a static IP request with IPAM for pod \
+             \"blue/net/blue/other\": the pod references an ipam claim with IPs not containing the requested IP \
+             \"10.1.0.8/24\"",
+            "failed to update pod blue/outside: failed to ensure requested or annotated IPs [10.2.0.9/24] for \
+             blue/net/blue/outside: failed to allocate IP 10.2.0.9 for blue_net: not contained in any known subnet",
+            "failed to update pod blue/missing: error retrieving IPAMClaim for pod blue/missing: failed to get \
+             IPAMClaim \"none\": ipamclaim.k8s.cni.cncf.io \"none\" not found",
+            "failed to update pod blue/second: failed to reserve MAC address \"0a:58:0a:01:00:09\" for owner \
+             \"blue/second\" on NAD key \"blue/net\": MAC address already in use",
+        ]
+    );
+    let same = entry(&inventory, "blue/same", "blue/net").unwrap();
+    assert!(same.contains(r#""ip_address":"10.1.0.9/24""#), "{same}");
+    assert!(same.contains(r#""tunnel_id":13"#), "{same}");
 }
