@@ -6,6 +6,7 @@ use std::future::Future;
 
 use kube::Client;
 use patchbay_model::{ClusterSettings, Feature};
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -314,6 +315,14 @@ impl TaskSet {
         if settings.has_feature(Feature::Evpn) {
             let project = networks::project::<VTEP>(Decoding::Whole, networks::keep_all);
             objects = objects.with(self.watch_optional_kind(client, project));
+        }
+        if settings.has_feature(Feature::DynamicUdnAllocation) {
+            objects = objects
+                .with(self.watch_complete::<ClusterNetworkConnect>(client, networks::keep_all));
+            if settings.has_feature(Feature::EgressIp) {
+                let project = networks::project::<EgressIP>(Decoding::Whole, networks::keep_all);
+                objects = objects.with(self.watch_optional_kind(client, project));
+            }
         }
         objects
     }

@@ -6,7 +6,9 @@ use patchbay_resources::object::Time;
 
 use super::memory::Memory;
 use super::pods::{AttachedPods, Claims};
-use super::{attach, default_network, network_ids, node_subnets, nodes, pods, slices, status};
+use super::{
+    activity, attach, default_network, network_ids, node_subnets, nodes, pods, slices, status,
+};
 
 /// Settings of the cluster manager.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,7 +98,7 @@ impl NetworkManager {
         let active = pods
             .as_ref()
             .filter(|_| is_dynamic)
-            .map(AttachedPods::nodes);
+            .map(|pods| activity::of_networks(inventory, pods, &settings.cluster));
         let subnets = node_subnets::complete(inventory, settings, active.as_ref(), memory);
         status::allocated(inventory, &subnets.failures, now);
         if let Some(active) = &active {

@@ -17,6 +17,8 @@ pub(super) struct Memory {
     pub(super) node_ids: Cursor,
     /// Positions in the ranges of layer3 networks.
     pub(super) node_subnets: BTreeMap<(String, IpNet), u64>,
+    /// Nodes of the subnets of layer3 networks at the end of the last pass.
+    pub(super) node_subnet_owners: BTreeMap<(String, IpNet), String>,
     /// VLAN ids and VNIs of networks on a fabric.
     pub(super) fabric_ids: FabricIds,
     /// Allocators of networks whose addresses are given for the whole cluster.

@@ -5,6 +5,7 @@
 //! pure function of an inventory: what it hands out is in the annotations of nodes and attachment
 //! definitions, and what it finds there it keeps, so that running it again changes nothing.
 
+mod activity;
 mod annotations;
 mod attach;
 mod config;

@@ -9,7 +9,8 @@ use super::annotations::{annotate, annotation_field};
 use super::manager::ManagerSettings;
 use super::memory::Memory;
 use patchbay_model::{
-    IpFamily, NODE_SUBNETS, NetConf, Network, Node, PodSubnet, SubnetPool, Topology, names,
+    IpFamily, NODE_SUBNETS, NetConf, Network, NetworkActivity, Node, PodSubnet, SubnetPool,
+    Topology, names,
 };
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
 
@@ -19,29 +20,31 @@ const DEFAULT_NETWORK: &str = "default";
 /// The first node, by network, for which there was no subnet left.
 pub(super) type Failures = BTreeMap<String, String>;
 
-/// Nodes with pods, by network.
-pub(super) type ActiveNodes = BTreeMap<String, BTreeSet<String>>;
-
 /// Result of the allocation of node subnets.
 #[derive(Debug, Default)]
 pub(super) struct NodeSubnets {
     pub(super) failures: Failures,
-    /// Annotations that cannot be read or contradict each other.
+    /// Annotations that cannot be read.
     pub(super) problems: Vec<Problem>,
 }
 
 /// Allocates the missing subnets of nodes in layer3 networks, and removes subnets of networks that no
 /// longer exist. Nodes are in the order of the manifests.
 ///
+/// A node has one subnet of each family. One that is another node's, or none of the network's, is
+/// replaced, with a warning of the inventory.
+///
 /// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes.
 pub(super) fn complete(
     inventory: &mut Inventory,
     settings: &ManagerSettings,
-    active: Option<&ActiveNodes>,
+    active: Option<&NetworkActivity>,
     memory: &mut Memory,
 ) -> NodeSubnets {
     let mut result = NodeSubnets::default();
     let mut nodes = read_nodes(inventory, &mut result.problems);
+    let annotated: Vec<BTreeMap<String, Vec<IpNet>>> =
+        nodes.iter().map(|(_, node)| node.subnets.clone()).collect();
     let mut pools: Vec<Pool> = Vec::new();
     if let Some(subnets) = &settings.default_network {
         pools.push(Pool::new(DEFAULT_NETWORK, subnets, memory));
@@ -49,37 +52,16 @@ pub(super) fn complete(
     for network in layer3_networks(inventory) {
         pools.push(Pool::new(&network.name, &network.pod_subnets, memory));
     }
-    // The oldest node has a subnet that several have, as in the zones.
-    let mut by_age: Vec<_> = nodes.iter_mut().collect();
-    by_age
-        .sort_by(|(one, node), (other, second)| (node.created, one).cmp(&(second.created, other)));
-    for (key, node) in by_age {
-        let Some(object) = inventory.nodes.get(key) else {
-            continue;
-        };
-        for pool in &mut pools {
-            let restored = pool.restore(node);
-            result.problems.extend(
-                restored
-                    .taken
-                    .iter()
-                    .map(|message| problem(object, key, message)),
-            );
-            inventory.warnings.extend(
-                restored
-                    .foreign
-                    .iter()
-                    .map(|message| problem(object, key, message)),
-            );
-        }
-    }
     for pool in &mut pools {
-        for (key, node) in &mut nodes {
+        for (index, message) in pool.restore(&mut nodes, &memory.node_subnet_owners) {
+            let key = &nodes[index].0;
+            if let Some(object) = inventory.nodes.get(key) {
+                inventory.warnings.push(problem(object, key, &message));
+            }
+        }
+        for (index, (key, node)) in nodes.iter_mut().enumerate() {
             let is_active = pool.network == DEFAULT_NETWORK
-                || active.is_none_or(|active| {
-                    let nodes = active.get(&pool.network);
-                    nodes.is_some_and(|nodes| nodes.contains(&key.name))
-                });
+                || active.is_none_or(|active| active.is_rendered(&pool.network, &key.name));
             if !is_active {
                 continue;
             }
@@ -92,6 +74,9 @@ pub(super) fn complete(
                 "error allocating network for node {key}, network name {network}: no subnets available"
             );
             inventory.warnings.push(problem(object, key, &message));
+            let before = annotated[index].get(network).cloned();
+            node.subnets
+                .insert(network.clone(), before.unwrap_or_default());
             result
                 .failures
                 .entry(network.clone())
@@ -99,11 +84,15 @@ pub(super) fn complete(
         }
     }
     memory.node_subnets = pools.iter().flat_map(Pool::positions).collect();
+    memory.node_subnet_owners = pools.into_iter().flat_map(Pool::into_owners).collect();
     let wanted = wanted_networks(inventory);
-    for (key, mut node) in nodes {
-        node.subnets
-            .retain(|network, _| network == DEFAULT_NETWORK || wanted.contains(network));
-        if let Some(object) = inventory.nodes.get_mut(&key) {
+    for ((key, mut node), before) in nodes.into_iter().zip(annotated) {
+        node.subnets.retain(|network, subnets| {
+            !subnets.is_empty() && (network == DEFAULT_NETWORK || wanted.contains(network))
+        });
+        if node.subnets != before
+            && let Some(object) = inventory.nodes.get_mut(&key)
+        {
             write(&mut object.object, &node.subnets);
         }
     }
@@ -178,15 +167,6 @@ fn wanted_networks(inventory: &Inventory) -> BTreeSet<String> {
 /// There is no subnet left.
 struct NoSubnet;
 
-/// Subnets of a node's annotation that cannot be used.
-#[derive(Default)]
-struct Restored {
-    /// Another node has it.
-    taken: Vec<String>,
-    /// The network has no such subnet, because it was another network of the same name.
-    foreign: Vec<String>,
-}
-
 /// The ranges of a network, and the subnets of nodes in them.
 struct Pool {
     network: String,
@@ -215,49 +195,95 @@ impl Pool {
         ranges.map(|range| ((self.network.clone(), range.range()), range.position()))
     }
 
-    /// Reserves the subnets that the node has already.
-    fn restore(&mut self, node: &mut Node) -> Restored {
-        let mut restored = Restored::default();
-        let Some(subnets) = node.subnets.get_mut(&self.network) else {
-            return restored;
-        };
-        subnets.retain(|subnet| {
-            let Some(range) = self.ranges.iter_mut().find(|range| range.contains(*subnet)) else {
-                let network = &self.network;
-                restored.foreign.push(format!(
-                    "{subnet} is no node subnet of network {network} and gets replaced"
-                ));
-                return false;
-            };
-            if !range.reserve(*subnet) {
-                let owner = self.owners.get(subnet).map_or("?", String::as_str);
-                restored.taken.push(format!(
-                    "{subnet} of network {} is already that of node {owner}",
-                    self.network
-                ));
-            }
-            self.owners.insert(*subnet, node.name.clone());
-            true
-        });
-        restored
+    /// Nodes of the subnets, by network and subnet.
+    fn into_owners(self) -> impl Iterator<Item = ((String, IpNet), String)> {
+        let network = self.network;
+        let owners = self.owners.into_iter();
+        owners.map(move |(subnet, node)| ((network.clone(), subnet), node))
     }
 
-    /// Takes one subnet of every family of the network that the node has none of yet.
-    fn allocate(&mut self, node: &mut Node) -> Result<(), NoSubnet> {
-        let subnets = node.subnets.entry(self.network.clone()).or_default();
-        for family in IpFamily::BOTH {
-            let mut ranges = self
-                .ranges
-                .iter_mut()
-                .filter(|range| range.family() == family)
-                .peekable();
-            let missing = subnets
-                .iter()
-                .all(|subnet| IpFamily::of_net(*subnet) != family);
-            if missing && ranges.peek().is_some() {
-                subnets.push(ranges.find_map(SubnetPool::allocate).ok_or(NoSubnet)?);
+    /// Reserves the subnets that nodes have already, at most one of each family. Returns for each
+    /// other one the place of its node and the reason why it is replaced.
+    ///
+    /// A subnet that several nodes have is that of the node that was known to have it, else that of
+    /// the oldest one.
+    fn restore(
+        &mut self,
+        nodes: &mut [(ObjectKey, Node)],
+        known: &BTreeMap<(String, IpNet), String>,
+    ) -> Vec<(usize, String)> {
+        let mut claims: Vec<(bool, Option<jiff::Timestamp>, usize, IpNet)> = Vec::new();
+        for (index, (key, node)) in nodes.iter_mut().enumerate() {
+            let subnets = node.subnets.get_mut(&self.network);
+            for subnet in subnets.into_iter().flat_map(std::mem::take) {
+                let owner = known.get(&(self.network.clone(), subnet));
+                let is_known = owner.is_some_and(|owner| *owner == key.name);
+                claims.push((!is_known, node.created, index, subnet));
             }
         }
+        // Nodes of the same age are in the order of their names.
+        claims.sort_by(|one, other| {
+            let name = |claim: &(bool, _, usize, _)| &nodes[claim.2].0;
+            let order = (one.0, one.1).cmp(&(other.0, other.1));
+            order.then_with(|| name(one).cmp(name(other)))
+        });
+        let network = self.network.clone();
+        let mut replaced = Vec::new();
+        for (_, _, index, subnet) in claims {
+            let (key, node) = &mut nodes[index];
+            let kept = node.subnets.entry(network.clone()).or_default();
+            let family = IpFamily::of_net(subnet);
+            let mut of_family = kept.iter().filter(|one| IpFamily::of_net(**one) == family);
+            let other = of_family.next().copied();
+            let mut ranges = self.ranges.iter_mut();
+            let Some(range) = ranges.find(|range| range.contains(subnet)) else {
+                let reason =
+                    format!("{subnet} is no node subnet of network {network} and gets replaced");
+                replaced.push((index, reason));
+                continue;
+            };
+            let reason = if let Some(other) = other {
+                format!("{subnet} of network {network} is one too many beside {other}")
+            } else if range.reserve(subnet) {
+                self.owners.insert(subnet, key.name.clone());
+                kept.push(subnet);
+                continue;
+            } else {
+                let owner = self.owners.get(&subnet).map_or("?", String::as_str);
+                format!(
+                    "{subnet} of network {network} is already that of node {owner} and gets replaced"
+                )
+            };
+            replaced.push((index, reason));
+        }
+        replaced
+    }
+
+    /// Takes one subnet of every family of the network that the node has none of yet, or none at all.
+    fn allocate(&mut self, node: &mut Node) -> Result<(), NoSubnet> {
+        let subnets = node.subnets.entry(self.network.clone()).or_default();
+        let mut taken = Vec::new();
+        for family in IpFamily::BOTH {
+            let of_family = |range: &&mut SubnetPool| range.family() == family;
+            let mut ranges = self.ranges.iter_mut().filter(of_family).peekable();
+            let has_one = subnets
+                .iter()
+                .any(|subnet| IpFamily::of_net(*subnet) == family);
+            if has_one || ranges.peek().is_none() {
+                continue;
+            }
+            let Some(subnet) = ranges.find_map(SubnetPool::allocate) else {
+                for subnet in taken {
+                    self.ranges.iter_mut().any(|range| range.release(subnet));
+                }
+                return Err(NoSubnet);
+            };
+            taken.push(subnet);
+        }
+        for subnet in &taken {
+            self.owners.insert(*subnet, node.name.clone());
+        }
+        subnets.extend(taken);
         Ok(())
     }
 }
@@ -335,13 +361,18 @@ spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s
     }
 
     #[test]
-    fn contradicting_annotations_are_refused() {
+    fn a_subnet_of_another_node_is_replaced_and_an_unreadable_annotation_stays() {
         let subnets = r#"{"blue_net":["10.0.0.0/24"]}"#;
         let yaml = NETWORKS.to_owned() + &node("a", subnets) + &node("b", subnets);
-        let errors = completed(&mut inventory(&yaml)).problems;
+        let mut shared = inventory(&yaml);
+        assert!(completed(&mut shared).problems.is_empty());
         assert_eq!(
-            errors[0].to_string(),
-            "standard input:9 (document 3): Node b: metadata.annotations[k8s.ovn.org/node-subnets]: 10.0.0.0/24 of network blue_net is already that of node a"
+            shared.warnings[0].to_string(),
+            "standard input:9 (document 3): Node b: metadata.annotations[k8s.ovn.org/node-subnets]: 10.0.0.0/24 of network blue_net is already that of node a and gets replaced"
+        );
+        assert_eq!(
+            annotations(&shared)[1],
+            r#"{"blue_net":["10.0.1.0/24","fd00:0:0:2::/64"]}"#
         );
         let errors = completed(&mut inventory(&node("a", "{"))).problems;
         assert!(
@@ -349,6 +380,53 @@ spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s
                 "Node a: metadata.annotations[k8s.ovn.org/node-subnets]: not a JSON object"
             )
         );
+    }
+
+    #[test]
+    fn a_node_keeps_its_subnet_when_an_older_one_claims_it() {
+        let mut inventory = inventory(&(NETWORKS.to_owned() + &node("a", "") + &node("b", "")));
+        let mut memory = Memory::default();
+        let settings = ManagerSettings::default();
+        complete(&mut inventory, &settings, None, &mut memory);
+        let stolen = annotations(&inventory)[1].to_owned();
+        let key = ObjectKey::cluster("a");
+        let older = &mut inventory.nodes.get_mut(&key).unwrap().object;
+        annotate(&mut older.metadata, NODE_SUBNETS, stolen.clone());
+        complete(&mut inventory, &settings, None, &mut memory);
+        assert_eq!(
+            annotations(&inventory),
+            [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:3::/64"]}"#, &stolen]
+        );
+    }
+
+    #[test]
+    fn a_node_has_one_subnet_of_each_family() {
+        let two = r#"{"blue_net":["10.0.0.0/24","10.0.1.0/24","fd00:0:0:1::/64"]}"#;
+        let mut inventory = inventory(&(NETWORKS.to_owned() + &node("a", two)));
+        assert!(completed(&mut inventory).failures.is_empty());
+        assert_eq!(
+            annotations(&inventory),
+            [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:1::/64"]}"#]
+        );
+        assert_eq!(
+            inventory.warnings[0].message,
+            "10.0.1.0/24 of network blue_net is one too many beside 10.0.0.0/24"
+        );
+    }
+
+    #[test]
+    fn a_node_without_a_subnet_of_each_family_has_none_and_keeps_its_annotation() {
+        let text = r#"{"default":"10.244.0.0/24","other":["10.9.0.0/24"]}"#;
+        let nodes = node("a", "") + &node("b", "") + &node("c", text);
+        let mut inventory = inventory(&(NETWORKS.to_owned() + &nodes));
+        completed(&mut inventory);
+        assert_eq!(
+            annotations(&inventory)[2],
+            r#"{"default":["10.244.0.0/24"]}"#
+        );
+        let mut again = inventory.clone();
+        assert_eq!(completed(&mut again).failures["blue_net"], "c");
+        assert_eq!(again.nodes, inventory.nodes);
     }
 
     #[test]

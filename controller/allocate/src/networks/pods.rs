@@ -3,8 +3,9 @@
 mod attempt;
 mod network;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use patchbay_model::{
     AttachedNetworks, Definition, NadKey, POD_NETWORKS, PRIMARY_NETWORK_LABEL, Pod, PodAttachment,
@@ -88,16 +89,14 @@ impl AttachedPods {
         (Self { pods }, warnings)
     }
 
-    /// Nodes with pods, by network.
-    pub(super) fn nodes(&self) -> BTreeMap<String, BTreeSet<String>> {
-        let mut nodes = BTreeMap::<String, BTreeSet<String>>::new();
-        for (_, pod, attached) in &self.pods {
-            for (attachment, node) in attached.iter().zip(pod.node.iter().cycle()) {
-                let nodes = nodes.entry(attachment.network.name.to_string());
-                nodes.or_default().insert(node.to_string());
-            }
-        }
-        nodes
+    /// Networks with the nodes of their pods.
+    pub(super) fn uses(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let pods = self.pods.iter();
+        let uses = pods.flat_map(|(_, pod, attached)| {
+            let uses = attached.iter().zip(pod.node.iter().cycle());
+            uses.map(|(attachment, node)| (attachment.network.name.clone(), node.clone()))
+        });
+        uses.collect()
     }
 }
 

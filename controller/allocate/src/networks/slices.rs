@@ -22,12 +22,15 @@ const SOURCE_SERVICE: &str = "kubernetes.io/service-name";
 const SOURCE: &str = "k8s.ovn.org/source-endpointslice";
 /// Annotation of a mirrored slice: the version of the slice that it mirrors.
 const SOURCE_VERSION: &str = "k8s.ovn.org/source-endpointslice-version";
+/// Type of the addresses of a slice that has names.
+const FQDN: &str = "FQDN";
 /// Bytes of a hash at the end of the name of a mirrored slice.
 const NAME_BYTES: usize = 3;
 
 /// Mirrors the slices in namespaces with a primary network. A slice waits until all its pods have
-/// addresses there. A mirrored slice goes with the slice that it mirrors; without a network it stays
-/// as it is, as in OVN-Kubernetes.
+/// addresses there, and one without endpoints gets no new mirror. A mirrored slice goes with the slice
+/// that it mirrors, and with further mirrors of it; without a network it stays as it is, as in
+/// OVN-Kubernetes.
 pub(super) fn complete(inventory: &mut Inventory) {
     let networks = super::networks_of(inventory);
     let mut mirrors = mirrors(inventory);
@@ -38,7 +41,8 @@ pub(super) fn complete(inventory: &mut Inventory) {
         let Some(service) = source_service(&slice.object) else {
             continue;
         };
-        let existing = mirrors.remove(&(namespace.to_owned(), key.name.clone()));
+        let source = (namespace.to_owned(), key.name.clone());
+        let existing = mirrors.remove(&source).unwrap_or_default();
         let Some(definition) = networks.primary_nad(namespace) else {
             continue;
         };
@@ -46,7 +50,18 @@ pub(super) fn complete(inventory: &mut Inventory) {
         let Some(network) = network.filter(|one| one.namespaces.contains(namespace)) else {
             continue;
         };
-        let name = existing.unwrap_or_else(|| mirror_name(service, key));
+        // Names have no mirrors.
+        if slice.object.address_type == FQDN {
+            mirrors.insert(source, existing);
+            continue;
+        }
+        let name = match &existing[..] {
+            [name] => name.clone(),
+            [] if slice.object.endpoints.iter().flatten().next().is_none() => continue,
+            _ => mirror_name(service, key),
+        };
+        let is_other = |one: &String| *one != name;
+        mirrors.insert(source, existing.into_iter().filter(is_other).collect());
         match mirror(inventory, &slice.object, service, &network.name, definition) {
             Ok(mirror) => wanted.push((name, slice.position, mirror)),
             Err(reason) => warnings.push(Problem {
@@ -58,9 +73,11 @@ pub(super) fn complete(inventory: &mut Inventory) {
         }
     }
     inventory.warnings.extend(warnings);
-    for ((namespace, _), name) in mirrors {
-        let key = ObjectKey::namespaced(namespace, name);
-        inventory.endpoint_slices.remove(&key);
+    for ((namespace, _), names) in mirrors {
+        for name in names {
+            let key = ObjectKey::namespaced(namespace.clone(), name);
+            inventory.endpoint_slices.remove(&key);
+        }
     }
     for (name, position, mut mirror) in wanted {
         mirror.metadata.name = Some(name);
@@ -79,15 +96,18 @@ pub(super) fn complete(inventory: &mut Inventory) {
 }
 
 /// Names of mirrored slices, by namespace and name of the slice that they mirror.
-fn mirrors(inventory: &Inventory) -> BTreeMap<(String, String), String> {
-    let slices = inventory.endpoint_slices.iter();
-    let mirrors = slices.filter_map(|(key, slice)| {
-        let is_mirror = slice.object.labels().get(MANAGED_BY)? == MIRROR_MANAGER;
-        let source = slice.object.annotations().get(SOURCE)?;
-        let namespace = key.namespace.clone().unwrap_or_default();
-        is_mirror.then(|| ((namespace, source.clone()), key.name.clone()))
-    });
-    mirrors.collect()
+fn mirrors(inventory: &Inventory) -> BTreeMap<(String, String), Vec<String>> {
+    let mut mirrors = BTreeMap::<_, Vec<String>>::new();
+    for (key, slice) in inventory.endpoint_slices.iter() {
+        let manager = slice.object.labels().get(MANAGED_BY);
+        let source = slice.object.annotations().get(SOURCE);
+        if let Some(source) = source.filter(|_| manager.is_some_and(|one| one == MIRROR_MANAGER)) {
+            let namespace = key.namespace.clone().unwrap_or_default();
+            let names = mirrors.entry((namespace, source.clone())).or_default();
+            names.push(key.name.clone());
+        }
+    }
+    mirrors
 }
 
 /// The service of a slice that is mirrored.
@@ -114,15 +134,12 @@ fn mirror(
     definition: &NadKey,
 ) -> Result<EndpointSlice, String> {
     let family = match source.address_type.as_str() {
-        "IPv4" => Some(IpFamily::V4),
-        "IPv6" => Some(IpFamily::V6),
-        _ => None,
+        "IPv6" => IpFamily::V6,
+        _ => IpFamily::V4,
     };
     let endpoints = source.endpoints.iter().flatten();
-    let endpoints = endpoints.map(|endpoint| match family {
-        Some(family) => mirrored_endpoint(inventory, endpoint, family, definition),
-        None => Ok(endpoint.clone()),
-    });
+    let endpoints =
+        endpoints.map(|endpoint| mirrored_endpoint(inventory, endpoint, family, definition));
     let version = source.resource_version().unwrap_or_default();
     Ok(EndpointSlice {
         metadata: ObjectMeta {
@@ -185,25 +202,21 @@ fn mirrored_endpoint(
     if pod.has_host_network {
         return Ok(endpoint.clone());
     }
-    let addresses = addresses(&pod, family, definition);
-    if addresses.is_empty() {
-        return Err(format!(
+    let address = address(&pod, family, definition).ok_or_else(|| {
+        format!(
             "Pod {key} has no {} address of {definition}",
             family.long_name()
-        ));
-    }
+        )
+    })?;
     let mut mirrored = endpoint.clone();
-    mirrored.addresses = addresses.iter().map(ToString::to_string).collect();
+    mirrored.addresses = vec![address.to_string()];
     Ok(mirrored)
 }
 
-fn addresses(pod: &Pod, family: IpFamily, definition: &NadKey) -> Vec<IpAddr> {
-    let network = pod.networks.get(&definition.to_string());
-    let addresses = network.iter().flat_map(|network| &network.addresses);
-    let addresses = addresses.map(IpNet::addr);
-    addresses
-        .filter(|address| IpFamily::of(*address) == family)
-        .collect()
+fn address(pod: &Pod, family: IpFamily, definition: &NadKey) -> Option<IpAddr> {
+    let network = pod.networks.get(&definition.to_string())?;
+    let mut addresses = network.addresses.iter().map(IpNet::addr);
+    addresses.find(|address| IpFamily::of(*address) == family)
 }
 
 /// Updates the fields of a mirrored slice that differ.

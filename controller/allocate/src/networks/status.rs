@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use patchbay_resources::object::{Condition, Time};
 
 use super::evpn::EvpnProblem;
-use super::node_subnets::{ActiveNodes, Failures};
-use patchbay_model::names;
+use super::node_subnets::Failures;
+use patchbay_model::{NetworkActivity, names};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::set_condition;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UserDefinedNetwork};
@@ -140,9 +140,9 @@ pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Ti
     });
 }
 
-/// Notes for every network how many nodes have pods of it, once there has been one.
-pub(super) fn nodes_selected(inventory: &mut Inventory, active: &ActiveNodes, now: &Time) {
-    let count = |network: &str| active.get(network).map_or(0, BTreeSet::len);
+/// Notes for every network how many nodes have users of it, once there has been one.
+pub(super) fn nodes_selected(inventory: &mut Inventory, active: &NetworkActivity, now: &Time) {
+    let count = |network: &str| active.nodes(network).map_or(0, BTreeSet::len);
     let udns = &mut inventory.user_defined_networks;
     udns.change_each(|key, udn| {
         let namespace = key.namespace.as_deref().unwrap_or_default();

@@ -1,10 +1,12 @@
 //! From manifests to attachment definitions, ids and conditions.
 
+mod dynamic;
 mod fabric;
 mod halted;
 mod ids;
 mod leaving;
 mod pods;
+mod slices;
 mod strangers;
 
 use patchbay_resources::object::Time;

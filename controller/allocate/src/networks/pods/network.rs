@@ -83,7 +83,7 @@ impl NetworkAddresses {
         };
         if network.role == Role::Primary {
             let own = own_addresses(network);
-            state.gateways = own[0].clone();
+            state.gateways.clone_from(&own[0]);
             for address in own.concat() {
                 state.reserve_address(address);
             }

@@ -1,0 +1,99 @@
+//! Node subnets with dynamic allocation.
+
+use patchbay_model::{Feature, NODE_SUBNETS};
+
+use super::{NAMESPACES, annotation, at, node, udn};
+use crate::networks::testing::inventory;
+use crate::networks::*;
+
+const EGRESS_IP: &str = "---
+{apiVersion: k8s.ovn.org/v1, kind: EgressIP, metadata: {name: e}, spec: {egressIPs: [172.18.0.100], \
+namespaceSelector: {matchLabels: {color: blue}}}, status: {items: [{node: n2, egressIP: 172.18.0.100}]}}
+";
+
+/// Node subnets of the nodes `n1` to `n3`, and the warnings.
+fn subnets(yaml: &str, features: &[Feature]) -> Vec<String> {
+    let nodes: String = ["n1", "n2", "n3"].map(node).concat();
+    let mut inventory = inventory(&(NAMESPACES.to_owned() + &nodes + yaml));
+    let settings = ClusterSettings {
+        features: features
+            .iter()
+            .copied()
+            .chain([Feature::DynamicUdnAllocation])
+            .collect(),
+        ..ClusterSettings::default()
+    };
+    resolve(&mut inventory, &settings, &at(0)).unwrap();
+    let nodes = inventory.nodes.iter();
+    let texts = nodes.map(|(_, node)| annotation(&node.object.metadata, NODE_SUBNETS));
+    texts
+        .map(|text| text.unwrap_or_default().to_owned())
+        .collect()
+}
+
+fn pod(name: &str, namespace: &str, node: &str) -> String {
+    format!(
+        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: {namespace}}}, spec: {{nodeName: {node}, \
+         containers: []}}}}\n"
+    )
+}
+
+#[test]
+fn nodes_of_egress_ips_have_subnets_of_the_network() {
+    let yaml = udn("blue", "l3", "Primary", "10.1.0.0/16") + &pod("a", "blue", "n1") + EGRESS_IP;
+    let first = r#"{"blue_l3":["10.1.0.0/24"]}"#;
+    let second = r#"{"blue_l3":["10.1.1.0/24"]}"#;
+    assert_eq!(subnets(&yaml, &[]), [first, "", ""]);
+    assert_eq!(subnets(&yaml, &[Feature::EgressIp]), [first, second, ""]);
+}
+
+#[test]
+fn nodes_of_connected_networks_have_subnets_of_both() {
+    let connect = "---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterNetworkConnect
+metadata:
+  name: c
+  annotations: {k8s.ovn.org/network-connect-subnet: '{\"layer3_1\":{\"ipv4\":\"192.168.0.0/24\"},\"layer3_2\":{\"ipv4\":\"192.168.1.0/24\"}}'}
+spec:
+  networkSelectors:
+  - {networkSelectionType: PrimaryUserDefinedNetworks, primaryUserDefinedNetworkSelector: {namespaceSelector: {}}}
+  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
+  connectivity: [PodNetwork]
+";
+    let yaml = udn("blue", "l3", "Primary", "10.1.0.0/16")
+        + &udn("cyan", "l3", "Primary", "10.2.0.0/16")
+        + &pod("a", "blue", "n1")
+        + &pod("b", "cyan", "n3");
+    let blue = |subnet: &str| format!(r#"{{"blue_l3":["{subnet}"]}}"#);
+    assert_eq!(
+        subnets(&yaml, &[]),
+        [
+            blue("10.1.0.0/24").as_str(),
+            "",
+            r#"{"cyan_l3":["10.2.0.0/24"]}"#
+        ]
+    );
+    let both = |number: u8| {
+        format!(r#"{{"blue_l3":["10.1.{number}.0/24"],"cyan_l3":["10.2.{number}.0/24"]}}"#)
+    };
+    assert_eq!(
+        subnets(&(yaml + connect), &[]),
+        [both(0), String::new(), both(1)]
+    );
+}
+
+#[test]
+fn a_network_that_a_user_defines_is_on_all_nodes() {
+    let bare = r#"---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: own, namespace: plain}
+spec: {config: '{"name":"own","netAttachDefName":"plain/own","type":"ovn-k8s-cni-overlay","topology":"layer3","subnets":"10.1.0.0/16"}'}
+"#;
+    let own = |subnet: &str| format!(r#"{{"own":["{subnet}"]}}"#);
+    assert_eq!(
+        subnets(bare, &[]),
+        [own("10.1.0.0/24"), own("10.1.1.0/24"), own("10.1.2.0/24")]
+    );
+}
