@@ -6,6 +6,9 @@ use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 
+use patchbay_model::{DatapathKey, NetworkId};
+use patchbay_resources::manifests::ObjectKey;
+
 use super::evpn::FabricIds;
 
 /// Positions of allocators since the start of the cluster manager. What is allocated is in the
@@ -13,6 +16,10 @@ use super::evpn::FabricIds;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     pub(super) network_ids: Cursor,
+    /// Ids and keys of networks at the end of the last pass.
+    pub(super) networks: BTreeMap<String, NetworkNumbers>,
+    /// Definitions of primary networks at the end of the last pass, by namespace.
+    pub(super) primary: BTreeMap<String, ObjectKey>,
     pub(super) tunnel_keys: Cursor,
     pub(super) node_ids: Cursor,
     /// Positions in the ranges of layer3 networks.
@@ -23,6 +30,14 @@ pub(super) struct Memory {
     pub(super) fabric_ids: FabricIds,
     /// Allocators of networks whose addresses are given for the whole cluster.
     pub(super) pods: BTreeMap<String, PodMemory>,
+}
+
+/// Numbers of one network.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct NetworkNumbers {
+    pub(super) id: NetworkId,
+    /// Tunnel keys; empty for networks whose keys follow from their ids.
+    pub(super) keys: Vec<DatapathKey>,
 }
 
 /// Positions of the allocators of one network, and pods that get no addresses at the moment.

@@ -1,9 +1,11 @@
 //! Ids and tunnel keys that annotations have.
 
 use super::{NAMESPACES, SHARED, at, networks, resolved};
-use crate::networks::resolve;
 use crate::networks::testing::inventory;
-use patchbay_model::ClusterSettings;
+use crate::networks::{ManagerSettings, NetworkManager, resolve};
+use patchbay_model::{ClusterSettings, NETWORK_ID, TUNNEL_KEYS};
+use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::object::Object as _;
 
 #[test]
 fn ids_that_contradict_each_other_are_errors() {
@@ -45,6 +47,89 @@ fn ids_that_contradict_each_other_are_errors() {
             "plain/f: metadata.annotations[k8s.ovn.org/tunnel-keys]: datapath tunnel key 0 is not in 1..=16777215".into(),
             format!("plain/c: {field}: network m has id 2, which is that of network n"),
         ]
+    );
+}
+
+/// A definition of a user.
+fn own(name: &str, network: &str, annotations: &str, config: &str) -> String {
+    format!(
+        "---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: {name}, namespace: \
+         plain, annotations: {{{annotations}}}}}\nspec: {{config: '{{\"name\":\"{network}\",\
+         \"netAttachDefName\":\"plain/{name}\",\"type\":\"ovn-k8s-cni-overlay\",{config}}}'}}\n"
+    )
+}
+
+const PRIMARY: &str = r#""topology":"layer2","role":"primary","subnets":"10.1.0.0/16""#;
+const SECONDARY: &str = r#""topology":"layer2","subnets":"10.2.0.0/16""#;
+
+#[test]
+fn ids_that_somebody_changes_are_written_again() {
+    let mut manager = NetworkManager::new(ManagerSettings::default());
+    let mut inventory = inventory(&(own("a", "a", "", PRIMARY) + &own("b", "b", "", SECONDARY)));
+    manager.reconcile(&mut inventory, &at(0));
+    let wanted = networks(&inventory);
+    assert_eq!(
+        wanted,
+        ["plain/a a 1 [16711684,16715779]", "plain/b b 2 []"]
+    );
+    let key = ObjectKey::namespaced("plain", "a");
+    for (id, keys) in [("7", "[16711684,16715779]"), ("2", "[1]"), ("1", "[]")] {
+        let nads = &mut inventory.network_attachment_definitions;
+        let annotations = nads.get_mut(&key).unwrap().object.annotations_mut();
+        annotations.insert(NETWORK_ID.into(), id.into());
+        annotations.insert(TUNNEL_KEYS.into(), keys.into());
+        assert_eq!(manager.reconcile(&mut inventory, &at(1)), []);
+        assert_eq!(networks(&inventory), wanted);
+    }
+    // A new network does not take the id of one that is known.
+    let copied = own("c", "c", "k8s.ovn.org/network-id: '1'", SECONDARY);
+    let copied = super::inventory(&copied).network_attachment_definitions;
+    for (_, nad) in copied.iter() {
+        inventory.network_attachment_definitions.insert(nad.clone());
+    }
+    assert_eq!(manager.reconcile(&mut inventory, &at(2)), []);
+    assert_eq!(networks(&inventory)[2], "plain/c c 3 []");
+}
+
+#[test]
+fn a_namespace_has_one_primary_network_at_a_time() {
+    let yaml = own("a", "a", "", PRIMARY) + &own("b", "b", "k8s.ovn.org/network-id: '5'", PRIMARY);
+    let mut inventory = inventory(&yaml);
+    let mut manager = NetworkManager::new(ManagerSettings::default());
+    manager.reconcile(&mut inventory, &at(0));
+    assert_eq!(
+        networks(&inventory),
+        ["plain/a - - -", "plain/b b 5 [16711688,16715779]"]
+    );
+    let warnings = inventory
+        .warnings
+        .iter()
+        .map(|warning| warning.message.clone());
+    let expected = "NAD plain/b is primary for the namespace, NAD plain/a can't be primary";
+    assert!(
+        warnings.clone().any(|text| text == expected),
+        "{warnings:?}"
+    );
+    let key = ObjectKey::namespaced("plain", "b");
+    inventory.network_attachment_definitions.remove(&key);
+    manager.reconcile(&mut inventory, &at(1));
+    assert_eq!(networks(&inventory), ["plain/a a 1 [16711684,16715780]"]);
+}
+
+#[test]
+fn a_network_has_the_id_that_nodes_of_an_older_version_note() {
+    let node = |ids: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Node, metadata: {{name: n1, annotations: {{k8s.ovn.org/network-ids: '{ids}'}}}}}}\n"
+        )
+    };
+    let yaml = own("a", "a", "", SECONDARY)
+        + &own("b", "b", "k8s.ovn.org/network-id: '9'", SECONDARY)
+        + &own("c", "c", "", SECONDARY)
+        + &node(r#"{"default":"0","a":"7","c":"9"}"#);
+    assert_eq!(
+        networks(&resolved(&yaml)),
+        ["plain/a a 7 []", "plain/b b 9 []", "plain/c c 1 []"]
     );
 }
 

@@ -1,0 +1,236 @@
+//! Networks that attachment definitions define, with what their annotations say.
+
+use std::collections::BTreeMap;
+
+use patchbay_model::{
+    ClusterSettings, CniConfig, DatapathKey, NETWORK_ID, NetworkId, TUNNEL_KEYS, UninterpretedValue,
+};
+use patchbay_resources::conversion::is_owned_by_network;
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+
+use crate::networks::annotations::{annotation, annotation_field};
+use crate::networks::config::checked_config;
+use crate::networks::memory::Memory;
+
+/// A network, its attachment definitions, and the allocations in their annotations.
+pub(super) struct DefinedNetwork {
+    pub(super) name: String,
+    /// Keys of the definitions. The first one defines the network.
+    pub(super) nads: Vec<ObjectKey>,
+    /// `true` if the first definition belongs to the custom resource of the network.
+    is_rendered: bool,
+    pub(super) needs_router_key: bool,
+    pub(super) id: Option<NetworkId>,
+    /// Tunnel keys, and the definition whose annotation has them.
+    pub(super) keys: Option<(ObjectKey, Vec<DatapathKey>)>,
+    /// Configuration, without the fields that differ between definitions of a network.
+    config: CniConfig,
+    /// Definitions with another configuration.
+    inconsistent_nads: Vec<ObjectKey>,
+    /// `true` if the annotations cannot be used.
+    pub(super) is_unusable: bool,
+}
+
+/// Reads the networks of all attachment definitions. A definition that this cluster cannot have is a
+/// warning, because users may have definitions of their own.
+pub(super) fn read_networks(
+    inventory: &mut Inventory,
+    settings: &ClusterSettings,
+    memory: &mut Memory,
+    problems: &mut Vec<Problem>,
+) -> Vec<DefinedNetwork> {
+    let mut networks: Vec<DefinedNetwork> = Vec::new();
+    let mut by_name = BTreeMap::<String, usize>::new();
+    let mut warnings = Vec::new();
+    let mut configs = Vec::new();
+    for (key, nad) in inventory.network_attachment_definitions.in_order() {
+        match checked_config(key, &nad.object, settings) {
+            Ok(Some(config)) => configs.push((key, nad, config)),
+            Ok(None) => {}
+            Err(error) => {
+                let message = format!("Failed to parse network config: {error}");
+                warnings.push(nad_problem(nad, "spec.config".into(), message));
+            }
+        }
+    }
+    memory.primary = primary_definitions(&configs, &memory.primary);
+    for (key, nad, config) in configs {
+        let namespace = key.namespace.clone().unwrap_or_default();
+        let mut primary = memory
+            .primary
+            .get(&namespace)
+            .filter(|_| config.is_primary());
+        if let Some(primary) = primary.take_if(|primary| *primary != key) {
+            let message =
+                format!("NAD {primary} is primary for the namespace, NAD {key} can't be primary");
+            warnings.push(nad_problem(nad, "spec.config".into(), message));
+            continue;
+        }
+        let index = *by_name.entry(config.name.clone()).or_insert(networks.len());
+        let is_rendered = is_owned_by_network(&nad.object, &config.name);
+        let needs_router_key = config.is_primary() && config.topology == "layer2";
+        let name = config.name.clone();
+        let config = CniConfig {
+            cni_version: UninterpretedValue::default(),
+            net_attach_def_name: String::new(),
+            ..config
+        };
+        if index == networks.len() {
+            networks.push(DefinedNetwork {
+                name,
+                nads: vec![key.clone()],
+                is_rendered,
+                needs_router_key,
+                id: None,
+                keys: None,
+                config,
+                inconsistent_nads: Vec::new(),
+                is_unusable: false,
+            });
+            continue;
+        }
+        let network = &mut networks[index];
+        let is_same = config == network.config;
+        if is_rendered && !network.is_rendered {
+            // The definitions so far belong to another owner.
+            (network.is_rendered, network.needs_router_key) = (true, needs_router_key);
+            if is_same {
+                network.nads.insert(0, key.clone());
+            } else {
+                network.config = config;
+                let foreign = std::mem::replace(&mut network.nads, vec![key.clone()]);
+                network.inconsistent_nads.extend(foreign);
+            }
+        } else if is_same {
+            network.nads.push(key.clone());
+        } else {
+            network.inconsistent_nads.push(key.clone());
+        }
+    }
+    for network in &mut networks {
+        restore_all(inventory, network, memory, problems);
+        for other in &network.inconsistent_nads {
+            let message = format!(
+                "NAD {other} CNI config does not match that of network {}",
+                network.name
+            );
+            let nad = inventory.network_attachment_definitions.get(other);
+            warnings.extend(nad.map(|nad| nad_problem(nad, "spec.config".into(), message)));
+        }
+    }
+    inventory.warnings.extend(warnings);
+    networks
+}
+
+/// The definition of the primary network of each namespace: the one that was known, else the first one
+/// with an id, else the first one.
+fn primary_definitions(
+    configs: &[(&ObjectKey, &Sourced<NetworkAttachmentDefinition>, CniConfig)],
+    known: &BTreeMap<String, ObjectKey>,
+) -> BTreeMap<String, ObjectKey> {
+    let mut found = BTreeMap::<String, (bool, bool, &ObjectKey)>::new();
+    for (key, nad, _) in configs.iter().filter(|(_, _, config)| config.is_primary()) {
+        let namespace = key.namespace.clone().unwrap_or_default();
+        let is_known = known.get(&namespace) == Some(key);
+        let has_id = annotation(&nad.object.metadata, NETWORK_ID).is_some();
+        let rank = (is_known, has_id, *key);
+        let best = found.entry(namespace).or_insert(rank);
+        if (rank.0, rank.1) > (best.0, best.1) {
+            *best = rank;
+        }
+    }
+    let found = found.into_iter();
+    found
+        .map(|(namespace, (_, _, key))| (namespace, key.clone()))
+        .collect()
+}
+
+/// Reads the allocations in the annotations of a network's attachment definitions. Definitions of
+/// another owner with the same network name do not count. Allocations that are known count instead of
+/// the annotations.
+fn restore_all(
+    inventory: &Inventory,
+    network: &mut DefinedNetwork,
+    memory: &Memory,
+    problems: &mut Vec<Problem>,
+) {
+    let known = memory.networks.get(&network.name);
+    for key in network.nads.clone() {
+        let nad = inventory.network_attachment_definitions.get(&key);
+        let counts = |nad: &&Sourced<NetworkAttachmentDefinition>| {
+            !network.is_rendered || is_owned_by_network(&nad.object, &network.name)
+        };
+        let Some(nad) = nad.filter(counts) else {
+            continue;
+        };
+        if known.is_some() {
+            (network.id, network.keys) = (None, None);
+        }
+        if let Err(problem) = restore(network, &key, nad) {
+            network.is_unusable = true;
+            problems.push(problem);
+        }
+    }
+    if let (Some(known), Some(nad)) = (known, network.nads.first()) {
+        network.id = Some(known.id);
+        let keys = Some(known.keys.clone()).filter(|keys| !keys.is_empty());
+        network.keys = keys.map(|keys| (nad.clone(), keys));
+    }
+}
+
+/// Reads the allocations in the annotations of a definition.
+fn restore(
+    network: &mut DefinedNetwork,
+    key: &ObjectKey,
+    nad: &Sourced<NetworkAttachmentDefinition>,
+) -> Result<(), Problem> {
+    let meta = &nad.object.metadata;
+    let wrong = |key: &str, message: String| nad_problem(nad, annotation_field(key), message);
+    if let Some(text) = annotation(meta, NETWORK_ID) {
+        let id: NetworkId = text
+            .parse()
+            .map_err(|error| wrong(NETWORK_ID, format!("{error}")))?;
+        if id == NetworkId::DEFAULT {
+            return Err(wrong(
+                NETWORK_ID,
+                format!("network id {id} is that of the default network"),
+            ));
+        }
+        if let Some(other) = network.id.replace(id).filter(|other| *other != id) {
+            let message = format!(
+                "network {} has id {other} elsewhere, here it is {id}",
+                network.name
+            );
+            return Err(wrong(NETWORK_ID, message));
+        }
+    }
+    if let Some(text) = annotation(meta, TUNNEL_KEYS) {
+        let numbers: Vec<i64> = serde_json::from_str(text)
+            .map_err(|error| wrong(TUNNEL_KEYS, format!("is not a list of keys: {error}")))?;
+        let keys = numbers
+            .into_iter()
+            .map(DatapathKey::try_new)
+            .collect::<Result<Vec<_>, _>>();
+        let keys = keys.map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
+        // The list of a definition that was annotated before its network became a primary one is
+        // empty.
+        if !keys.is_empty() {
+            network.keys.get_or_insert_with(|| (key.clone(), keys));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn nad_problem(
+    nad: &Sourced<NetworkAttachmentDefinition>,
+    field: String,
+    message: String,
+) -> Problem {
+    Problem {
+        location: nad.origin.location().cloned(),
+        object: Some(describe(&nad.object)),
+        field: Some(field),
+        message,
+    }
+}
