@@ -11,8 +11,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::connection::{self, ProbeInterval};
+use crate::connection;
 use crate::peers::Peer;
+use crate::remote_options::RemoteOptions;
 use crate::server::Server;
 use crate::target::{ActiveTarget, RemoteError, check_tls_support};
 use crate::unix_path::SocketPath;
@@ -28,7 +29,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(8);
 pub struct Dialer {
     target: String,
     status: watch::Receiver<DialerStatus>,
-    probe_interval: watch::Sender<Option<Duration>>,
+    options: watch::Sender<RemoteOptions>,
     task: JoinHandle<()>,
 }
 
@@ -58,9 +59,9 @@ impl Dialer {
         &self.target
     }
 
-    /// Changes the client's probe interval.
-    pub(crate) fn set_probe_interval(&self, interval: Option<Duration>) {
-        self.probe_interval.send_replace(interval);
+    /// Changes the options of the remote.
+    pub(crate) fn set_options(&self, options: RemoteOptions) {
+        self.options.send_replace(options);
     }
 
     pub(crate) fn status(&self) -> DialerStatus {
@@ -79,7 +80,7 @@ impl ActiveTarget {
     async fn serve(
         &self,
         server: &Arc<Server>,
-        probe_interval: ProbeInterval,
+        options: watch::Receiver<RemoteOptions>,
         status: &watch::Sender<DialerStatus>,
     ) -> io::Result<()> {
         let register = |_| Some(ActiveConnection::new(status));
@@ -91,13 +92,13 @@ impl ActiveTarget {
                 let stream = UnixStream::connect(path.as_path()).await?;
                 drop(path);
                 let _place = server.admit(Peer::Owner).ok_or_else(refused)?;
-                connection::serve(server.clone(), stream, probe_interval, register).await;
+                connection::serve(server.clone(), stream, options, register).await;
             }
             Self::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 let _place = server.admit(Peer::Owner).ok_or_else(refused)?;
-                connection::serve(server.clone(), stream, probe_interval, register).await;
+                connection::serve(server.clone(), stream, options, register).await;
             }
             #[cfg(feature = "tls")]
             Self::Tls { host, port } => {
@@ -107,7 +108,7 @@ impl ActiveTarget {
                 let tls = server.tls();
                 let stream = tls.connect(server.databases(), host, stream).await;
                 let stream = stream.map_err(io::Error::other)?;
-                connection::serve(server.clone(), stream, probe_interval, register).await;
+                connection::serve(server.clone(), stream, options, register).await;
             }
             #[cfg(not(feature = "tls"))]
             Self::Tls { .. } => return Err(io::ErrorKind::Unsupported.into()),
@@ -120,7 +121,7 @@ impl ActiveTarget {
 pub(crate) fn dial(
     server: Arc<Server>,
     target: &str,
-    probe_interval: Option<Duration>,
+    options: RemoteOptions,
 ) -> Result<Dialer, RemoteError> {
     check_tls_support(target)?;
     let client =
@@ -130,18 +131,18 @@ pub(crate) fn dial(
         client => client,
     };
     let (sender, status) = watch::channel(DialerStatus::default());
-    let probe_interval = watch::Sender::new(probe_interval);
+    let options = watch::Sender::new(options);
     let task = tokio::spawn(connect_repeatedly(
         server,
         client,
         target.to_owned(),
-        probe_interval.subscribe(),
+        options.subscribe(),
         sender,
     ));
     Ok(Dialer {
         target: target.to_owned(),
         status,
-        probe_interval,
+        options,
         task,
     })
 }
@@ -173,7 +174,7 @@ async fn connect_repeatedly(
     server: Arc<Server>,
     client: ActiveTarget,
     target: String,
-    probe_interval: ProbeInterval,
+    options: watch::Receiver<RemoteOptions>,
     status: watch::Sender<DialerStatus>,
 ) {
     let mut backoff = Backoff::new(MIN_BACKOFF, MAX_BACKOFF);
@@ -181,7 +182,7 @@ async fn connect_repeatedly(
         let start = Instant::now();
         // During an outage the server does not connect.
         if server.is_up() {
-            match client.serve(&server, probe_interval.clone(), &status).await {
+            match client.serve(&server, options.clone(), &status).await {
                 Ok(()) => tracing::info!(target, "a connection has ended"),
                 Err(error) => tracing::info!(target, %error, "cannot connect"),
             }

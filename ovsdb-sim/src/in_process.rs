@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::connection;
 use crate::peers::Peer;
+use crate::remote_options::RemoteOptions;
 use crate::server::Server;
 
 /// Buffer of each direction of an in-process stream, in bytes: that of a unix socket.
@@ -17,12 +18,12 @@ const STREAM_BUFFER_BYTES: usize = 208 << 10;
 /// Opens a connection and returns the client's end.
 pub(crate) fn connect(server: &Arc<Server>) -> io::Result<DuplexStream> {
     let (server_end, client_end) = tokio::io::duplex(STREAM_BUFFER_BYTES);
-    let no_probes = watch::Sender::new(None).subscribe();
+    let options = watch::Sender::new(RemoteOptions::default()).subscribe();
     if connection::spawn(
         server,
         Peer::Owner,
         ready(Some(server_end)),
-        no_probes,
+        options,
         |_| Some(()),
     ) {
         Ok(client_end)

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use patchbay_engine::db::ServerRelease;
 use patchbay_schemas::json::Json;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::budget::ByteBudget;
@@ -15,6 +16,7 @@ use crate::chunk::Chunk;
 use crate::fault::Faults;
 use crate::limits::Limits;
 use crate::outbox::Outbox;
+use crate::remote_options::RemoteOptions;
 use crate::reply;
 use crate::session_id::SessionId;
 use crate::session_monitors::SessionMonitors;
@@ -34,6 +36,8 @@ pub(crate) struct SessionHandle {
     limits: Arc<Limits>,
     /// Release of ovsdb-server whose words errors have.
     release: ServerRelease,
+    /// Options of the session's remote.
+    options: watch::Receiver<RemoteOptions>,
     monitors: Mutex<SessionMonitors>,
     /// Request ids of the session's waiting transactions in all databases.
     waiting: Mutex<HashSet<Json, RandomState>>,
@@ -49,6 +53,7 @@ impl SessionHandle {
         limits: Arc<Limits>,
         budget: &Arc<ByteBudget>,
         release: ServerRelease,
+        options: watch::Receiver<RemoteOptions>,
     ) -> Self {
         Self {
             id,
@@ -56,6 +61,7 @@ impl SessionHandle {
             faults,
             limits,
             release,
+            options,
             monitors: Mutex::default(),
             waiting: Mutex::default(),
             change_aware: AtomicBool::new(false),
@@ -76,6 +82,11 @@ impl SessionHandle {
 
     pub(crate) fn release(&self) -> ServerRelease {
         self.release
+    }
+
+    /// `true` if the client may neither change databases nor use locks.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.options.borrow().is_read_only
     }
 
     pub(crate) fn limits(&self) -> &Limits {

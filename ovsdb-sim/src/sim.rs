@@ -15,9 +15,10 @@ use crate::file::DatabaseSource;
 use crate::following::SourceOptions;
 use crate::in_process;
 use crate::listen::{self, Endpoints, Listener};
+use crate::remote_options::RemoteOptions;
 use crate::server::{AddDatabaseError, NoConnection, RemoveDatabaseError, Server};
 use crate::sim_database::SimDatabase;
-use crate::target::{RemoteError, default_probe_interval};
+use crate::target::RemoteError;
 
 /// Handle of a running simulator. Clones are handles of the same one. Listeners end when they are
 /// dropped.
@@ -49,8 +50,8 @@ impl Sim {
     /// # Errors
     /// The target is malformed or cannot be bound.
     pub async fn listen(&self, target: &str) -> Result<Listener, RemoteError> {
-        let probe_interval = default_probe_interval(target);
-        listen::listen(&self.server, &self.endpoints, target, probe_interval).await
+        let options = RemoteOptions::of_target(target);
+        listen::listen(&self.server, &self.endpoints, target, options).await
     }
 
     /// Connects to the client at `unix:PATH`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]` and serves it.
@@ -62,8 +63,8 @@ impl Sim {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn dial(&self, target: &str) -> Result<Dialer, RemoteError> {
-        let probe_interval = default_probe_interval(target);
-        dial::dial(self.server.clone(), target, probe_interval)
+        let options = RemoteOptions::of_target(target);
+        dial::dial(self.server.clone(), target, options)
     }
 
     /// The connector with which a [`Client`](patchbay_engine::client::Client) in the same process

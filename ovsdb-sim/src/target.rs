@@ -3,11 +3,6 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// Default probe interval of TCP clients, as in ovsdb-server: after this time of silence a client
-/// must answer an `echo`.
-const TCP_PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Default TCP port, which IANA has assigned to OVSDB.
 const OVSDB_PORT: u16 = 6640;
@@ -146,10 +141,9 @@ pub(crate) fn check_tls_support(target: &str) -> Result<(), RemoteError> {
     Ok(())
 }
 
-/// The probe interval of clients of a target that sets none. `None`: no probes.
-pub(crate) fn default_probe_interval(target: &str) -> Option<Duration> {
-    let is_unix = target.starts_with("punix:") || target.starts_with("unix:");
-    (!is_unix).then_some(TCP_PROBE_INTERVAL)
+/// `true` for a unix socket.
+pub(crate) fn is_unix(target: &str) -> bool {
+    target.starts_with("punix:") || target.starts_with("unix:")
 }
 
 /// Parses `HOST[:PORT]`, an IPv6 address being in brackets.

@@ -1,13 +1,12 @@
 //! Text of a configuration file (ovsdb-server(1), `--config-file`).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::Members;
 
-use crate::target::default_probe_interval;
+use crate::remote_options::RemoteOptions;
 
 use super::database::DatabaseConfig;
 
@@ -30,8 +29,8 @@ pub(super) enum ParseError {
 /// Content of a configuration file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Config {
-    /// Probe intervals of clients by the targets of remotes. `None`: clients are not probed.
-    pub(super) remotes: BTreeMap<String, Option<Duration>>,
+    /// Options by the targets of remotes.
+    pub(super) remotes: BTreeMap<String, RemoteOptions>,
     /// Databases by the paths of their files, or by the names of relays.
     pub(super) databases: BTreeMap<String, DatabaseConfig>,
 }
@@ -56,8 +55,8 @@ impl Config {
         }
         let remotes = members(&json, "remotes")?
             .map(|(target, options)| {
-                let probe_interval = probe_interval(&target, options)?;
-                Ok((target, probe_interval))
+                let options = remote_options(&target, options)?;
+                Ok((target, options))
             })
             .collect::<Result<_, ParseError>>()?;
         let databases = members(&json, "databases")?
@@ -84,36 +83,37 @@ fn members<'j>(
     Ok(members.map(|(name, value)| (String::from_utf8_lossy(name).into_owned(), value)))
 }
 
-/// Reads the options of a remote. Those of connections within a data center (`dscp`), of access
-/// control and of active remotes have no effect.
-fn probe_interval(target: &str, options: &Json) -> Result<Option<Duration>, ParseError> {
-    if *options == Json::Null {
-        return Ok(default_probe_interval(target));
+/// Reads the options of a remote. Those of connections within a data center (`dscp`), of roles and
+/// of active remotes have no effect.
+fn remote_options(target: &str, json: &Json) -> Result<RemoteOptions, ParseError> {
+    let mut options = RemoteOptions::of_target(target);
+    if *json == Json::Null {
+        return Ok(options);
     }
-    if !options.is_object() {
+    if !json.is_object() {
         return Err(ParseError::RemoteOptions(target.to_owned()));
     }
-    let mut members = Members::new(options, "JSON-RPC options");
+    let mut members = Members::new(json, "JSON-RPC options");
     members.optional("max-backoff", Json::is_integer);
     let probe = members.optional("inactivity-probe", Json::is_integer);
     members.optional("dscp", Json::is_integer);
-    members.optional("read-only", Json::is_bool);
+    let read_only = members.optional("read-only", Json::is_bool);
     members.optional("role", Json::is_string);
     if let Err(error) = members.finish() {
         // As in ovsdb-server, the options that it knows count.
         tracing::warn!(target: "ovsdb_jsonrpc_server", "{}", error.with_syntax_first());
     }
-    Ok(match probe {
-        Some(Json::Integer(milliseconds)) => u64::try_from(*milliseconds)
-            .ok()
-            .filter(|milliseconds| *milliseconds > 0)
-            .map(Duration::from_millis),
-        _ => default_probe_interval(target),
-    })
+    if let Some(Json::Integer(milliseconds)) = probe {
+        options = options.with_probe_interval(*milliseconds);
+    }
+    options.is_read_only = read_only == Some(&Json::Bool(true));
+    Ok(options)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use crate::config_file::database::BackupConfig;
     use crate::following::SourceOptions;
     use crate::model::Model;
@@ -128,7 +128,7 @@ mod tests {
     fn remotes_and_databases_have_their_options() {
         let config = Config::parse(
             br#"{"remotes": {"punix:a": null, "ptcp:1": {"inactivity-probe": 7, "role": "x"},
-                 "ptcp:2": {"inactivity-probe": 0}, "ptcp:3": {"nope": 1}},
+                 "ptcp:2": {"inactivity-probe": 0, "read-only": true}, "ptcp:3": {"nope": 1}},
                  "databases": {"a": null, "b": {}, "c": {"service-model": "clustered"},
                  "d": {"service-model": "active-backup", "backup": false, "source": {"unix:s": null}},
                  "e": {"service-model": "active-backup", "backup": true, "exclude-tables": ["T"],
@@ -137,12 +137,18 @@ mod tests {
         )
         .unwrap();
         let remotes = [
-            ("punix:a", None),
-            ("ptcp:1", Some(7)),
-            ("ptcp:2", None),
-            ("ptcp:3", Some(5000)),
+            ("punix:a", None, false),
+            ("ptcp:1", Some(7), false),
+            ("ptcp:2", None, true),
+            ("ptcp:3", Some(5000), false),
         ]
-        .map(|(target, probe)| (target.to_owned(), probe.map(Duration::from_millis)));
+        .map(|(target, probe, is_read_only)| {
+            let options = RemoteOptions {
+                probe_interval: probe.map(Duration::from_millis),
+                is_read_only,
+            };
+            (target.to_owned(), options)
+        });
         assert_eq!(config.remotes, remotes.into());
         let source = SourceOptions {
             probe_interval: None,

@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::peers::Peer;
+use crate::remote_options::RemoteOptions;
 use crate::server::Server;
 use crate::session::{Session, SessionError};
 use crate::session_handle::SessionHandle;
 use crate::session_id::SessionId;
 
-pub(crate) use reader::ProbeInterval;
 use reader::read_requests;
 use writer::write_outbox;
 
@@ -31,12 +32,12 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) async fn serve<S, G>(
     server: Arc<Server>,
     stream: S,
-    probe_interval: ProbeInterval,
+    options: watch::Receiver<RemoteOptions>,
     register: impl FnOnce(SessionId) -> Option<G>,
 ) where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let handle = server.connect();
+    let handle = server.connect(options.clone());
     let registration = Registration {
         server: &server,
         session: &handle,
@@ -53,7 +54,7 @@ pub(crate) async fn serve<S, G>(
     let (mut input, output) = tokio::io::split(stream);
     let mut writer = tokio::spawn(write_outbox(handle.clone(), output));
     tokio::select! {
-        ended = read_requests(&session, &mut input, probe_interval) => {
+        ended = read_requests(&session, &mut input, options) => {
             if let Err(error) = &ended {
                 tracing::info!(session = id, %error, "closing a connection");
             }
@@ -94,7 +95,7 @@ pub(crate) fn spawn<S, G>(
     server: &Arc<Server>,
     peer: Peer,
     stream: impl Future<Output = Option<S>> + Send + 'static,
-    probe_interval: ProbeInterval,
+    options: watch::Receiver<RemoteOptions>,
     register: impl FnOnce(SessionId) -> Option<G> + Send + 'static,
 ) -> bool
 where
@@ -107,7 +108,7 @@ where
     let server = server.clone();
     tokio::spawn(async move {
         if let Some(stream) = stream.await {
-            serve(server, stream, probe_interval, register).await;
+            serve(server, stream, options, register).await;
         }
         drop(place);
     });

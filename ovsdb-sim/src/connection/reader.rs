@@ -15,6 +15,7 @@ use tokio::time::sleep;
 
 use crate::chunk::Chunk;
 use crate::fault::Direction;
+use crate::remote_options::RemoteOptions;
 use crate::request::{self, Request};
 use crate::session::{DecodeContext, IncomingRequest, Session, SessionError};
 
@@ -30,10 +31,6 @@ thread_local! {
     /// Bytes that the connections of a thread read before they keep them.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
-
-/// Probe interval of a connection, which may change: after this time of silence the client must
-/// answer an `echo`. `None`: there are no probes.
-pub(crate) type ProbeInterval = watch::Receiver<Option<Duration>>;
 
 /// Ends after a probe interval; never if there is none.
 async fn wait_for_silence(interval: Option<Duration>) {
@@ -71,7 +68,7 @@ async fn read_some(
 pub(super) async fn read_requests(
     session: &Session,
     input: &mut (impl AsyncRead + Unpin),
-    mut probe_interval: ProbeInterval,
+    mut options: watch::Receiver<RemoteOptions>,
 ) -> Result<(), SessionError> {
     let mut framer = Framer::new(session.limits().message);
     let mut context = DecodeContext {
@@ -126,7 +123,7 @@ pub(super) async fn read_requests(
         if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER_BYTES {
             *buffer = Vec::new();
         }
-        let interval = *probe_interval.borrow_and_update();
+        let interval = options.borrow_and_update().probe_interval;
         let count = tokio::select! {
             biased;
             count = read_some(input, buffer) => count?,
@@ -140,8 +137,8 @@ pub(super) async fn read_requests(
                 )]);
                 continue;
             }
-            // The interval has changed.
-            Ok(()) = probe_interval.changed() => continue,
+            // The interval may have changed.
+            Ok(()) = options.changed() => continue,
         };
         is_probed = false;
         if count == 0 {

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::remote_options::RemoteOptions;
 use crate::session_id::SessionId;
 
-/// Clients of a listener, with their probe interval.
+/// Clients of a listener, with their options.
 #[derive(Debug)]
 pub(super) struct ListenerClients {
-    /// Time of silence after which a client must answer an `echo`. `None`: no probes.
-    pub(super) probe_interval: watch::Sender<Option<Duration>>,
+    pub(super) options: watch::Sender<RemoteOptions>,
     registered: Mutex<RegisteredClients>,
 }
 
@@ -24,9 +23,9 @@ pub(super) struct RegisteredClients {
 }
 
 impl ListenerClients {
-    pub(super) fn new(probe_interval: Option<Duration>) -> Self {
+    pub(super) fn new(options: RemoteOptions) -> Self {
         Self {
-            probe_interval: watch::Sender::new(probe_interval),
+            options: watch::Sender::new(options),
             registered: Mutex::default(),
         }
     }

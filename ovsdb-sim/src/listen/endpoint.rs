@@ -2,12 +2,12 @@
 
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
 use crate::connection;
 use crate::peers::Peer;
+use crate::remote_options::RemoteOptions;
 use crate::server::Server;
 use crate::target::{PassiveTarget, RemoteError, check_tls_support};
 
@@ -76,7 +76,7 @@ impl Endpoint {
     pub(super) async fn bind(
         server: Arc<Server>,
         target: &str,
-        probe_interval: Option<Duration>,
+        options: RemoteOptions,
     ) -> Result<Self, RemoteError> {
         check_tls_support(target)?;
         let parsed =
@@ -99,7 +99,7 @@ impl Endpoint {
                 "0:{}: listening on port {}", address.ip(), address.port()
             );
         }
-        let clients = Arc::new(ListenerClients::new(probe_interval));
+        let clients = Arc::new(ListenerClients::new(options));
         let task = tokio::spawn(accept(server, socket, clients.clone()));
         Ok(Self {
             target,
@@ -167,23 +167,23 @@ async fn accept(server: Arc<Server>, socket: ListeningSocket, clients: Arc<Liste
     loop {
         let joined = clients.clone();
         let register = move |session| joined.register(session);
-        let probe_interval = clients.probe_interval.subscribe();
+        let options = clients.options.subscribe();
         let accepted = match &socket {
             ListeningSocket::Unix(listener) => listener.accept().await.map(|(stream, _)| {
                 let peer = Peer::of_unix(&stream);
-                connection::spawn(&server, peer, ready(Some(stream)), probe_interval, register);
+                connection::spawn(&server, peer, ready(Some(stream)), options, register);
             }),
             ListeningSocket::Tcp(listener) => listener.accept().await.map(|(stream, address)| {
                 let peer = Peer::from(address);
                 stream.set_nodelay(true).unwrap_or_default();
-                connection::spawn(&server, peer, ready(Some(stream)), probe_interval, register);
+                connection::spawn(&server, peer, ready(Some(stream)), options, register);
             }),
             #[cfg(feature = "tls")]
             ListeningSocket::Tls(listener) => listener.accept().await.map(|(stream, address)| {
                 let peer = Peer::from(address);
                 stream.set_nodelay(true).unwrap_or_default();
                 let stream = accept_tls(server.clone(), stream, address);
-                connection::spawn(&server, peer, stream, probe_interval, register);
+                connection::spawn(&server, peer, stream, options, register);
             }),
         };
         if let Err(error) = accepted {

@@ -6,8 +6,8 @@ mod socket;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
+use crate::remote_options::RemoteOptions;
 use crate::server::Server;
 use crate::target::RemoteError;
 
@@ -40,9 +40,9 @@ impl Listener {
         self.endpoint.clients.registered().sessions.len()
     }
 
-    /// Changes the probe interval of the clients.
-    pub(crate) fn set_probe_interval(&self, interval: Option<Duration>) {
-        self.endpoint.clients.probe_interval.send_replace(interval);
+    /// Changes the options of the clients.
+    pub(crate) fn set_options(&self, options: RemoteOptions) {
+        self.endpoint.clients.options.send_replace(options);
     }
 
     /// Closes the connections of all clients, also of those that are about to be served.
@@ -69,9 +69,9 @@ pub(crate) async fn listen(
     server: &Arc<Server>,
     endpoints: &Endpoints,
     target: &str,
-    probe_interval: Option<Duration>,
+    options: RemoteOptions,
 ) -> Result<Listener, RemoteError> {
-    let endpoint = Endpoint::bind(server.clone(), target, probe_interval).await?;
+    let endpoint = Endpoint::bind(server.clone(), target, options).await?;
     let endpoint = Arc::new(endpoint);
     endpoints.add(&endpoint);
     Ok(Listener { endpoint })

@@ -15,9 +15,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::database_column::DatabaseColumn;
+use crate::remote_options::RemoteOptions;
 use crate::served_database::ServedDatabase;
 use crate::sim::Sim;
-use crate::target::{RemoteError, default_probe_interval};
+use crate::target::RemoteError;
 
 use super::OpenRemote;
 use super::status::RemoteStatus;
@@ -37,7 +38,7 @@ pub(super) struct ConfiguredRemotes {
 /// Open remote for a target in the column.
 #[derive(Debug)]
 struct ConfiguredRemote {
-    probe_interval: Option<Duration>,
+    options: RemoteOptions,
     remote: OpenRemote,
 }
 
@@ -89,23 +90,20 @@ async fn follow(sim: Sim, column: RemoteColumn) {
             let Some(wanted) = wanted.get(target) else {
                 return false;
             };
-            if *wanted != opened.probe_interval {
-                opened.remote.set_probe_interval(*wanted);
-                opened.probe_interval = *wanted;
+            if *wanted != opened.options {
+                opened.remote.set_options(*wanted);
+                opened.options = *wanted;
             }
             true
         });
         let mut is_complete = true;
-        for (target, probe_interval) in wanted {
+        for (target, options) in wanted {
             if open.contains_key(&target) {
                 continue;
             }
-            match OpenRemote::open(&sim, &target, probe_interval).await {
+            match OpenRemote::open(&sim, &target, options).await {
                 Ok(remote) => {
-                    let opened = ConfiguredRemote {
-                        probe_interval,
-                        remote,
-                    };
+                    let opened = ConfiguredRemote { options, remote };
                     open.insert(target, opened);
                 }
                 Err(error) => {
@@ -142,16 +140,16 @@ async fn follow(sim: Sim, column: RemoteColumn) {
 struct RemoteColumn(DatabaseColumn);
 
 impl RemoteColumn {
-    /// The targets in the column, with their probe intervals.
-    fn targets(&self, database: &ServedDatabase) -> BTreeMap<String, Option<Duration>> {
+    /// The targets in the column, with their options.
+    fn targets(&self, database: &ServedDatabase) -> BTreeMap<String, RemoteOptions> {
         let snapshot = database.snapshot();
         self.elements(&snapshot)
             .into_iter()
             .filter_map(|(referred, atom)| {
                 if let Atom::String(target) = &atom {
                     let target = target.to_string();
-                    let probe_interval = default_probe_interval(&target);
-                    return Some((target, probe_interval));
+                    let options = RemoteOptions::of_target(&target);
+                    return Some((target, options));
                 }
                 let (table, row) = referred_row(&snapshot, referred, &atom)?;
                 read_target(snapshot.schema().table(table), row)
@@ -233,20 +231,22 @@ fn referred_row<'s>(
     Some((table, snapshot.table(table).get(*uuid)?))
 }
 
-/// Reads the target and the probe interval in a row of a table such as `Connection`.
-fn read_target(table: &TableSchema, row: &Row) -> Option<(String, Option<Duration>)> {
+/// Reads the target and its options in a row of a table such as `Connection`.
+fn read_target(table: &TableSchema, row: &Row) -> Option<(String, RemoteOptions)> {
     let Some(Atom::String(target)) = scalar(table, row, "target", AtomType::String) else {
         tracing::info!(table = &*table.name, "a row has no target");
         return None;
     };
-    let probe_interval = match scalar(table, row, "inactivity_probe", AtomType::Integer) {
-        Some(Atom::Integer(milliseconds)) => {
-            let milliseconds = u64::try_from(milliseconds).unwrap_or_default();
-            Some(Duration::from_millis(milliseconds)).filter(|interval| !interval.is_zero())
-        }
-        _ => default_probe_interval(&target),
-    };
-    Some((target.to_string(), probe_interval))
+    let mut options = RemoteOptions::of_target(&target);
+    if let Some(Atom::Integer(milliseconds)) =
+        scalar(table, row, "inactivity_probe", AtomType::Integer)
+    {
+        options = options.with_probe_interval(milliseconds);
+    }
+    if let Some(Atom::Boolean(is_read_only)) = scalar(table, row, "read_only", AtomType::Boolean) {
+        options.is_read_only = is_read_only;
+    }
+    Some((target.to_string(), options))
 }
 
 /// Reads a column with exactly one element of a type. `None`: the table has no such column, or the

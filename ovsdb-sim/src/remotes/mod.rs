@@ -5,12 +5,12 @@ mod status;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use crate::dial::{self, Dialer};
 use crate::listen::{self, Listener};
+use crate::remote_options::RemoteOptions;
 use crate::sim::Sim;
-use crate::target::{RemoteError, default_probe_interval};
+use crate::target::RemoteError;
 
 use configured::ConfiguredRemotes;
 
@@ -79,8 +79,8 @@ impl Remotes {
         let remote = if target.starts_with("db:") {
             Remote::Configured(ConfiguredRemotes::start(&self.sim, target)?)
         } else {
-            let probe_interval = default_probe_interval(target);
-            Remote::Open(OpenRemote::open(&self.sim, target, probe_interval).await?)
+            let options = RemoteOptions::of_target(target);
+            Remote::Open(OpenRemote::open(&self.sim, target, options).await?)
         };
         let description = remote.describe();
         self.by_target().insert(target.to_owned(), remote);
@@ -92,12 +92,11 @@ impl Remotes {
         self.by_target().remove(target).is_some()
     }
 
-    /// Changes the probe interval of a remote's clients. `None`: they are not probed. Those of a
-    /// `db:` remote are in its rows.
+    /// Changes the options of a remote. Those of a `db:` remote are in its rows.
     #[cfg(feature = "unixctl")]
-    pub(crate) fn set_probe_interval(&self, target: &str, interval: Option<Duration>) {
+    pub(crate) fn set_options(&self, target: &str, options: RemoteOptions) {
         if let Some(Remote::Open(remote)) = self.by_target().get(target) {
-            remote.set_probe_interval(interval);
+            remote.set_options(options);
         }
     }
 
@@ -129,18 +128,14 @@ impl Remote {
 }
 
 impl OpenRemote {
-    async fn open(
-        sim: &Sim,
-        target: &str,
-        probe_interval: Option<Duration>,
-    ) -> Result<Self, RemoteError> {
+    async fn open(sim: &Sim, target: &str, options: RemoteOptions) -> Result<Self, RemoteError> {
         match target.split_once(':') {
             Some(("unix" | "tcp" | "ssl", _)) => {
-                dial::dial(sim.server().clone(), target, probe_interval).map(Self::Active)
+                dial::dial(sim.server().clone(), target, options).map(Self::Active)
             }
             Some(("punix" | "ptcp" | "pssl", _)) => {
                 let listener =
-                    listen::listen(sim.server(), sim.endpoints(), target, probe_interval).await?;
+                    listen::listen(sim.server(), sim.endpoints(), target, options).await?;
                 Ok(Self::Passive(PassiveRemote {
                     listener,
                     sim: sim.clone(),
@@ -150,11 +145,11 @@ impl OpenRemote {
         }
     }
 
-    /// Changes the clients' probe interval.
-    fn set_probe_interval(&self, interval: Option<Duration>) {
+    /// Changes the options of the remote.
+    fn set_options(&self, options: RemoteOptions) {
         match self {
-            Self::Passive(passive) => passive.listener.set_probe_interval(interval),
-            Self::Active(dialer) => dialer.set_probe_interval(interval),
+            Self::Passive(passive) => passive.listener.set_options(options),
+            Self::Active(dialer) => dialer.set_options(options),
         }
     }
 }

@@ -265,6 +265,11 @@ impl Request<'_> {
     fn convert_in_turn(&self) -> Result<MethodResult, MethodError> {
         let (database, mut params) = self.database()?;
         self.check_id()?;
+        if self.session.is_read_only() {
+            let name = database.name();
+            let details = format!("conversion is not allowed for read-only database {name}");
+            return Err(OvsdbError::new("not allowed", details).into());
+        }
         if array_len(self.params) != 2 {
             return Err(self.syntax_error("array expected"));
         }
@@ -422,7 +427,17 @@ impl Request<'_> {
             })
     }
 
+    /// Checks that the session may use locks.
+    fn check_locks_allowed(&self) -> Result<(), MethodError> {
+        if self.session.is_read_only() {
+            let text = "lock and unlock methods not allowed, DB server is read only.";
+            return Err(MethodError::Text(text));
+        }
+        Ok(())
+    }
+
     fn lock(&self, mode: LockMode) -> Result<MethodResult, MethodError> {
+        self.check_locks_allowed()?;
         let name = self.lock_name()?;
         let server = self.session.server();
         // Locked until the victim is notified, so that notifications are in the order of events.
@@ -447,6 +462,7 @@ impl Request<'_> {
     }
 
     fn unlock(&self) -> Result<MethodResult, MethodError> {
+        self.check_locks_allowed()?;
         let name = self.lock_name()?;
         let server = self.session.server();
         let mut locks = server.lock_table();

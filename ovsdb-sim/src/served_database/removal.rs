@@ -60,6 +60,8 @@ mod tests {
     use patchbay_schemas::schema::DatabaseSchema;
     use patchbay_schemas::wire::DecodedTransaction;
 
+    use tokio::sync::watch;
+
     use crate::Sim;
     use crate::chunk::Chunk;
     use crate::outbox::Batch;
@@ -79,7 +81,7 @@ mod tests {
         );
         let transaction = DecodedTransaction::default();
         assert!(database.execute(transaction.clone(), &schema).is_err());
-        let session = sim.server().connect();
+        let session = sim.server().connect(watch::Sender::default().subscribe());
         database.transact(&session, Json::string("id"), transaction, &schema, None);
         let Some((Batch::Chunks(reply), _)) = session.outbox().take().await else {
             panic!("there is a reply");

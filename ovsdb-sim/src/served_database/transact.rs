@@ -222,14 +222,16 @@ impl ServedDatabase {
                 .owns(session.id(), lock)
         };
         let release = session.release();
-        let is_reserved = self.server_row.is_none();
-        let reason = if is_reserved && release < ServerRelease::V3_5 {
-            format!("not allowed on table in reserved database {}", self.name)
-        } else {
+        // Reserved databases have a text of their own in older releases.
+        let is_read_only = session.is_read_only() || state.is_backup;
+        let reason = if is_read_only || release >= ServerRelease::V3_5 {
             "not allowed when database server is in read only mode".to_owned()
+        } else {
+            format!("not allowed on table in reserved database {}", self.name)
         };
+        let is_refused = is_read_only || self.server_row.is_none();
         let access = Access {
-            read_only: (is_reserved || state.is_backup).then_some(&*reason),
+            read_only: is_refused.then_some(&*reason),
             owns_lock: &owns_lock,
             elapsed_ms: arrived.elapsed().as_millis() as u64,
             release,

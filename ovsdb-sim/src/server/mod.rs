@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 use patchbay_schemas::uuids::UuidSource;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
 use crate::budget::ByteBudget;
@@ -20,6 +20,7 @@ use crate::limits::Limits;
 use crate::locks::Locks;
 use crate::model::Model;
 use crate::peers::{Peer, Peers, Place};
+use crate::remote_options::RemoteOptions;
 use crate::served_database::ServedDatabase;
 use crate::server_database;
 use crate::session_handle::SessionHandle;
@@ -274,8 +275,8 @@ impl Server {
         Ok(id)
     }
 
-    /// Registers a new session.
-    pub(crate) fn connect(&self) -> Arc<SessionHandle> {
+    /// Registers a new session of a remote with these options.
+    pub(crate) fn connect(&self, options: watch::Receiver<RemoteOptions>) -> Arc<SessionHandle> {
         let number = self.next_session.fetch_add(1, Ordering::Relaxed);
         let session = Arc::new(SessionHandle::new(
             SessionId(number),
@@ -283,6 +284,7 @@ impl Server {
             self.limits.clone(),
             &self.budget,
             self.settings.release,
+            options,
         ));
         self.sessions.insert(session.id(), session.clone());
         self.faults.add_connection(session.id());

@@ -24,6 +24,7 @@ const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{
     "targets":{"type":{"key":"string","min":0,"max":"unlimited"}},"number":{"type":"integer"},
     "connections":{"type":{"key":{"type":"uuid","refTable":"Connection"},"min":0,"max":"unlimited"}}}},
     "Connection":{"columns":{"target":{"type":"string"},"inactivity_probe":{"type":{"key":"integer","min":0}},
+    "read_only":{"type":{"key":"boolean","min":0}},
     "is_connected":{"type":"boolean","ephemeral":true},"status":{"ephemeral":true,
         "type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
 

@@ -8,8 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::Release;
+use serde_json::Value;
 
-use crate::{Server, TIMEOUT, both, same, send_requests, succeeds, until};
+use crate::{Server, TIMEOUT, both, both_of, same, send_requests, succeeds, until};
 
 #[test]
 fn configured_remotes_are_opened_and_closed() {
@@ -83,6 +84,86 @@ fn configured_remotes_are_opened_and_closed() {
         succeeds(server, "ovsdb-server/remove-remote db:D,Global,targets");
         until(|| !two.exists());
         assert_eq!(ask(1), 0, "{name}: clients go with their remote");
+    }
+}
+
+#[test]
+fn clients_of_read_only_remotes_change_nothing() {
+    let release = Release::newest().unwrap_or_else(Release::installed);
+    let (folder, mut servers) = both_of(&release);
+    let answers = ["real", "sim"].into_iter().zip(&mut servers);
+    let answers = answers.map(|(name, server)| {
+        succeeds(server, "ovsdb-server/add-remote db:D,Global,connections");
+        let [reader, writer] =
+            ["reader", "writer"].map(|socket| folder.path().join(format!("{name}-{socket}")));
+        let row = |socket: &Path, is_read_only: bool| {
+            let target = format!("punix:{}", socket.display());
+            format!(r#"{{"target":"{target}","read_only":{is_read_only}}}"#)
+        };
+        let request = format!(
+            r#"{{"id":1,"method":"transact","params":["D",
+            {{"op":"insert","table":"Connection","uuid-name":"r","row":{}}},
+            {{"op":"insert","table":"Connection","uuid-name":"w","row":{}}},
+            {{"op":"insert","table":"Global","row":{{"number":5,
+                "connections":["set",[["named-uuid","r"],["named-uuid","w"]]]}}}}]}}"#,
+            row(&reader, true),
+            row(&writer, false)
+        );
+        let reply = send_requests(&server.socket, &request);
+        assert!(!reply.contains("details"), "{reply}");
+        until(|| reader.exists() && writer.exists());
+        let mut requests: Vec<String> = [
+            r#"{"op":"insert","table":"T","row":{}}"#,
+            r#"{"op":"update","table":"Global","where":[],"row":{"number":6}}"#,
+            r#"{"op":"mutate","table":"Global","where":[],"mutations":[["number","+=",1]]}"#,
+            r#"{"op":"delete","table":"T","where":[]}"#,
+            r#"{"op":"commit","durable":false}"#,
+            r#"{"op":"insert","table":"none","row":{}}"#,
+            r#"{"op":"select","table":"Global","where":[],"columns":["number"]},
+               {"op":"comment","comment":"c"},{"op":"delete","table":"T","where":[]}"#,
+            r#"{"op":"wait","table":"T","timeout":0,"where":[],"columns":["i"],"until":"==","rows":[]}"#,
+            r#"{"op":"assert","lock":"l"}"#,
+            r#"{"op":"abort"}"#,
+        ]
+        .iter()
+        .map(|operations| format!(r#""transact","params":["D",{operations}]"#))
+        .collect();
+        requests.extend(
+            [
+                r#""transact","params":["_Server",{"op":"delete","table":"Database","where":[]}]"#,
+                r#""lock","params":["l"]"#,
+                r#""steal","params":["l"]"#,
+                r#""unlock","params":["l"]"#,
+                r#""lock","params":[]"#,
+                r#""convert","params":["D",{"name":"D","tables":{}}]"#,
+                r#""convert","params":["D"]"#,
+                r#""monitor","params":["D",null,{"Global":{"columns":["number"],"select":{"initial":false}}}]"#,
+                r#""get_schema","params":["none"]"#,
+            ]
+            .map(str::to_owned),
+        );
+        let requests = requests.iter().enumerate();
+        let requests: Vec<_> = requests
+            .map(|(id, request)| format!(r#"{{"id":{id},"method":{request}}}"#))
+            .collect();
+        let answers = send_requests(&reader, &requests.concat());
+        let update = r#"{"id":1,"method":"transact","params":["D",{"op":"update","table":"Global","where":[],"row":{"number":6}}]}"#;
+        let reply = send_requests(&writer, update);
+        assert!(reply.contains(r#"{"count":1}"#), "{reply}");
+        let answers = serde_json::Deserializer::from_str(&answers).into_iter::<Value>();
+        answers.map(Result::unwrap).collect::<Vec<_>>()
+    });
+    let answers: Vec<_> = answers.collect();
+    assert_eq!(answers[0], answers[1]);
+    let text = Value::from(answers[0].clone()).to_string();
+    for part in [
+        "insert operation not allowed when database server is in read only mode",
+        "commit operation not allowed",
+        "lock and unlock methods not allowed, DB server is read only.",
+        "conversion is not allowed for read-only database D",
+        r#"{"rows":[{"number":5}]}"#,
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
 
