@@ -123,6 +123,49 @@ fn ovn_ctl_starts_and_stops_it() {
 }
 
 #[test]
+fn ovn_ctl_starts_and_stops_it_as_clusters_of_one_server() {
+    let bed = Bed::new();
+    let script = Path::new("/usr/share/ovn/scripts/ovn-ctl");
+    let variables = [
+        ("OVN_RUNDIR", "run"),
+        ("OVS_RUNDIR", "run"),
+        ("OVN_DBDIR", "db"),
+        ("OVN_LOGDIR", "log"),
+        ("OVN_SYSCONFDIR", "etc"),
+    ];
+    let options = [
+        "--db-nb-cluster-local-addr=127.0.0.1",
+        "--db-sb-cluster-local-addr=127.0.0.1",
+    ];
+    let start = |command| bed.run(script, &[&options[..], &[command]].concat(), &variables);
+    start("start_ovsdb");
+    let ctl = bed.path("run/ovnnb_db.ctl").display().to_string();
+    let question = ["-t", &ctl, "cluster/status", "OVN_Northbound"];
+    let status = bed.run(Path::new("ovs-appctl"), &question, &[]);
+    assert!(
+        status.contains("Role: leader\nTerm: 1\n")
+            && status.contains("Address: tcp:127.0.0.1:6643"),
+        "{status}"
+    );
+    let remote = format!("unix:{}", bed.path("run/ovnnb_db.sock").display());
+    // The client wants the leader of a cluster.
+    let added = nbctl(&remote)
+        .args(["--leader-only", "ls-add", "sw0"])
+        .status();
+    assert!(added.unwrap().success());
+
+    // The rows are still there after a restart, which elects the server again.
+    start("restart_ovsdb");
+    let shown = nbctl(&remote).arg("show").output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("(sw0)"), "{shown}");
+    let status = bed.run(Path::new("ovs-appctl"), &question, &[]);
+    assert!(status.contains("Term: 2\n"), "{status}");
+    bed.run(script, &["stop_ovsdb"], &variables);
+    assert!(!bed.path("run/ovnnb_db.pid").exists());
+}
+
+#[test]
 fn ovs_ctl_starts_and_stops_it() {
     let Some(release) = Release::newest() else {
         return;
