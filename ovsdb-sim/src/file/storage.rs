@@ -127,18 +127,19 @@ impl Storage {
         operations: &[Operation],
         changes: &ChangeSet,
     ) -> Result<(), OvsdbError> {
-        if self.path().is_none() {
-            return Ok(());
-        }
-        let Some(transaction) = FileTransaction::new(schema, operations, changes) else {
-            return Ok(());
-        };
+        let transaction = || FileTransaction::new(schema, operations, changes);
         match self {
-            Self::Standalone(Some(journal)) => journal.append(transaction),
+            Self::Standalone(Some(journal)) => {
+                transaction().map_or(Ok(()), |transaction| journal.append(transaction))
+            }
             Self::Clustered {
                 cluster,
                 journal: Some(journal),
-            } => journal.append(&cluster.next_entry(), &transaction),
+            } => {
+                // Without an entry for each transaction, the next one would skip an index.
+                let transaction = transaction().unwrap_or_else(FileTransaction::without_changes);
+                journal.append(&cluster.next_entry(), &transaction)
+            }
             Self::Standalone(None) | Self::Clustered { journal: None, .. } | Self::Relay(_) => {
                 Ok(())
             }

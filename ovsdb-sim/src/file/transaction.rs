@@ -16,7 +16,16 @@ pub(super) struct FileTransaction {
 }
 
 impl FileTransaction {
-    /// Encodes the changes that operations made. `None`: only ephemeral columns changed.
+    /// The transaction of rows of which only the versions changed.
+    pub(super) fn without_changes() -> Self {
+        Self {
+            text: b"{}".to_vec(),
+            durable: false,
+        }
+    }
+
+    /// Encodes the changes that operations made. `None`: only ephemeral columns or versions
+    /// changed.
     pub(super) fn new(
         schema: &DatabaseSchema,
         operations: &[Operation],

@@ -163,6 +163,24 @@ fn ovsdb_tool_reads_it() {
 }
 
 #[test]
+fn a_transaction_that_changes_only_a_version_leaves_no_gap() {
+    let dir = ScratchDir::new();
+    let file = create(dir.path(), "c.db");
+    let sim = SimServer::journal(&file);
+    insert(sim.socket(), "first", 1);
+    // A reference to no row is removed again.
+    let dangling = r#"{"op":"mutate","table":"Parent","where":[],"mutations":
+        [["friends","insert",["uuid","00000000-0000-0000-0000-000000000099"]]]}"#;
+    assert_eq!(transact(sim.socket(), dangling), "[{\"count\":1}]\n");
+    insert(sim.socket(), "second", 2);
+    let expected = dump(sim.socket());
+    drop(sim);
+    run(&mut tool("check-cluster", &file));
+    assert_eq!(dump(SimServer::journal(&file).socket()), expected);
+    assert_eq!(dump(RealServer::open([&file]).socket()), expected);
+}
+
+#[test]
 fn a_converted_database_keeps_it() {
     let dir = ScratchDir::new();
     let file = create(dir.path(), "c.db");
