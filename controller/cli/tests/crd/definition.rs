@@ -7,6 +7,7 @@ use kube_cel::{CompiledSchema, ErrorKind, ValidationErrors, Validator, compile_s
 use patchbay_crds as crd;
 use patchbay_resources::Violation;
 use patchbay_resources::cnc::ClusterNetworkConnectSpec;
+use patchbay_resources::manifests::from_json;
 use patchbay_resources::udn::{ClusterUserDefinedNetworkSpec, UserDefinedNetworkSpec};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -161,9 +162,8 @@ fn validate<T: DeserializeOwned>(
     transition: fn(&T, &T) -> Vec<Violation>,
 ) -> Option<Vec<Violation>> {
     let read = |spec: &Value| {
-        let mut unknown = false;
-        let spec = serde_ignored::deserialize::<_, _, T>(spec, |_| unknown = true);
-        spec.ok().filter(|_| !unknown)
+        let (spec, unknown) = from_json::<T>(spec.clone());
+        spec.filter(|_| unknown.is_empty())
     };
     let new = read(new)?;
     let mut found = violations(&new);

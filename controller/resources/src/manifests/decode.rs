@@ -9,9 +9,9 @@ use crate::object::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_path_to_error::{Segment, Track};
 
 use super::inventory::{Inventory, InventoryKind, ObjectKey, Origin, Sourced, describe};
+use super::located::{self, PlaceError, Segment};
 use super::manifest_object::ManifestObject;
 use super::misspelled_kind::find_misspelling;
 use super::yaml::{self, YamlContent, YamlDocument};
@@ -254,68 +254,49 @@ impl Decoder {
 pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violation>) {
     let mut violations = Vec::new();
     loop {
-        let mut track = Track::new();
-        let mut ignored = Vec::new();
-        let attempt = serde_ignored::deserialize(
-            serde_path_to_error::Deserializer::new(&json, &mut track),
-            |path: serde_ignored::Path<'_>| ignored.push(format_ignored_path(&path)),
-        );
-        let error: serde_json::Error = match attempt {
-            Ok(object) => {
-                // The type determines `apiVersion` and `kind`. Newer clusters have more fields in
-                // the status, which is not used.
-                violations.extend(
-                    ignored
-                        .into_iter()
-                        .filter(|field| {
-                            field != "apiVersion"
-                                && field != "kind"
-                                && !field.starts_with("status.")
-                        })
-                        .map(|field| Violation::new(field, "unknown field")),
-                );
+        match located::decode(&json) {
+            Ok((object, ignored)) => {
+                violations.extend(ignored_violations(&ignored));
                 return (Some(object), violations);
             }
-            Err(error) => error,
-        };
-        let path: Vec<_> = track.path().iter().cloned().collect();
-        let mut message = error.to_string();
-        let unknown = message.starts_with("unknown field");
-        let is_plain_scalar = ["boolean", "integer", "floating point"]
-            .iter()
-            .any(|kind| message.starts_with(&format!("invalid type: {kind}")));
-        if is_plain_scalar && message.ends_with("expected a string") {
-            message += "; quote the value";
-        }
-        violations.push(Violation::new(format_path(&path), message));
-        // Decode again without the unknown member, to find further violations. Each attempt costs as
-        // much as the object is large.
-        if violations.len() >= MAX_DECODE_ATTEMPTS || !(unknown && remove_member(&mut json, &path))
-        {
-            return (None, violations);
+            Err(error) => {
+                violations.push(error_violation(&error));
+                // Decode again without the unknown member, to find further violations. Each attempt
+                // costs as much as the object is large.
+                if violations.len() >= MAX_DECODE_ATTEMPTS || !remove_unknown(&mut json, &error) {
+                    return (None, violations);
+                }
+            }
         }
     }
+}
+
+/// Violations for ignored members. The type determines `apiVersion` and `kind`. Newer clusters have
+/// more fields in the status, which is not used.
+fn ignored_violations(ignored: &[Vec<Segment>]) -> impl Iterator<Item = Violation> {
+    let fields = ignored.iter().map(|path| format_path(path));
+    fields
+        .filter(|field| field != "apiVersion" && field != "kind" && !field.starts_with("status."))
+        .map(|field| Violation::new(field, "unknown field"))
+}
+
+fn error_violation(error: &PlaceError) -> Violation {
+    let mut message = error.message();
+    let is_plain_scalar = ["boolean", "integer", "floating point"]
+        .iter()
+        .any(|kind| message.starts_with(&format!("invalid type: {kind}")));
+    if is_plain_scalar && message.ends_with("expected a string") {
+        message += "; quote the value";
+    }
+    Violation::new(format_path(error.path()), message)
 }
 
 fn format_path(path: &[Segment]) -> String {
     path.iter()
         .fold(String::new(), |parent, segment| match segment {
-            Segment::Map { key } => join_member(parent, key),
-            Segment::Seq { index } => format!("{parent}[{index}]"),
-            Segment::Enum { .. } | Segment::Unknown => parent,
+            Segment::Member(key) => join_member(parent, key),
+            Segment::Item(index) => format!("{parent}[{index}]"),
         })
-}
-
-fn format_ignored_path(path: &serde_ignored::Path<'_>) -> String {
-    use serde_ignored::Path;
-    match path {
-        Path::Root => String::new(),
-        Path::Seq { parent, index } => format!("{}[{index}]", format_ignored_path(parent)),
-        Path::Map { parent, key } => join_member(format_ignored_path(parent), key),
-        Path::Some { parent }
-        | Path::NewtypeStruct { parent }
-        | Path::NewtypeVariant { parent } => format_ignored_path(parent),
-    }
 }
 
 /// Path of a member. Keys that are not identifiers, such as label keys, are in brackets.
@@ -329,21 +310,20 @@ fn join_member(parent: String, key: &str) -> String {
     }
 }
 
-/// Removes the member at this path. Returns `false` if there is none.
-fn remove_member(json: &mut Value, path: &[Segment]) -> bool {
-    let Some((Segment::Map { key }, parents)) = path.split_last() else {
+/// Removes the member whose field is unknown. Returns `false` if the error is another one.
+fn remove_unknown(json: &mut Value, error: &PlaceError) -> bool {
+    let Some((Segment::Member(key), parents)) = error.path().split_last() else {
         return false;
     };
-    let parent = parents
-        .iter()
-        .try_fold(json, |value, segment| match segment {
-            Segment::Map { key } => value.get_mut(key),
-            Segment::Seq { index } => value.get_mut(index),
-            Segment::Enum { .. } | Segment::Unknown => None,
-        });
-    parent
-        .and_then(Value::as_object_mut)
-        .is_some_and(|members| members.remove(key).is_some())
+    let mut parents = parents.iter();
+    let parent = parents.try_fold(json, |value, segment| match segment {
+        Segment::Member(key) => value.get_mut(key),
+        Segment::Item(index) => value.get_mut(index),
+    });
+    error.message().starts_with("unknown field")
+        && parent
+            .and_then(Value::as_object_mut)
+            .is_some_and(|members| members.remove(key).is_some())
 }
 
 /// `true` when `status` is a subresource. An API server drops the status of a new object then.

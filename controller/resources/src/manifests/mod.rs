@@ -7,6 +7,7 @@
 mod decode;
 mod files;
 mod inventory;
+mod located;
 mod manifest_object;
 mod misspelled_kind;
 mod problem;
