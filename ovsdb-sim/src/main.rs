@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use mimalloc::MiMalloc;
@@ -25,6 +26,9 @@ use program::name::{ProgramName, run_folder};
 use program::pidfile::Pidfile;
 use program::user::become_user;
 use program::{kept_configuration, log, memory, run_command};
+
+/// Time that the start of the server may wait for the sources of relays and backups.
+const SOURCE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Allocator for millions of small requests, rows and replies, which several threads make.
 #[global_allocator]
@@ -244,6 +248,9 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         }
         None => None,
     };
+    // Clients that come now find the content of a source that has answered.
+    let sources = tokio::time::timeout(SOURCE_TIMEOUT, sim.wait_for_sources());
+    sources.await.unwrap_or_default();
     finish_start(&args, &log, &flush)?;
     if command.is_none() {
         tracing::info!(target: "ovsdb_server", "{}", name.version());

@@ -242,6 +242,12 @@ impl Sim {
         Ok(SimDatabase::new(self.server.clone(), served))
     }
 
+    /// Waits until each relay and backup has the content of its source, or could not connect to it
+    /// at once.
+    pub async fn wait_for_sources(&self) {
+        self.server.wait_for_sources().await;
+    }
+
     /// Makes all standalone databases backups of those of their names at `remotes`, like
     /// `ovsdb-server --sync-from`. Clients cannot change them. `excluded_tables` keep their content:
     /// `DATABASE:TABLE,...`, or nothing.

@@ -60,6 +60,7 @@ pub(super) async fn follow(
         // database stays a backup.
         BackupError::Remote(error) => {
             tracing::info!(target: "reconnect", %error, "connection attempt failed");
+            phase.send_replace(FollowPhase::Retrying);
             return;
         }
         BackupError::Commit(_) | BackupError::Closed(_) => {
@@ -79,7 +80,7 @@ struct Backup<'a> {
 impl Backup<'_> {
     async fn run(&self, source: &SourceOptions) -> Result<Infallible, BackupError> {
         let config = self.client_config(source)?;
-        let client = source.connect(&config).await;
+        let client = source.connect(&config, self.phase).await;
         self.check_server(&client).await?;
         let changes = client.follow(FollowedTables::all().with_capacity(MAX_WAITING_ROWS));
         let mut changes = changes.map_err(|_| ClientClosed)?;

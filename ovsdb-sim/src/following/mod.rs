@@ -39,9 +39,11 @@ pub(crate) struct Follower {
 /// State of a follower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FollowPhase {
-    /// There was no connection yet.
+    /// The first attempt to connect has not ended.
     #[default]
     Connecting,
+    /// The first attempt to connect has failed. There was no connection yet.
+    Retrying,
     /// The database has had the content of the source.
     Following,
     /// The follower has given up: the source cannot be followed.
@@ -85,8 +87,9 @@ impl Follower {
         &self.source
     }
 
-    pub(crate) fn phase(&self) -> FollowPhase {
-        *self.phase.borrow()
+    /// Watches the state.
+    pub(crate) fn phase(&self) -> watch::Receiver<FollowPhase> {
+        self.phase.clone()
     }
 }
 

@@ -52,11 +52,12 @@ pub(super) async fn follow(
         Err(error) => {
             // As in ovsdb-server, which takes any text for a remote that cannot be reached.
             tracing::info!(target: "reconnect", %error, "connection attempt failed");
+            phase.send_replace(FollowPhase::Failed);
             return;
         }
     };
     loop {
-        let client = source.connect(&config).await;
+        let client = source.connect(&config, &phase).await;
         let Err(error) = follow_client(&target, &client, &phase).await;
         target.database.set_link(None);
         tracing::error!(target: "relay", database = name, %error, "cannot serve what the source has sent");

@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use patchbay_engine::backoff::Backoff;
 use patchbay_engine::client::{Client, Config, ConnectError, RemoteError, Remotes, Tls};
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::database_column::COLUMN_PREFIX;
 use crate::settings::RemoteSettings;
 use crate::tls_options::TlsOptions;
+
+use super::FollowPhase;
 
 /// Probe interval of sources, as in ovsdb-server.
 const PROBE_INTERVAL: Duration = Duration::from_secs(60);
@@ -69,13 +72,24 @@ impl SourceOptions {
     }
 
     /// Connects, again and again until it succeeds.
-    pub(super) async fn connect(&self, config: &Config) -> Client {
+    pub(super) async fn connect(
+        &self,
+        config: &Config,
+        phase: &watch::Sender<FollowPhase>,
+    ) -> Client {
         let mut backoff = Backoff::new(self.min_backoff(), self.max_backoff);
         loop {
             let error = match Client::connect(config.clone()).await {
                 Ok(client) => return client,
                 Err(error) => error,
             };
+            phase.send_if_modified(|phase| {
+                let is_first = *phase == FollowPhase::Connecting;
+                if is_first {
+                    *phase = FollowPhase::Retrying;
+                }
+                is_first
+            });
             // A source that is not connected to its own source will be soon.
             let delay = if is_coming(&error) {
                 self.min_backoff() / 4

@@ -228,21 +228,21 @@ impl Request<'_> {
         let is_long = |state: &DatabaseState| {
             self.is_long() || !state.has_schema(&schema) || state.is_long(&transaction)
         };
-        let params = database
-            .is_relay()
-            .then(|| self.params_text())
-            .transpose()?;
+        let params_text = || run(self.is_long(), || self.params_text());
+        let params = database.is_relay().then(params_text).transpose()?;
         let turn = database.begin_turn(is_long).await;
         turn.work(|| database.transact(session, id, transaction, &schema, params));
         Ok(MethodResult::SentElsewhere)
     }
 
-    /// Copies the text of the parameters.
+    /// Encodes the parameters for the source of a relay, with reals as ovsdb-server writes them.
+    /// Otherwise the source could have values that it cannot report to the relay.
     ///
     /// # Errors
     /// The connections would hold too many bytes.
     fn params_text(&self) -> Result<RequestParams, OvsdbError> {
-        let text = self.params.clone().skip().bytes().to_vec();
+        let mut text = Vec::new();
+        self.params_json().write(&mut text);
         let mut charge = self.session.server().budget().charge();
         let charged = charge.resize(text.len());
         charged.map_err(|error| OvsdbError::new("resources exhausted", error.to_string()))?;

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use crate::following::{FollowPhase, Follower, SourceOptions};
 use crate::served_database::ServedDatabase;
 
@@ -237,6 +239,17 @@ impl Server {
         replication.relay_probe_interval = Some(ProbeSetting(interval));
     }
 
+    /// Waits until each relay and backup has the content of its source, or could not connect at
+    /// once.
+    pub(crate) async fn wait_for_sources(&self) {
+        let phases = self.replication.state().phases();
+        for mut phase in phases {
+            let has_begun = phase.wait_for(|phase| *phase != FollowPhase::Connecting);
+            // Fails if the follower has been removed.
+            has_begun.await.map(|_| ()).unwrap_or_default();
+        }
+    }
+
     /// The state of replication, in ovsdb-server's words.
     #[cfg(feature = "unixctl")]
     pub(crate) fn sync_status(&self) -> String {
@@ -260,6 +273,14 @@ fn can_be_backup(database: &ServedDatabase) -> bool {
 }
 
 impl ReplicationState {
+    /// Watches the states of all followers.
+    fn phases(&self) -> Vec<watch::Receiver<FollowPhase>> {
+        let backups = self.backups.values();
+        let backups = backups.filter_map(|backup| backup.follower.as_ref());
+        let followers = self.relays.values().chain(backups);
+        followers.map(Follower::phase).collect()
+    }
+
     fn add_backup(&mut self, name: &str) -> &mut Backup {
         self.backups
             .entry(name.to_owned())
@@ -279,13 +300,14 @@ impl Backup {
             return format!("database: {name}\nstate: active\n");
         };
         let source = &follower.source().remotes;
-        let what = match follower.phase() {
-            FollowPhase::Connecting => "connecting:",
+        let phase = *follower.phase().borrow();
+        let what = match phase {
+            FollowPhase::Connecting | FollowPhase::Retrying => "connecting:",
             FollowPhase::Following => "replicating:",
             FollowPhase::Failed => "failed:",
         };
         let mut text = format!("database: {name}\nstate: backup\n{what} {source}\n");
-        if follower.phase() == FollowPhase::Following && !self.excluded_tables.is_empty() {
+        if phase == FollowPhase::Following && !self.excluded_tables.is_empty() {
             // Writing to a string does not fail.
             let tables = self.excluded_tables.iter();
             let tables: Vec<_> = tables.map(|table| format!("{name}:{table}")).collect();

@@ -82,14 +82,20 @@ impl RealServer {
                 .arg(address),
         );
         let server = Self::serve(release, dir, vec![file]);
-        let timeout = format!("--timeout={}", START_TIMEOUT.as_secs());
-        run_tool(release.command("ovsdb-client").args([
-            &timeout,
-            "wait",
-            &server.remote(),
-            database,
-            "connected",
-        ]));
+        server.wait_until_connected(release, database);
+        server
+    }
+
+    /// Starts a relay of the database of this name at a remote. Returns when it is connected.
+    ///
+    /// # Panics
+    ///
+    /// If a program of Open vSwitch is not installed or does not answer in time.
+    #[must_use]
+    pub fn start_relay(release: &Release, database: &str, remote: &str) -> Self {
+        let argument = format!("relay:{database}:{remote}");
+        let server = Self::serve(release, ScratchDir::new(), vec![argument.into()]);
+        server.wait_until_connected(release, database);
         server
     }
 
@@ -154,6 +160,18 @@ impl RealServer {
     /// changes something appends to its database's file.
     pub fn databases(&self) -> &[PathBuf] {
         &self.databases
+    }
+
+    /// Waits until the server of a cluster or of a relay is connected.
+    fn wait_until_connected(&self, release: &Release, database: &str) {
+        let timeout = format!("--timeout={}", START_TIMEOUT.as_secs());
+        run_tool(release.command("ovsdb-client").args([
+            &timeout,
+            "wait",
+            &self.remote(),
+            database,
+            "connected",
+        ]));
     }
 
     fn wait_until_ready(&mut self, log: &Path) {

@@ -63,6 +63,15 @@ impl Client {
         self.send(format!("{{\"method\":\"echo\",\"params\":[],\"id\":\"{id}\"}}").as_bytes());
     }
 
+    /// Sends a transaction that a relay forwards, whose reply comes after those of all transactions
+    /// that were forwarded before. `params` are its parameters.
+    pub(crate) fn forwarded_barrier(&mut self, params: &str) {
+        self.barriers += 1;
+        let id = barrier_id(self.barriers);
+        let text = format!("{{\"method\":\"transact\",\"params\":{params},\"id\":\"{id}\"}}");
+        self.send(text.as_bytes());
+    }
+
     /// Reads until the reply to the last barrier, or the end of the connection.
     pub(crate) fn read_to_barrier(&mut self) {
         let last = Json::string(barrier_id(self.barriers));

@@ -26,6 +26,8 @@ pub(crate) struct RunningSim {
     _listener: Listener,
     _runtime: Runtime,
     _dir: ScratchDir,
+    /// Source of a relay.
+    _source: Option<Box<RunningSim>>,
 }
 
 impl RunningSim {
@@ -59,11 +61,7 @@ fn parse_version(version: &str) -> ServerRelease {
 pub(crate) fn start_sim(schema: &str, model: Model, release: ServerRelease) -> RunningSim {
     let dir = ScratchDir::new();
     let socket = dir.path().join("sim.sock");
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = start_runtime();
     let parsed = DatabaseSchema::parse(schema.as_bytes());
     let parsed = parsed.unwrap_or_else(|error| panic!("{error}: {schema}"));
     let sim = Sim::builder()
@@ -71,7 +69,10 @@ pub(crate) fn start_sim(schema: &str, model: Model, release: ServerRelease) -> R
         .compat(release)
         .schema(Arc::new(parsed))
         .build();
-    let sim = sim.expect("a database");
+    listen(&sim.expect("a database"), socket, runtime, dir)
+}
+
+fn listen(sim: &Sim, socket: PathBuf, runtime: Runtime, dir: ScratchDir) -> RunningSim {
     let target = format!("punix:{}", socket.display());
     let listener = runtime.block_on(sim.listen(&target)).expect("a socket");
     RunningSim {
@@ -79,7 +80,37 @@ pub(crate) fn start_sim(schema: &str, model: Model, release: ServerRelease) -> R
         _listener: listener,
         _runtime: runtime,
         _dir: dir,
+        _source: None,
     }
+}
+
+/// Starts a simulator that relays the database D of a source.
+fn start_relay(source: RunningSim, release: ServerRelease) -> RunningSim {
+    let dir = ScratchDir::new();
+    let socket = dir.path().join("sim.sock");
+    let runtime = start_runtime();
+    let sim = Sim::builder()
+        .compat(release)
+        .without_default_database()
+        .build()
+        .expect("a server");
+    let remote = format!("unix:{}", source.socket().display());
+    runtime.block_on(async {
+        sim.add_relay("D", &remote).expect("a relay");
+        sim.wait_for_sources().await;
+    });
+    RunningSim {
+        _source: Some(Box::new(source)),
+        ..listen(&sim, socket, runtime, dir)
+    }
+}
+
+fn start_runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }
 
 /// The real ovsdb-server and the simulator.
@@ -87,6 +118,10 @@ pub(crate) struct Servers {
     real: RealServer,
     sim: RunningSim,
     model: Model,
+    /// Source of the real relay.
+    _source: Option<RealServer>,
+    /// Parameters of a transaction that relays forward. `None`: the servers are no relays.
+    forwarded: Option<String>,
 }
 
 impl Servers {
@@ -102,16 +137,46 @@ impl Servers {
             },
             sim: start_sim(schema, model, words_of(release)),
             model,
+            _source: None,
+            forwarded: None,
         }
+    }
+
+    /// Starts both like [`start`](Self::start), and a relay of each, which are compared.
+    pub(crate) fn start_relays(release: &Release, model: Model, schema: &str) -> Self {
+        let sources = Self::start(release, model, schema);
+        let parsed = DatabaseSchema::parse(schema.as_bytes()).expect("a valid schema");
+        let table = parsed.tables.first().expect("a schema with tables");
+        let nil = uuid::Uuid::nil();
+        let forwarded = format!(
+            r#"["D",{{"op":"delete","table":"{}","where":[["_uuid","==",["uuid","{nil}"]]]}}]"#,
+            table.name
+        );
+        Self {
+            real: RealServer::start_relay(release, "D", &sources.real.remote()),
+            sim: start_relay(sources.sim, words_of(release)),
+            model,
+            _source: Some(sources.real),
+            forwarded: Some(forwarded),
+        }
+    }
+
+    /// True if the servers are relays.
+    pub(crate) fn are_relays(&self) -> bool {
+        self.forwarded.is_some()
     }
 
     /// Begins a comparison with new connections.
     pub(crate) fn compare(&self, scope: Scope) -> Comparison {
         Comparison {
-            real: Side::new(self.real.socket(), scope, self.model),
-            sim: Side::new(self.sim.socket(), scope, self.model),
+            real: self.side(self.real.socket(), scope),
+            sim: self.side(self.sim.socket(), scope),
             unanswered: Vec::new(),
         }
+    }
+
+    fn side(&self, socket: &Path, scope: Scope) -> Side {
+        Side::new(socket, scope, self.model, self.forwarded.clone())
     }
 }
 
@@ -220,16 +285,19 @@ struct Side {
     scope: Scope,
     /// `None`: standalone server.
     transactions: Option<Transactions>,
+    /// Parameters of a transaction that a relay forwards. `None`: the server is no relay.
+    forwarded: Option<String>,
 }
 
 impl Side {
-    fn new(socket: &Path, scope: Scope, model: Model) -> Self {
+    fn new(socket: &Path, scope: Scope, model: Model, forwarded: Option<String>) -> Self {
         Self {
             scope,
             transactions: (model == Model::Clustered).then(|| Transactions::new(socket)),
             socket: socket.to_owned(),
             clients: BTreeMap::new(),
             names: Names::default(),
+            forwarded,
         }
     }
 
@@ -250,6 +318,16 @@ impl Side {
 
     /// Reads everything that the server sends at once.
     fn listen(&mut self, acting: char) {
+        // A reply may lead to other forwarded transactions, which were waiting.
+        for _ in 0..2 {
+            let Some(params) = &self.forwarded else {
+                break;
+            };
+            for client in self.clients.values_mut() {
+                client.forwarded_barrier(params);
+                client.read_to_barrier();
+            }
+        }
         if let Some(client) = self.clients.get_mut(&acting) {
             client.barrier();
             client.read_to_barrier();
