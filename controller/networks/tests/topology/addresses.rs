@@ -1,7 +1,6 @@
 //! Addresses of a layer2 network's router and of the node itself.
 
-use super::{CLUSTER, LAYER2, print, rows, rows_with};
-use patchbay_model::IpFamily;
+use super::{CLUSTER, LAYER2, dual_stack, print, rows, rows_with};
 use patchbay_networks::NetworkRows;
 
 #[test]
@@ -12,7 +11,7 @@ fn dual_stack_layer2_with_addresses_of_its_own() {
             "mtu: 1300, subnets: ['fd20::/64', 10.20.0.0/16], infrastructureSubnets: [10.20.5.0/24, 'fd20::/126'], \
              defaultGatewayIPs: [10.20.5.1, 'fd20::2']",
         );
-    let rows = rows_with(&yaml, "n2", &IpFamily::BOTH);
+    let rows = rows_with(&yaml, "n2", &dual_stack());
     let printed = print(&rows.networks[0]);
     assert!(printed.contains(
         "  trtos-green_l2_ovn_layer2_switch 0a:58:0a:14:05:01 10.20.5.1/16,fd20::2/64 | "

@@ -19,7 +19,7 @@ spec:
 fn a_layer2_network_has_a_port_to_the_fabric_and_no_tunnel_keys() {
     let subnets = r#""subnets":"10.20.0.0/16,fd20::/64","transitSubnet":"100.88.0.0/16,fd97::/64""#;
     let yaml = CLUSTER.to_owned() + &definition("fabric", "layer2", subnets);
-    let rows = rows_with(&yaml, "n1", &IpFamily::BOTH);
+    let rows = rows_with(&yaml, "n1", &dual_stack());
     assert_eq!(rows.skipped, []);
     let printed = print(&rows.networks[0]);
     for line in [

@@ -16,10 +16,12 @@ use std::fmt::Write;
 use patchbay_resources::object::Time;
 
 use patchbay_allocate::networks::resolve;
-use patchbay_model::{ClusterSettings, IpFamily, NetworkObjects};
+use patchbay_model::{ClusterSettings, Feature, IpFamily, NetworkObjects};
 use patchbay_networks::*;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{Inventory, read_manifests};
+
+use support::ipv4_settings;
 
 const CLUSTER: &str = "
 apiVersion: v1
@@ -86,19 +88,23 @@ fn zone_rows(objects: &NetworkObjects<'_>, zone: &str, settings: &ClusterSetting
     }
 }
 
-fn rows_with(yaml: &str, zone: &str, families: &[IpFamily]) -> ZoneRows {
-    let settings = ClusterSettings {
-        families: families.to_vec(),
-        ..ClusterSettings::default()
-    };
+fn rows_with(yaml: &str, zone: &str, settings: &ClusterSettings) -> ZoneRows {
     let mut inventory = inventory(yaml);
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
-    resolve(&mut inventory, &settings, &now).unwrap();
-    zone_rows(&network_objects(&inventory), zone, &settings)
+    resolve(&mut inventory, settings, &now).unwrap();
+    zone_rows(&network_objects(&inventory), zone, settings)
+}
+
+/// Settings of a cluster with both families.
+fn dual_stack() -> ClusterSettings {
+    ClusterSettings {
+        families: IpFamily::BOTH.to_vec(),
+        ..ClusterSettings::default()
+    }
 }
 
 fn rows(yaml: &str, zone: &str) -> ZoneRows {
-    rows_with(yaml, zone, &[IpFamily::V4])
+    rows_with(yaml, zone, &ipv4_settings(&[]))
 }
 
 /// Every row on a line of its own, columns that are set only.
@@ -389,7 +395,7 @@ fn layer2_primary() {
 fn dual_stack_layer3() {
     let yaml = CLUSTER.to_owned()
         + &LAYER3.replace("hostSubnet: 24}", "hostSubnet: 24}, {cidr: 'fd10::/48'}");
-    let rows = rows_with(&yaml, "n1", &IpFamily::BOTH);
+    let rows = rows_with(&yaml, "n1", &dual_stack());
     let printed = print(&rows.networks[0]);
     assert!(
         printed.contains("rtos-blue_l3_n1 0a:58:0a:0a:00:01 10.10.0.1/24,fd10:0:0:1::1/64 | "),
@@ -461,7 +467,9 @@ spec:
         "namespaceSelector:",
         "uplinks: [eth1]\n  namespaceSelector:",
     );
-    let uplink = print(&rows(&(CLUSTER.to_owned() + &uplink), "n1").networks[0]);
+    let settings = ipv4_settings(&[Feature::Uplink]);
+    let uplink = rows_with(&(CLUSTER.to_owned() + &uplink), "n1", &settings);
+    let uplink = print(&uplink.networks[0]);
     let port = "br-ex_cluster_udn_flat_n1 \"localnet\" unknown | network_name=cluster_udn_flat |";
     assert!(uplink.contains(port), "{uplink}");
     assert!(

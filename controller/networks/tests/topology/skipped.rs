@@ -1,7 +1,7 @@
 //! Networks that have no place in a zone.
 
-use super::{CLUSTER, LAYER2, LAYER3, ZoneRows, inventory, rows, rows_with, zone_rows};
-use patchbay_model::{ClusterSettings, IpFamily};
+use super::{CLUSTER, LAYER2, LAYER3, ZoneRows, dual_stack, inventory, rows, rows_with, zone_rows};
+use patchbay_model::ClusterSettings;
 use patchbay_resources::conversion::network_objects;
 
 /// The networks that are skipped, and why.
@@ -57,7 +57,7 @@ fn networks_without_room_for_router_and_node_are_skipped() {
         ),
     ] {
         let yaml = CLUSTER.to_owned() + LAYER3 + &network;
-        let rows = rows_with(&yaml, "n1", &IpFamily::BOTH);
+        let rows = rows_with(&yaml, "n1", &dual_stack());
         let made: Vec<_> = rows.networks.iter().map(|rows| &*rows.network).collect();
         assert_eq!(made, ["blue_l3"], "{network}");
         assert_eq!(
@@ -111,7 +111,7 @@ fn a_definition_that_cannot_be_read_keeps_its_network_out() {
             "---
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
-metadata: {{name: net, namespace: blue}}
+metadata: {{name: net, namespace: blue, annotations: {{k8s.ovn.org/network-id: '7'}}}}
 spec: {{config: '{{\"name\":\"n\",\"netAttachDefName\":\"blue/net\",\"type\":\"ovn-k8s-cni-overlay\",\"topology\":\"layer2\",{config}}}'}}
 "
         )
@@ -130,7 +130,10 @@ spec: {{config: '{{\"name\":\"n\",\"netAttachDefName\":\"blue/net\",\"type\":\"o
             r#"spec.config: infrastructureSubnets: "10.0.0.0/33": invalid IP address syntax"#,
         ),
     ] {
-        let rows = rows(&(CLUSTER.to_owned() + &definition(config)), "n1");
+        // The cluster half refuses it as well, and gives it no id.
+        let inventory = inventory(&(CLUSTER.to_owned() + &definition(config)));
+        let settings = ClusterSettings::default();
+        let rows = zone_rows(&network_objects(&inventory), "n1", &settings);
         assert!(rows.networks.is_empty());
         let shown = rows.skipped[0].reason.to_string();
         assert!(shown.starts_with(reason), "{shown}");
