@@ -19,19 +19,9 @@ pub(crate) fn zone_egress(
         let names = inventory.egress_ips.iter();
         return ZoneEgress::off(names.map(|(key, _)| key.name.clone()));
     }
-    let egress = egress_objects(inventory, pods);
-    ZoneEgress::read(zone, settings, &objects.networks, &objects.nodes, &egress)
-}
-
-/// EgressIPs, and what they select.
-pub(crate) fn egress_objects<'a>(
-    inventory: &'a Inventory,
-    pods: Option<&ZonePods>,
-) -> EgressObjects<'a> {
     let namespaces = inventory.namespaces.iter();
-    let has_egress_ips = !inventory.egress_ips.is_empty();
-    let pods = pods.into_iter().filter(|_| has_egress_ips);
-    EgressObjects {
+    let pods = pods.into_iter();
+    let egress = EgressObjects {
         pods: pods
             .flat_map(|pods| {
                 pods.pods()
@@ -46,5 +36,6 @@ pub(crate) fn egress_objects<'a>(
             .iter()
             .map(|(_, object)| egress_ip(&object.object))
             .collect(),
-    }
+    };
+    ZoneEgress::read(zone, settings, &objects.networks, &objects.nodes, &egress)
 }

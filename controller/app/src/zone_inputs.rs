@@ -13,8 +13,8 @@ use patchbay_pods::{NAME_SERVER, ZonePods};
 use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_policies::{PolicyCell, ZonePolicies};
 use patchbay_resources::conversion::{
-    egress_firewall, endpoint_slice, multi_network_policy, network_policy, network_service, node,
-    node_object, pod, service_object,
+    egress_firewall, egress_ip, endpoint_slice, multi_network_policy, network_policy,
+    network_service, node, node_object, pod, service_object,
 };
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Objects, Sourced};
 use patchbay_resources::object::{Namespace, Node, Object as _};
@@ -23,7 +23,7 @@ use patchbay_services::ZoneServices;
 
 use super::Cluster;
 use super::zone_view::ZoneView;
-use super::{admin, egress, policies};
+use super::{admin, policies};
 
 /// Inputs of the rows of networks, pods, policies, services and EgressIPs in one zone.
 ///
@@ -399,23 +399,48 @@ impl Following<'_> {
         }
     }
 
-    /// EgressIPs are read again if what they select may differ.
+    /// Follows EgressIPs, and what they select.
     fn follow_egress(&self, inputs: &mut ZoneInputs, has_other_networks: bool) {
         let (before, now) = (self.before, self.now);
-        let is_on = self.settings.has_feature(Feature::EgressIp);
-        let has_other_egress = has_changed(&before.egress_ips, &now.egress_ips);
-        if is_on && (has_other_networks || has_changed(&before.nodes, &now.nodes)) {
+        if !self.settings.has_feature(Feature::EgressIp) {
+            if has_changed(&before.egress_ips, &now.egress_ips) {
+                let names = now.egress_ips.iter();
+                inputs.egress = ZoneEgress::off(names.map(|(key, _)| key.name.clone()));
+            }
+            return;
+        }
+        if has_other_networks {
             let view = ZoneView::new(self.cluster, self.zone, inputs.activity.take());
             inputs.egress = view.egress(Some(&self.pods));
             inputs.activity = view.into_activity();
-        } else if is_on {
-            if has_other_egress || !now.egress_ips.is_empty() && self.has_other_selections() {
-                let objects = egress::egress_objects(now, Some(&self.pods));
-                inputs.egress.serve(&objects);
+            return;
+        }
+        let egress = &mut inputs.egress;
+        for change in now.namespaces.changes_since(&before.namespaces) {
+            match change.current {
+                Some(namespace) => {
+                    egress.put_namespace(&change.key.name, namespace.object.labels());
+                }
+                None => egress.remove_namespace(&change.key.name),
             }
-        } else if has_other_egress {
-            let names = now.egress_ips.iter();
-            inputs.egress = ZoneEgress::off(names.map(|(key, _)| key.name.clone()));
+        }
+        for change in now.nodes.changes_since(&before.nodes) {
+            match change.current {
+                Some(node) => egress.put_node(&node_object(&node.object)),
+                None => egress.remove_node(&change.key.name),
+            }
+        }
+        for change in now.egress_ips.changes_since(&before.egress_ips) {
+            match change.current {
+                Some(object) => egress.put_egress_ip(egress_ip(&object.object)),
+                None => egress.remove_egress_ip(&change.key.name),
+            }
+        }
+        for key in &self.changed_pods {
+            match self.pods.pod(key) {
+                Some(pod) => egress.put_pod(pod, self.pods.places(pod)),
+                None => egress.remove_pod(key),
+            }
         }
     }
 

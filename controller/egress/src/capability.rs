@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::names::gateway_router;
-use patchbay_model::{IpFamily, Network, PodKey, Topology};
+use patchbay_model::{IpFamily, Network, PodKey, Topology, format_address};
 use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::QoS;
@@ -18,7 +18,8 @@ use patchbay_schemas::uuids::UuidSource;
 use super::inputs::{EgressCell, ZoneEgress};
 use super::problem::{EgressProblem, EgressProblemReason};
 use super::rows::{
-    ServedPod, is_egress_row, reply_rules, served_set, service_pods_set, stay_policies,
+    ServedPod, is_egress_row, reply_rules, served_set, served_set_name, service_pods_set,
+    stay_policies,
 };
 use super::tables::{DEFAULT_ROUTER, PolicyOwner, SetName, Tables};
 
@@ -65,7 +66,7 @@ impl EgressController {
     /// Reasons why EgressIPs do not apply as their objects say. Those of the schema are those of the
     /// last plan's.
     pub fn problems(&self, inputs: &ZoneEgress) -> Vec<EgressProblem> {
-        let mut problems = inputs.problems().to_vec();
+        let mut problems = inputs.problems();
         if self.lacks_marks {
             let served = inputs.serving().into_iter();
             problems.extend(served.map(|egress_ip| EgressProblem {
@@ -102,9 +103,9 @@ pub(super) enum Part {
     /// Address sets that rows of all networks name.
     Shared,
     /// What every primary network has: policies that keep packets in the cluster, and the address
-    /// set of served pods.
+    /// set of served pods, without the addresses.
     Network(Arc<str>),
-    /// What leads packets of a served pod to egress nodes.
+    /// What leads packets of a served pod to egress nodes, and its addresses in the address set.
     Pod(Arc<str>, PodKey),
 }
 
@@ -141,7 +142,7 @@ impl Capability for Egress {
             EgressCell::Zone => part(Part::Shared),
             EgressCell::Network(name) => part(Part::Network(name.clone())),
             EgressCell::Pod(network, pod) => part(Part::Pod(network.clone(), pod.clone())),
-            EgressCell::Node(_) | EgressCell::Pods(_) | EgressCell::Unread => {}
+            EgressCell::Node(_) | EgressCell::Unread => {}
         }
     }
 
@@ -226,10 +227,8 @@ impl Egress {
             rows.put(tables.policies, &policy)
                 .held_by(tables.policies_of_router, router.as_str());
         }
-        let served = reader.read(&EgressCell::Pods(name.clone()));
-        let served = served.served_addresses(&name);
         for family in &families {
-            rows.put(tables.served, &served_set(&name, *family, &served));
+            rows.put(tables.served, &served_set(&name, *family));
         }
         let switch = network.switch(inputs.zone());
         if has_marks(reader.schema()) && reader.row(tables.switches, &switch).is_some() {
@@ -253,6 +252,10 @@ impl Egress {
             return;
         };
         let zone = inputs.zone();
+        for address in served.addresses.iter().filter(|_| served.is_local) {
+            let set = served_set_name(name, IpFamily::of(*address));
+            rows.member(tables.served, set, format_address(*address).into());
+        }
         let made = ServedPod {
             network: name,
             egress_ip: &served.egress_ip,

@@ -5,15 +5,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
+use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    ClusterSettings, EgressAssignment, EgressIp, Feature, IpFamily, Network, Networks, Node,
-    NodeId, NodeObject, Pod, PodKey, PodPlace, Role, Topology, UnreadNetworks, Uplink,
-    primary_interface, transit_addresses,
+    ClusterSettings, EgressIp, Feature, IpFamily, Network, Networks, Node, NodeId, NodeObject, Pod,
+    PodKey, PodPlace, Role, Topology, UnreadNetworks, Uplink, primary_interface, transit_addresses,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
 use super::problem::{EgressProblem, EgressProblemReason};
+use super::serving::{Candidate, ServedPod, Serving};
 
 /// Everything that the egress rows of one zone follow from.
 ///
@@ -25,9 +26,10 @@ pub struct ZoneEgress {
     /// Primary networks, by name.
     networks: OrdMap<Arc<str>, Arc<Network>>,
     nodes: OrdMap<Arc<str>, Arc<EgressNode>>,
-    pods: OrdMap<(Arc<str>, PodKey), Arc<ServedPod>>,
+    serving: Serving,
     unread: Arc<UnreadNetworks>,
-    problems: Vec<EgressProblem>,
+    /// Names of EgressIPs that have no effect because the feature is off.
+    off: Vec<Arc<str>>,
 }
 
 /// The zone and the cluster's settings.
@@ -42,20 +44,6 @@ struct Zone {
 pub(super) struct EgressNode {
     id: Option<NodeId>,
     transit: Vec<IpAddr>,
-    /// Subnets of the interface that the node's bridge has: those of the annotation, or of the uplink.
-    primary: Vec<ipnet::IpNet>,
-}
-
-/// A pod of a network that an EgressIP serves.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct ServedPod {
-    pub(super) egress_ip: Arc<str>,
-    pub(super) mark: u32,
-    /// `true` if the pod is on the zone's node.
-    pub(super) is_local: bool,
-    pub(super) addresses: Vec<IpAddr>,
-    /// The nodes that the packets leave through, with the addresses that they get there.
-    pub(super) assignments: Vec<EgressAssignment>,
 }
 
 /// Pods and EgressIPs, before it is known which serves which.
@@ -80,8 +68,6 @@ pub enum EgressCell {
     Node(Arc<str>),
     /// A served pod of a network.
     Pod(Arc<str>, PodKey),
-    /// The served pods of a network.
-    Pods(Arc<str>),
     /// Networks that may exist although they are not known.
     Unread,
 }
@@ -105,129 +91,93 @@ impl ZoneEgress {
             networks: primary
                 .map(|network| (Arc::from(network.name.as_str()), Arc::new(network.clone())))
                 .collect(),
-            nodes: nodes
-                .iter()
-                .map(|node| (Arc::from(node.name), Arc::new(EgressNode::read(node))))
-                .collect(),
+            serving: Serving::new(zone),
             unread: Arc::new(UnreadNetworks::new(networks)),
             ..Self::default()
         };
-        this.serve(objects);
+        for node in nodes {
+            this.put_node(node);
+        }
+        for (name, labels) in &objects.namespaces {
+            this.put_namespace(name, labels);
+        }
+        for object in &objects.egress_ips {
+            this.put_egress_ip(object.clone());
+        }
+        for (pod, places) in &objects.pods {
+            this.put_pod(pod, places.iter().cloned());
+        }
         this
     }
 
     /// Inputs while the feature is off, with the names of EgressIPs that have no effect.
     pub fn off(names: impl IntoIterator<Item = String>) -> Self {
-        let off = EgressProblemReason::FeatureOff(Feature::EgressIp);
-        let problems = names.into_iter().map(|name| EgressProblem {
-            egress_ip: name.into(),
-            reason: off.clone(),
-        });
         Self {
-            problems: problems.collect(),
+            off: names.into_iter().map(Arc::from).collect(),
             ..Self::default()
         }
     }
 
-    /// Sets pods and EgressIPs, and finds the EgressIP of each pod: of several the first by name.
-    pub fn serve(&mut self, objects: &EgressObjects<'_>) {
-        self.pods.clear();
-        let mut problems = BTreeSet::new();
-        let mut egress_ips: Vec<&EgressIp> = objects.egress_ips.iter().collect();
-        egress_ips.sort_by(|one, other| one.name.cmp(&other.name));
-        let usable: Vec<(&EgressIp, Vec<EgressAssignment>)> = egress_ips
-            .into_iter()
-            .map(|object| (object, self.usable(object, &mut problems)))
-            .collect();
-        let no_labels = BTreeMap::new();
-        for (pod, places) in &objects.pods {
-            let places = places.iter().filter(|place| place.pod.is_wired());
-            let mut places =
-                places.filter(|place| self.networks.contains_key(&*place.network.name));
-            let Some(place) = places.next() else {
-                continue;
-            };
-            let namespace = objects.namespaces.get(&*pod.key.namespace);
-            let namespace = namespace.copied().unwrap_or(&no_labels);
-            let mut of_pod = usable
-                .iter()
-                .filter(|(object, _)| object.selects(namespace, &pod.labels));
-            let Some((object, assignments)) = of_pod.next() else {
-                continue;
-            };
-            for (other, _) in of_pod {
-                problems.insert(EgressProblem {
-                    egress_ip: other.name.clone(),
-                    reason: EgressProblemReason::Taken {
-                        pod: pod.key.clone(),
-                        other: object.name.clone(),
-                    },
-                });
-            }
-            let Some(mark) = object.mark else {
-                problems.insert(EgressProblem {
-                    egress_ip: object.name.clone(),
-                    reason: EgressProblemReason::NoMark,
-                });
-                continue;
-            };
-            let is_local = pod.node.as_ref() == Some(&self.zone.name);
-            let leaves_here = assignments.iter().any(|one| one.node == self.zone.name);
-            if !(is_local || leaves_here) || assignments.is_empty() {
-                continue;
-            }
-            let addresses = place.addresses.addresses.iter().map(ipnet::IpNet::addr);
-            let served = ServedPod {
-                egress_ip: object.name.clone(),
-                mark,
-                is_local,
-                addresses: addresses.collect(),
-                assignments: assignments.clone(),
-            };
-            let key = (place.network.name.clone(), pod.key.clone());
-            self.pods.insert(key, Arc::new(served));
-        }
-        self.problems = problems.into_iter().collect();
+    /// Adds a node, or replaces the one of its name.
+    pub fn put_node(&mut self, node: &NodeObject<'_>) {
+        let name: Arc<str> = node.name.into();
+        let (node, subnets) = EgressNode::read(node);
+        self.serving.set_subnets(&name, Some(&subnets));
+        self.nodes.insert(name, Arc::new(node));
     }
 
-    /// Assignments of an EgressIP to known nodes, with addresses of their bridges.
-    fn usable(
-        &self,
-        object: &EgressIp,
-        problems: &mut BTreeSet<EgressProblem>,
-    ) -> Vec<EgressAssignment> {
-        let mut problem = |reason| {
-            let egress_ip = object.name.clone();
-            problems.insert(EgressProblem { egress_ip, reason });
-        };
-        for reason in &object.problems {
-            problem(EgressProblemReason::Selector(reason.clone()));
-        }
-        let assignments = object.assignments.iter().filter(|assignment| {
-            let Some(node) = self.nodes.get(&assignment.node) else {
-                return false;
-            };
-            let mut subnets = node.primary.iter();
-            let is_usable = subnets.any(|subnet| subnet.contains(&assignment.address));
-            if !is_usable {
-                problem(EgressProblemReason::SecondaryInterface {
-                    address: assignment.address,
-                    node: assignment.node.clone(),
-                });
-            }
-            is_usable
-        });
-        assignments.cloned().collect()
+    /// Removes a node.
+    pub fn remove_node(&mut self, name: &str) {
+        self.nodes.remove(name);
+        self.serving.set_subnets(name, None);
+    }
+
+    /// Adds a namespace, or replaces its labels.
+    pub fn put_namespace(&mut self, name: &str, labels: &BTreeMap<String, String>) {
+        self.serving.set_labels(name, Some(labels));
+    }
+
+    /// Removes a namespace.
+    pub fn remove_namespace(&mut self, name: &str) {
+        self.serving.set_labels(name, None);
+    }
+
+    /// Adds an EgressIP, or replaces the one of its name.
+    pub fn put_egress_ip(&mut self, object: EgressIp) {
+        self.serving.put_egress_ip(object);
+    }
+
+    /// Removes an EgressIP.
+    pub fn remove_egress_ip(&mut self, name: &str) {
+        self.serving.remove_egress_ip(name);
+    }
+
+    /// Adds a pod with its places in networks, or replaces it.
+    pub fn put_pod(&mut self, pod: &Arc<Pod>, places: impl IntoIterator<Item = PodPlace>) {
+        let places = places.into_iter().filter(|place| place.pod.is_wired());
+        let mut places = places.filter(|place| self.networks.contains_key(&*place.network.name));
+        let candidate = places.next().map(|place| Candidate::new(pod, &place));
+        self.serving.set_pod(&pod.key, candidate);
+    }
+
+    /// Removes a pod.
+    pub fn remove_pod(&mut self, key: &PodKey) {
+        self.serving.set_pod(key, None);
     }
 
     /// Reasons why EgressIPs do not apply as their objects say.
-    pub fn problems(&self) -> &[EgressProblem] {
-        &self.problems
+    pub fn problems(&self) -> Vec<EgressProblem> {
+        let off = self.off.iter().map(|name| EgressProblem {
+            egress_ip: name.clone(),
+            reason: EgressProblemReason::FeatureOff(Feature::EgressIp),
+        });
+        let problems: BTreeSet<_> = off.chain(self.serving.problems().cloned()).collect();
+        problems.into_iter().collect()
     }
 
     /// EgressIPs that serve pods.
     pub(super) fn serving(&self) -> BTreeSet<Arc<str>> {
-        let pods = self.pods.values();
+        let pods = self.serving.served().values();
         pods.map(|pod| pod.egress_ip.clone()).collect()
     }
 
@@ -262,16 +212,8 @@ impl ZoneEgress {
     }
 
     pub(super) fn pod(&self, network: &Arc<str>, pod: &PodKey) -> Option<&ServedPod> {
-        let served = self.pods.get(&(network.clone(), pod.clone()));
+        let served = self.serving.served().get(&(network.clone(), pod.clone()));
         served.map(|served| &**served)
-    }
-
-    /// Addresses of the pods of a network that are served on the zone's node.
-    pub(super) fn served_addresses(&self, network: &Arc<str>) -> BTreeSet<IpAddr> {
-        let pods = self.pods.iter();
-        let pods = pods.filter(|((of, _), pod)| of == network && pod.is_local);
-        pods.flat_map(|(_, pod)| pod.addresses.iter().copied())
-            .collect()
     }
 
     /// Where the router of a network sends packets that leave through a node. `None`: it is not
@@ -300,7 +242,9 @@ impl ZoneEgress {
 }
 
 impl EgressNode {
-    fn read(object: &NodeObject<'_>) -> Self {
+    /// A node with the subnets of the interface that its bridge has: those of the annotation, or of
+    /// the uplink.
+    fn read(object: &NodeObject<'_>) -> (Self, Vec<IpNet>) {
         let (node, _) = Node::read(object.name, object.annotations, object.created);
         let transit = transit_addresses(object.annotations).unwrap_or_default();
         let mut primary = primary_interface(object.annotations);
@@ -310,11 +254,11 @@ impl EgressNode {
             let uplink = uplink.or_else(|| node.id.map(Uplink::derived));
             primary.extend(uplink.into_iter().flat_map(|uplink| uplink.addresses));
         }
-        Self {
+        let node = Self {
             id: node.id,
-            transit: transit.iter().map(ipnet::IpNet::addr).collect(),
-            primary,
-        }
+            transit: transit.iter().map(IpNet::addr).collect(),
+        };
+        (node, primary)
     }
 }
 
@@ -336,13 +280,8 @@ impl Inputs for ZoneEgress {
         for name in changed_keys(&earlier.nodes, &self.nodes) {
             changed(EgressCell::Node(name.clone()));
         }
-        let mut networks = BTreeSet::new();
-        for (network, pod) in changed_keys(&earlier.pods, &self.pods) {
+        for (network, pod) in changed_keys(earlier.serving.served(), self.serving.served()) {
             changed(EgressCell::Pod(network.clone(), pod.clone()));
-            networks.insert(network);
-        }
-        for network in networks {
-            changed(EgressCell::Pods(network.clone()));
         }
     }
 }

@@ -13,6 +13,7 @@ mod capability;
 mod inputs;
 mod problem;
 mod rows;
+mod serving;
 mod tables;
 
 pub use capability::EgressController;

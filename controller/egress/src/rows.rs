@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use patchbay_model::IpFamily;
 use patchbay_model::external_ids::{hashed_name, key, node_addresses_id, reachable_services_id};
-use patchbay_model::{IpFamily, format_address};
 use patchbay_schemas::datum::Map;
 use patchbay_schemas::nb::{
     AddressSet, LogicalRouterPolicy, LogicalRouterPolicyAction, QoS, QoSDirection,
@@ -102,16 +102,20 @@ pub(super) fn is_egress_row(external_ids: &Map) -> bool {
         && external_ids.get_str(NETWORK) != Some("default")
 }
 
-/// Address set of the pods of a network that EgressIPs serve on the zone's node.
-pub(super) fn served_set(network: &str, family: IpFamily, pods: &BTreeSet<IpAddr>) -> AddressSet {
+/// Address set of the pods of a network that EgressIPs serve on the zone's node, without the
+/// addresses.
+pub(super) fn served_set(network: &str, family: IpFamily) -> AddressSet {
     let external_ids = set_ids(OWNER_TYPE, SERVED, family, Some(network));
-    let pods = pods.iter().filter(|pod| IpFamily::of(**pod) == family);
     AddressSet {
         name: set_name(&external_ids),
-        addresses: pods.map(|pod| format_address(*pod)).collect(),
         external_ids,
         ..AddressSet::default()
     }
+}
+
+/// Name of the address set of served pods.
+pub(super) fn served_set_name(network: &str, family: IpFamily) -> String {
+    set_name(&set_ids(OWNER_TYPE, SERVED, family, Some(network)))
 }
 
 /// Address set that policies name beside the one of served pods. EgressServices are not supported,

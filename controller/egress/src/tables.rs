@@ -54,6 +54,7 @@ pub(super) struct Tables {
     pub(super) switches: Table<SwitchName>,
     pub(super) policies: Table<LogicalRouterPolicy>,
     pub(super) rules: Table<QoS>,
+    /// Addresses of served pods, which contribute them.
     pub(super) served: Table<AddressSet>,
     pub(super) service_pods: Table<SetName>,
     pub(super) policies_of_router: Holding,
@@ -78,7 +79,11 @@ impl Tables {
                 Field::<SwitchName, ()>::new(LogicalSwitch::QOS_RULES.name()),
                 rules,
             ),
-            served: layout.table(Identity::NAME).owned_by(owned_row).declare(),
+            served: layout
+                .table(Identity::NAME)
+                .owned_by(owned_row)
+                .members(AddressSet::ADDRESSES)
+                .declare(),
             service_pods: layout.table(Identity::NAME).shared().declare(),
             routers,
             switches,

@@ -282,15 +282,17 @@ fn policies() -> Vec<Versions> {
 }
 
 fn egress_and_announcements() -> Vec<Versions> {
-    let egress_ip = |node: &str, app: &str| {
+    let egress_ip = |name: &str, node: &str, app: &str| {
         json!({
-            "metadata": {"name": "e", "annotations": {"k8s.ovn.org/egressip-mark": "50001"}},
+            "metadata": {"name": name, "annotations": {"k8s.ovn.org/egressip-mark": "50001"}},
             "spec": {"egressIPs": ["172.18.0.100"],
                 "namespaceSelector": {"matchLabels": {"egress": "yes"}},
                 "podSelector": {"matchLabels": {"app": app}}},
             "status": {"items": [{"node": node, "egressIP": "172.18.0.100"}]},
         })
     };
+    let mut without_mark = egress_ip("f", "n1", "web");
+    without_mark["metadata"]["annotations"] = json!({});
     let announcement = |status: &str| {
         json!({
             "metadata": {"name": "ra"},
@@ -301,7 +303,11 @@ fn egress_and_announcements() -> Vec<Versions> {
         })
     };
     vec![
-        Versions::of::<EgressIP>(vec![egress_ip("n1", "web"), egress_ip("n2", "db")]),
+        Versions::of::<EgressIP>(vec![
+            egress_ip("e", "n1", "web"),
+            egress_ip("e", "n2", "db"),
+        ]),
+        Versions::of::<EgressIP>(vec![without_mark, egress_ip("f", "n2", "web")]),
         Versions::of::<RouteAdvertisements>(vec![announcement("True"), announcement("False")]),
     ]
 }
