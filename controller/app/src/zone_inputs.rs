@@ -13,11 +13,12 @@ use patchbay_pods::{NAME_SERVER, ZonePods};
 use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_policies::{PolicyCell, ZonePolicies};
 use patchbay_resources::conversion::{
-    egress_firewall, egress_ip, endpoint_slice, multi_network_policy, network_policy,
-    network_service, node, node_object, pod, service_object,
+    admin_network_policy, baseline_admin_network_policy, egress_firewall, egress_ip,
+    endpoint_slice, multi_network_policy, network_policy, network_service, node, node_object, pod,
+    service_object,
 };
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Objects, Sourced};
-use patchbay_resources::object::{Namespace, Node, Object as _};
+use patchbay_resources::object::{Namespace, Object as _};
 use patchbay_rows::Inputs as _;
 use patchbay_services::ZoneServices;
 
@@ -382,20 +383,53 @@ impl Following<'_> {
         }
     }
 
-    /// Policies of administrators are read again if what they select may differ.
+    /// Follows policies of administrators, and what they select.
     fn follow_admin_policies(&self, inputs: &mut ZoneInputs) {
         let (before, now) = (self.before, self.now);
-        let has_policies = !now.admin_network_policies.is_empty()
-            || !now.baseline_admin_network_policies.is_empty();
-        let has_other_policies =
-            has_changed(&before.admin_network_policies, &now.admin_network_policies)
-                || has_changed(
-                    &before.baseline_admin_network_policies,
-                    &now.baseline_admin_network_policies,
-                );
-        if has_other_policies || has_policies && self.has_other_selections() {
-            let pods = Some(&self.pods);
-            inputs.admin_policies = admin::zone_admin_policies(now, self.zone, self.settings, pods);
+        let policies = &mut inputs.admin_policies;
+        let changes = now
+            .admin_network_policies
+            .changes_since(&before.admin_network_policies)
+            .map(|change| {
+                let read = |one: &_| admin_network_policy(one);
+                let former = change.former.map(|one| read(&one.object));
+                (former, change.current.map(|one| read(&one.object)))
+            });
+        let of_baseline = now
+            .baseline_admin_network_policies
+            .changes_since(&before.baseline_admin_network_policies)
+            .map(|change| {
+                let read = |one: &_| baseline_admin_network_policy(one);
+                let former = change.former.map(|one| read(&one.object));
+                (former, change.current.map(|one| read(&one.object)))
+            });
+        for change in changes.chain(of_baseline) {
+            match change {
+                (_, Some(current)) => policies.put_policy(current),
+                (Some(former), None) => policies.remove_policy(&former.key),
+                (None, None) => {}
+            }
+        }
+        for change in now.namespaces.changes_since(&before.namespaces) {
+            match change.current {
+                Some(namespace) => {
+                    policies.put_namespace(&change.key.name, namespace.object.labels());
+                }
+                None => policies.remove_namespace(&change.key.name),
+            }
+        }
+        for change in now.nodes.changes_since(&before.nodes) {
+            let name = &change.key.name;
+            match change.current.map(|node| &node.object) {
+                Some(node) => policies.put_node(name, node.labels(), admin::addresses_of(node)),
+                None => policies.remove_node(name),
+            }
+        }
+        for key in &self.changed_pods {
+            match self.pods.pod(key) {
+                Some(pod) => policies.put_pod(pod),
+                None => policies.remove_pod(key),
+            }
         }
     }
 
@@ -442,14 +476,6 @@ impl Following<'_> {
                 None => egress.remove_pod(key),
             }
         }
-    }
-
-    /// `true` if pods, or labels of namespaces or nodes, may differ.
-    fn has_other_selections(&self) -> bool {
-        let (before, now) = (self.before, self.now);
-        !self.changed_pods.is_empty()
-            || has_changed(&before.namespaces, &now.namespaces)
-            || has_changed::<Node>(&before.nodes, &now.nodes)
     }
 }
 

@@ -29,6 +29,7 @@ const DIRECTION: &str = "direction";
 type TextMap = BTreeMap<String, String>;
 
 /// Identity of a row: its owner, and the values that distinguish it.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Identified {
     /// Name of a row that is named by hash.
     pub(super) name: String,

@@ -8,7 +8,7 @@ use patchbay_resources::manifests::{Origin, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, MultiNetworkPolicy,
-    NetworkPolicy, RouteAdvertisements, Time,
+    NetworkPolicy, Node, RouteAdvertisements, Time,
 };
 use patchbay_rows::Inputs;
 use proptest::prelude::*;
@@ -245,6 +245,8 @@ fn policies() -> Vec<Versions> {
         json!({
             "metadata": {"name": "tenants"},
             "spec": {"priority": priority, "subject": {"namespaces": {"matchLabels": labels}},
+                "ingress": [{"action": "Pass", "from": [{"namespaces": {}}],
+                    "ports": [{"namedPort": "http"}]}],
                 "egress": [{"action": "Deny", "to": [{"nodes": {"matchLabels": {"rack": "a"}}}]}]},
         })
     };

@@ -106,8 +106,11 @@ impl World {
     }
 
     async fn apply(&mut self, policies: &str) -> ZoneOutcome {
-        let yaml = format!("{CLUSTER}{policies}");
-        let inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
+        self.apply_text(&format!("{CLUSTER}{policies}")).await
+    }
+
+    async fn apply_text(&mut self, yaml: &str) -> ZoneOutcome {
+        let inventory = read_manifests(&["-".into()], &mut { yaml.as_bytes() }).unwrap();
         let now = Time(jiff::Timestamp::from_second(0).unwrap());
         let cluster = Cluster::from_inventory(inventory, self.settings.clone(), now).unwrap();
         let outcome = self.zone.reconcile(&cluster).await.unwrap();
@@ -162,6 +165,53 @@ impl World {
             Some((id.to_owned(), set.addresses.into_iter().collect()))
         });
         sets.collect()
+    }
+
+    /// Numbers of ports by the ids of the groups.
+    fn ports(&self) -> BTreeMap<String, usize> {
+        let groups = self.rows::<PortGroup>().into_iter();
+        let groups = groups.map(|group| {
+            let id = group.external_ids["k8s.ovn.org/id"].clone();
+            (id, group.ports.len())
+        });
+        groups.collect()
+    }
+}
+
+#[tokio::test]
+async fn rows_follow_what_policies_select() {
+    let all = format!("{CLUSTER}{POLICIES}");
+    let changes = [
+        ("labels: {app: web}", "labels: {app: db}"),
+        ("containerPort: 5432", "containerPort: 5433"),
+        ("labels: {tenant: shop}", "labels: {tenant: other}"),
+        ("labels: {rack: a}", "labels: {rack: b}"),
+        ("172.18.0.2/16", "172.18.0.7/16"),
+        ("podIPs: [{ip: 10.244.1.3}]", "podIPs: [{ip: 10.244.1.9}]"),
+        (
+            "phase: Running, podIPs: [{ip: 10.244.0.3}]",
+            "phase: Failed",
+        ),
+        ("metadata: {name: dns}", "metadata: {name: other}"),
+        ("hostNetwork: true", "hostNetwork: false"),
+        ("matchLabels: {app: web}}}}", "matchLabels: {app: none}}}}"),
+        ("{namedPort: sql}", "{namedPort: http}"),
+    ];
+    let mut world = World::new().await;
+    world.apply_text(&all).await;
+    let first = (world.acls(), world.addresses(), world.ports());
+    for (before, after) in changes {
+        let changed = all.replacen(before, after, 1);
+        world.apply_text(&changed).await;
+        let mut fresh = World::new().await;
+        fresh.apply_text(&changed).await;
+        let followed = (world.acls(), world.addresses(), world.ports());
+        assert_ne!(followed, first, "{after}");
+        let read = (fresh.acls(), fresh.addresses(), fresh.ports());
+        assert_eq!(followed, read, "{after}");
+        world.apply_text(&all).await;
+        let again = (world.acls(), world.addresses(), world.ports());
+        assert_eq!(again, first, "{after}");
     }
 }
 

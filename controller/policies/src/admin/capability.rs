@@ -1,6 +1,7 @@
 //! Policies of administrators on the row engine.
 //!
-//! A policy owns the rows that its external ids show. In a database with OVN-Kubernetes' default
+//! A policy owns the rows that its external ids show. Pods contribute ports to groups and addresses to
+//! address sets. In a database with OVN-Kubernetes' default
 //! network they are OVN-Kubernetes', and stay as they are. New address sets come before the ACLs that
 //! name them, and go after them. All ACLs of a policy change at once, because the first one that
 //! matches decides.
@@ -9,7 +10,7 @@ use std::convert::Infallible;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::external_ids::key;
-use patchbay_model::{AdminPolicyKey, AdminPolicyKind};
+use patchbay_model::{AdminPolicyKey, AdminPolicyKind, PodKey, format_address};
 use patchbay_rows::{
     Capability, Change, Engine, Holding, Identity, Layout, Owner, PartRows, Phase, Phases,
     PlanError, Reader, RowView, Table,
@@ -22,7 +23,7 @@ use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
 
 use super::inputs::{AdminPolicyCell, ZoneAdminPolicies};
-use super::rows::{AdminPolicyRows, kind_of};
+use super::rows::{AddressSetRow, PolicyScene, kind_of};
 use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::tables::{
     CONTROLLER, DEFAULT_NETWORK, DEFAULT_ROUTER, PeerAddresses, PolicyGroup, PortName, RouterName,
@@ -88,10 +89,10 @@ impl AdminPolicyController {
     /// Reasons why policies do not apply as their objects say. Those of the schema are those of the
     /// last plan's.
     pub fn problems(&self, inputs: &ZoneAdminPolicies) -> Vec<PolicyProblem> {
-        let mut problems = inputs.problems().to_vec();
+        let mut problems = inputs.problems();
         let applied = inputs.applied().filter(|_| self.lacks_tiers);
-        problems.extend(applied.map(|key| PolicyProblem {
-            subject: PolicySubject::Admin(key.clone()),
+        problems.extend(applied.map(|policy| PolicyProblem {
+            subject: PolicySubject::Admin(policy.key.clone()),
             reason: PolicyProblemReason::NoTiers,
         }));
         problems
@@ -114,6 +115,15 @@ fn has_rows(snapshot: &Snapshot) -> bool {
     })
 }
 
+/// Rows that are computed and compared together.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) enum Part {
+    /// The rows of a policy.
+    Policy(AdminPolicyKey),
+    /// What a pod contributes to port groups and address sets.
+    Pod(PodKey),
+}
+
 /// Policies of administrators in a zone, as a capability of the row engine.
 #[derive(Debug)]
 pub(super) struct AdminPolicies {
@@ -128,14 +138,14 @@ pub(super) struct AdminPolicies {
 type Rows = PartRows<()>;
 
 impl Capability for AdminPolicies {
-    type Part = AdminPolicyKey;
+    type Part = Part;
     type Inputs = ZoneAdminPolicies;
     type Group = ();
     type Report = ();
     type SharedKey = Infallible;
     type Shared = ();
 
-    fn declare(layout: &mut Layout<AdminPolicyKey>) -> Self {
+    fn declare(layout: &mut Layout<Part>) -> Self {
         let rules = Phases {
             come: RULES,
             change: RULES,
@@ -147,7 +157,7 @@ impl Capability for AdminPolicies {
             .table(Identity::NAME)
             .owned_by(owner)
             .phases(rules)
-            .staged(ports)
+            .members(ports)
             .declare();
         let acls = layout
             .table(Identity::ExternalId(key::ID))
@@ -166,14 +176,14 @@ impl Capability for AdminPolicies {
                     change: RULES,
                     go: RELEASE,
                 })
-                .staged(addresses)
+                .members(addresses)
                 .declare(),
             ports: layout.table(Identity::NAME).shared().declare(),
             routers: layout.table(Identity::NAME).shared().declare(),
         }
     }
 
-    fn group(&self, _: &AdminPolicyKey) {}
+    fn group(&self, _: &Part) {}
 
     fn comment(&self, (): &()) -> String {
         "patchbay: policies of administrators".to_owned()
@@ -181,76 +191,112 @@ impl Capability for AdminPolicies {
 
     fn parts(
         &self,
-        AdminPolicyCell(policy): &AdminPolicyCell,
-        _: &ZoneAdminPolicies,
-        part: &mut dyn FnMut(AdminPolicyKey),
+        cell: &AdminPolicyCell,
+        inputs: &ZoneAdminPolicies,
+        part: &mut dyn FnMut(Part),
     ) {
-        part(policy.clone());
+        match cell {
+            AdminPolicyCell::Policy(policy) => part(Part::Policy(policy.clone())),
+            AdminPolicyCell::Pod(pod) if inputs.is_selected(pod) => part(Part::Pod(pod.clone())),
+            AdminPolicyCell::Pod(_)
+            | AdminPolicyCell::Zone
+            | AdminPolicyCell::Nodes
+            | AdminPolicyCell::NamedPorts(_) => {}
+        }
     }
 
-    fn exists(&self, part: &AdminPolicyKey, inputs: &ZoneAdminPolicies) -> bool {
-        inputs.has(part)
+    fn exists(&self, part: &Part, inputs: &ZoneAdminPolicies) -> bool {
+        match part {
+            Part::Policy(policy) => inputs.policy(policy).is_some(),
+            Part::Pod(pod) => inputs.is_selected(pod),
+        }
     }
 
     fn shared(&self, key: &Infallible, _: &Reader<'_, Self>) {
         match *key {}
     }
 
-    fn rows(&self, part: &AdminPolicyKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
+    fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let is_shared = reader.row(self.routers, DEFAULT_ROUTER).is_some();
         if is_shared || !reader.has_column(self.acls, TIER) {
             return rows.keep_rest();
         }
-        let inputs = reader.read(&AdminPolicyCell(part.clone()));
-        match inputs.policy(part) {
-            Some(made) => self.policy(made, reader, rows),
-            None if inputs.has(part) => rows.keep_rest(),
-            None => {}
+        reader.read(&AdminPolicyCell::Zone);
+        match part {
+            Part::Policy(policy) => self.policy(policy, reader, rows),
+            Part::Pod(pod) => self.pod(pod, reader, rows),
         }
     }
 }
 
 impl AdminPolicies {
-    fn policy(&self, made: &AdminPolicyRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        let ports = made.ports.iter().filter_map(|port| {
-            let row = reader.row(self.ports, port)?;
-            Some(Atom::Uuid(row.uuid()))
-        });
+    fn policy(&self, key: &AdminPolicyKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        reader.read(&AdminPolicyCell::NamedPorts(key.clone()));
+        reader.read(&AdminPolicyCell::Nodes);
+        let inputs = reader.read(&AdminPolicyCell::Policy(key.clone()));
+        let Some(policy) = inputs.policy(key) else {
+            return;
+        };
+        if !policy.problems.is_empty() {
+            return rows.keep_rest();
+        }
+        let made = PolicyScene::new(policy, inputs).rows();
         let group = PolicyGroup {
-            name: made.group_name.as_str().into(),
-            ports: Set::from_vec(ports.collect()),
-            external_ids: text_map(made.group_ids.clone()),
+            name: made.group.name.as_str().into(),
+            ports: Set::EMPTY,
+            external_ids: text_map(made.group.external_ids),
         };
         rows.put(self.groups, &group);
         for acl in &made.acls {
             rows.put(self.acls, acl)
-                .held_by(self.acls_of_group, made.group_name.as_str())
+                .held_by(self.acls_of_group, made.group.name.as_str())
                 .together(POLICY_STEPS);
         }
-        for set in &made.address_sets {
-            let addresses = set.addresses.iter().cloned().map(text);
+        for AddressSetRow { ids, addresses } in made.address_sets {
             let set = PeerAddresses {
-                name: set.name.as_str().into(),
-                addresses: Set::from_vec(addresses.collect()),
-                external_ids: text_map(set.external_ids.clone()),
+                name: ids.name.as_str().into(),
+                addresses: Set::EMPTY,
+                external_ids: text_map(ids.external_ids),
             };
             rows.put(self.address_sets, &set);
+            for address in addresses {
+                rows.member(self.address_sets, set.name.clone(), text(address));
+            }
+        }
+    }
+
+    fn pod(&self, key: &PodKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        let inputs = reader.read(&AdminPolicyCell::Pod(key.clone()));
+        let Some(pod) = inputs.pod(key) else {
+            return;
+        };
+        for policy in inputs.applied() {
+            let membership = PolicyScene::new(policy, inputs).membership(pod);
+            for (set, address) in membership.addresses {
+                rows.member(self.address_sets, set, text(format_address(address)));
+            }
+            let Some(group) = membership.group else {
+                continue;
+            };
+            if let Some(port) = reader.row(self.ports, &pod.key.default_port()) {
+                rows.member(self.groups, group, Atom::Uuid(port.uuid()));
+            }
         }
     }
 }
 
 /// The policy that the external ids of a row show.
-fn owner(row: &RowView<'_>) -> Owner<AdminPolicyKey> {
+fn owner(row: &RowView<'_>) -> Owner<Part> {
     let controller = row.external_id(key::OWNER_CONTROLLER);
     let network = controller.and_then(|controller| controller.strip_suffix(CONTROLLER));
     let kind: Option<AdminPolicyKind> = row.external_id(key::OWNER_TYPE).and_then(kind_of);
     let name = row.external_id(key::NAME);
     match (kind, name) {
         (Some(kind), Some(name)) if network == Some(DEFAULT_NETWORK) => {
-            Owner::Part(AdminPolicyKey {
+            Owner::Part(Part::Policy(AdminPolicyKey {
                 kind,
                 name: name.into(),
-            })
+            }))
         }
         _ => Owner::Unowned,
     }

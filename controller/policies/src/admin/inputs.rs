@@ -1,28 +1,51 @@
 //! Inputs of the rows of administrators' policies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use patchbay_model::{
-    AdminPolicy, AdminPolicyKey, AdminPolicyKind, ClusterSettings, Feature, IpFamily, Pod,
-    PodScope, Selector,
+    AdminPolicy, AdminPolicyKey, AdminPolicyKind, AdminRule, ClusterSettings, Feature, IpFamily,
+    Pod, PodKey, PodScope, Selector,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
-use super::rows::{AdminPolicyRows, PolicyScene};
 use crate::logging::AclLogging;
 use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::selections::with_name_label;
 
+type Labels = BTreeMap<String, String>;
+
 /// Everything that the rows of administrators' policies in one zone follow from.
+///
+/// Clones share what is equal, so that the difference of two versions is found at the cost of the
+/// difference.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneAdminPolicies {
+    zone: Arc<Zone>,
+    policies: OrdMap<AdminPolicyKey, Arc<AdminPolicy>>,
+    /// Pods with addresses. While the feature is off there are none.
+    pods: OrdMap<PodKey, Arc<Pod>>,
+    /// Labels of namespaces, with that of their name.
+    namespaces: OrdMap<Arc<str>, Arc<Labels>>,
+    nodes: OrdMap<Arc<str>, Arc<LabelledNode>>,
+}
+
+/// The zone and the cluster's settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Zone {
     is_on: bool,
-    /// `None`: the policy has a field that cannot be used, so its rows stay as they are.
-    policies: OrdMap<AdminPolicyKey, Option<Arc<AdminPolicyRows>>>,
-    problems: Vec<PolicyProblem>,
+    name: Arc<str>,
+    /// Families of the cluster, IPv4 first.
+    families: Vec<IpFamily>,
+}
+
+/// Labels of a node, and the addresses of its host.
+#[derive(Clone, Debug, PartialEq)]
+struct LabelledNode {
+    labels: Labels,
+    addresses: Vec<IpAddr>,
 }
 
 /// Objects that policies of administrators are about.
@@ -35,131 +58,227 @@ pub struct AdminPolicyObjects<'a> {
     /// Labels of namespaces.
     pub namespaces: BTreeMap<&'a str, &'a BTreeMap<String, String>>,
     /// Labels of nodes, and the addresses of their hosts.
-    pub nodes: Vec<(&'a BTreeMap<String, String>, Vec<IpAddr>)>,
+    pub nodes: BTreeMap<&'a str, (&'a BTreeMap<String, String>, Vec<IpAddr>)>,
 }
 
-/// A piece of [`ZoneAdminPolicies`] that can change on its own: a policy.
+/// A piece of [`ZoneAdminPolicies`] that can change on its own.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct AdminPolicyCell(pub AdminPolicyKey);
-
-impl AdminPolicyObjects<'_> {
-    /// Pods with addresses that are selected.
-    pub(super) fn select(&self, scope: &PodScope) -> impl Iterator<Item = &Pod> {
-        let pods = self.pods.iter().filter(|pod| pod.is_wired());
-        let pods = pods.filter(move |pod| {
-            let namespace = self.namespaces.get(&*pod.key.namespace);
-            let is_selected = |labels: &BTreeMap<String, String>| {
-                let labels = with_name_label(&pod.key.namespace, labels);
-                scope.namespaces.matches(&labels)
-            };
-            namespace.is_some_and(|labels| is_selected(labels)) && scope.pods.matches(&pod.labels)
-        });
-        pods.map(|pod| &**pod)
-    }
-
-    /// Addresses of the selected nodes.
-    pub(super) fn node_addresses(&self, selector: &Selector) -> impl Iterator<Item = IpAddr> {
-        let nodes = self.nodes.iter();
-        let nodes = nodes.filter(|(labels, _)| selector.matches(labels));
-        nodes.flat_map(|(_, addresses)| addresses.iter().copied())
-    }
+pub enum AdminPolicyCell {
+    /// The zone and the cluster's settings.
+    Zone,
+    /// A policy.
+    Policy(AdminPolicyKey),
+    /// A pod, and the policies that select it.
+    Pod(PodKey),
+    /// Labels and addresses of all nodes.
+    Nodes,
+    /// The pods to whose named ports a policy leads.
+    NamedPorts(AdminPolicyKey),
 }
 
 impl ZoneAdminPolicies {
-    /// Computes the rows of all policies, for the zone of the node with this name. While the feature
-    /// is off there are none.
+    /// Reads all objects, for the zone of the node with this name.
     pub fn read(zone: &str, settings: &ClusterSettings, objects: &AdminPolicyObjects<'_>) -> Self {
-        let is_on = settings.has_feature(Feature::AdminNetworkPolicy);
+        let families = IpFamily::BOTH.into_iter();
+        let families = families.filter(|family| settings.has_family(*family));
         let mut this = Self {
-            is_on,
+            zone: Arc::new(Zone {
+                is_on: settings.has_feature(Feature::AdminNetworkPolicy),
+                name: zone.into(),
+                families: families.collect(),
+            }),
             ..Self::default()
         };
-        let families: Vec<IpFamily> = IpFamily::BOTH
-            .into_iter()
-            .filter(|family| settings.has_family(*family))
-            .collect();
         for policy in &objects.policies {
-            if !is_on {
-                let off = PolicyProblemReason::FeatureOff(Feature::AdminNetworkPolicy);
-                this.report(&policy.key, off);
-                continue;
-            }
-            let (logging, unread) = AclLogging::read(&policy.logging);
-            for reason in unread {
-                this.report(&policy.key, PolicyProblemReason::Logging(reason));
-            }
-            for problem in &policy.problems {
-                let reason = PolicyProblemReason::Admin(problem.clone());
-                this.report(&policy.key, reason);
-            }
-            let scene = PolicyScene {
-                policy,
-                zone,
-                families: &families,
-                objects,
-                logging,
-            };
-            let rows = policy.problems.is_empty().then(|| Arc::new(scene.rows()));
-            this.policies.insert(policy.key.clone(), rows);
+            this.put_policy(policy.clone());
         }
-        this.report_equal_priorities(objects);
+        for (name, labels) in &objects.namespaces {
+            this.put_namespace(name, labels);
+        }
+        for (name, (labels, addresses)) in &objects.nodes {
+            this.put_node(name, labels, addresses.clone());
+        }
+        for pod in &objects.pods {
+            this.put_pod(pod);
+        }
         this
     }
 
-    fn report(&mut self, key: &AdminPolicyKey, reason: PolicyProblemReason) {
-        self.problems.push(PolicyProblem {
-            subject: PolicySubject::Admin(key.clone()),
-            reason,
+    /// Adds a policy, or replaces the one of its key.
+    pub fn put_policy(&mut self, policy: AdminPolicy) {
+        let key = policy.key.clone();
+        self.policies.insert(key, Arc::new(policy));
+    }
+
+    /// Removes a policy.
+    pub fn remove_policy(&mut self, key: &AdminPolicyKey) {
+        self.policies.remove(key);
+    }
+
+    /// Adds a namespace, or replaces its labels.
+    pub fn put_namespace(&mut self, name: &str, labels: &BTreeMap<String, String>) {
+        let labels = Arc::new(with_name_label(name, labels));
+        self.namespaces.insert(name.into(), labels);
+    }
+
+    /// Removes a namespace.
+    pub fn remove_namespace(&mut self, name: &str) {
+        self.namespaces.remove(name);
+    }
+
+    /// Adds a node, or replaces the one of its name. `addresses`: those of its host.
+    pub fn put_node(
+        &mut self,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+        addresses: Vec<IpAddr>,
+    ) {
+        let labels = labels.clone();
+        let node = LabelledNode { labels, addresses };
+        self.nodes.insert(name.into(), Arc::new(node));
+    }
+
+    /// Removes a node.
+    pub fn remove_node(&mut self, name: &str) {
+        self.nodes.remove(name);
+    }
+
+    /// Adds a pod, or replaces the one of its key.
+    pub fn put_pod(&mut self, pod: &Arc<Pod>) {
+        if self.zone.is_on && pod.is_wired() {
+            self.pods.insert(pod.key.clone(), pod.clone());
+        } else {
+            self.pods.remove(&pod.key);
+        }
+    }
+
+    /// Removes a pod.
+    pub fn remove_pod(&mut self, key: &PodKey) {
+        self.pods.remove(key);
+    }
+
+    /// Reasons why policies do not apply as their objects say.
+    pub fn problems(&self) -> Vec<PolicyProblem> {
+        let of_policies = self.policies.values().flat_map(|policy| {
+            let reasons = self.reasons(policy).into_iter();
+            reasons.map(|reason| problem(&policy.key, reason))
         });
+        let mut problems: Vec<PolicyProblem> = of_policies.collect();
+        problems.extend(self.equal_priorities());
+        problems
+    }
+
+    fn reasons(&self, policy: &AdminPolicy) -> Vec<PolicyProblemReason> {
+        if !self.zone.is_on {
+            let off = PolicyProblemReason::FeatureOff(Feature::AdminNetworkPolicy);
+            return vec![off];
+        }
+        let (_, unread) = AclLogging::read(&policy.logging);
+        let unread = unread.into_iter().map(PolicyProblemReason::Logging);
+        let unusable = policy.problems.iter().cloned();
+        unread
+            .chain(unusable.map(PolicyProblemReason::Admin))
+            .collect()
     }
 
     /// Rules of two policies with one priority have no order.
-    fn report_equal_priorities(&mut self, objects: &AdminPolicyObjects<'_>) {
+    fn equal_priorities(&self) -> Vec<PolicyProblem> {
         let mut first_of = BTreeMap::<i64, &AdminPolicyKey>::new();
-        let policies = objects.policies.iter().filter(|_| self.is_on);
-        let policies = policies.filter(|policy| policy.key.kind == AdminPolicyKind::Admin);
-        let mut policies: Vec<&AdminPolicy> = policies
-            .filter(|policy| policy.problems.is_empty())
-            .collect();
-        policies.sort_by(|one, other| one.key.cmp(&other.key));
-        for policy in policies {
+        let mut problems = Vec::new();
+        let policies = self.applied();
+        for policy in policies.filter(|policy| policy.key.kind == AdminPolicyKind::Admin) {
             let first = *first_of.entry(policy.priority).or_insert(&policy.key);
             if *first != policy.key {
                 let other = first.name.clone();
                 let priority = policy.priority;
-                self.report(
-                    &policy.key,
-                    PolicyProblemReason::EqualPriority { priority, other },
-                );
+                let reason = PolicyProblemReason::EqualPriority { priority, other };
+                problems.push(problem(&policy.key, reason));
             }
         }
-    }
-
-    /// Reasons why policies do not apply as their objects say.
-    pub fn problems(&self) -> &[PolicyProblem] {
-        &self.problems
+        problems
     }
 
     /// `true` if the feature is on.
     pub(super) fn is_on(&self) -> bool {
-        self.is_on
+        self.zone.is_on
     }
 
-    /// Keys of the policies that have rows.
-    pub(super) fn applied(&self) -> impl Iterator<Item = &AdminPolicyKey> {
-        let policies = self.policies.iter();
-        let policies = policies.filter(|(_, rows)| rows.is_some());
-        policies.map(|(key, _)| key)
+    /// Name of the zone: that of its node.
+    pub(super) fn zone(&self) -> &Arc<str> {
+        &self.zone.name
     }
 
-    /// `true` if there is a policy with this key.
-    pub(super) fn has(&self, key: &AdminPolicyKey) -> bool {
-        self.policies.contains_key(key)
+    /// Families of the cluster, IPv4 first.
+    pub(super) fn families(&self) -> &[IpFamily] {
+        &self.zone.families
     }
 
-    /// The rows of a policy. `None`: they stay as they are, or there is no such policy.
-    pub(super) fn policy(&self, key: &AdminPolicyKey) -> Option<&AdminPolicyRows> {
-        self.policies.get(key)?.as_deref()
+    /// The policies that have rows.
+    pub(super) fn applied(&self) -> impl Iterator<Item = &Arc<AdminPolicy>> {
+        let policies = self.policies.values().filter(|_| self.zone.is_on);
+        policies.filter(|policy| policy.problems.is_empty())
+    }
+
+    /// A policy. `None`: there is none, or the feature is off.
+    pub(super) fn policy(&self, key: &AdminPolicyKey) -> Option<&Arc<AdminPolicy>> {
+        self.policies.get(key).filter(|_| self.zone.is_on)
+    }
+
+    /// A pod that a policy may select.
+    pub(super) fn pod(&self, key: &PodKey) -> Option<&Arc<Pod>> {
+        self.pods.get(key)
+    }
+
+    /// `true` if some policy selects the pod.
+    pub(super) fn is_selected(&self, key: &PodKey) -> bool {
+        let pod = self.pods.get(key);
+        pod.is_some_and(|pod| self.applied().any(|policy| self.is_about(policy, pod)))
+    }
+
+    /// `true` if a scope has the pod.
+    pub(super) fn has(&self, scope: &PodScope, pod: &Pod) -> bool {
+        let namespace = self.namespaces.get(&pod.key.namespace);
+        namespace.is_some_and(|labels| scope.namespaces.matches(labels))
+            && scope.pods.matches(&pod.labels)
+    }
+
+    /// Pods with addresses that a scope has.
+    pub(super) fn select(&self, scope: &PodScope) -> impl Iterator<Item = &Pod> {
+        let pods = self.pods.values().map(|pod| &**pod);
+        pods.filter(|pod| self.has(scope, pod))
+    }
+
+    /// Addresses of the hosts of the selected nodes.
+    pub(super) fn node_addresses(&self, selector: &Selector) -> impl Iterator<Item = IpAddr> {
+        let nodes = self.nodes.values();
+        let nodes = nodes.filter(|node| selector.matches(&node.labels));
+        nodes.flat_map(|node| node.addresses.iter().copied())
+    }
+
+    /// `true` if the pod is one of the subject, or a peer of a rule.
+    fn is_about(&self, policy: &AdminPolicy, pod: &Pod) -> bool {
+        let of_rules = rules(policy).flat_map(|rule| &rule.pods);
+        let mut scopes = [&policy.subject].into_iter().chain(of_rules);
+        scopes.any(|scope| self.has(scope, pod))
+    }
+
+    /// `true` if the policy, as this version has it, is about the pod, as this version has it.
+    fn relates(&self, policy: &AdminPolicyKey, pod: &PodKey) -> bool {
+        let (policy, pod) = (self.policies.get(policy), self.pods.get(pod));
+        policy
+            .zip(pod)
+            .is_some_and(|(policy, pod)| self.is_about(policy, pod))
+    }
+}
+
+fn rules(policy: &AdminPolicy) -> impl Iterator<Item = &AdminRule> {
+    policy.ingress.iter().chain(&policy.egress)
+}
+
+fn problem(key: &AdminPolicyKey, reason: PolicyProblemReason) -> PolicyProblem {
+    PolicyProblem {
+        subject: PolicySubject::Admin(key.clone()),
+        reason,
     }
 }
 
@@ -168,9 +287,40 @@ impl Inputs for ZoneAdminPolicies {
 
     fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(AdminPolicyCell)) {
         let nothing = Self::default();
+        if earlier.is_none_or(|earlier| earlier.zone != self.zone) {
+            changed(AdminPolicyCell::Zone);
+        }
         let earlier = earlier.unwrap_or(&nothing);
-        for key in changed_keys(&earlier.policies, &self.policies) {
-            changed(AdminPolicyCell(key.clone()));
+        if changed_keys(&earlier.nodes, &self.nodes).next().is_some() {
+            changed(AdminPolicyCell::Nodes);
+        }
+        let mut pods: BTreeSet<&PodKey> = changed_keys(&earlier.pods, &self.pods).collect();
+        for namespace in changed_keys(&earlier.namespaces, &self.namespaces) {
+            let first = PodKey::new(namespace, "");
+            let of_namespace = self.pods.range(first..).map(|(key, _)| key);
+            pods.extend(of_namespace.take_while(|key| key.namespace == *namespace));
+        }
+        for policy in self.policies.values() {
+            let has_names = rules(policy).any(|rule| !rule.named_ports.is_empty());
+            let mut pods = pods.iter().filter(|_| has_names);
+            if pods.any(|pod| {
+                [earlier, self]
+                    .iter()
+                    .any(|of| of.relates(&policy.key, pod))
+            }) {
+                changed(AdminPolicyCell::NamedPorts(policy.key.clone()));
+            }
+        }
+        for policy in changed_keys(&earlier.policies, &self.policies) {
+            changed(AdminPolicyCell::Policy(policy.clone()));
+            let all = self.pods.keys();
+            pods.extend(all.filter(|pod| {
+                let mut versions = [earlier, self].into_iter();
+                versions.any(|of| of.relates(policy, pod))
+            }));
+        }
+        for pod in pods {
+            changed(AdminPolicyCell::Pod(pod.clone()));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of a policy of an administrator.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use patchbay_model::external_ids::key;
@@ -10,7 +10,7 @@ use patchbay_model::{
 };
 use patchbay_schemas::nb::{Acl, AclAction};
 
-use super::inputs::AdminPolicyObjects;
+use super::inputs::ZoneAdminPolicies;
 use crate::acls::{Identified, acl, group_match, identified};
 use crate::logging::AclLogging;
 use crate::ports::{PortMatch, Receivers, ip_word, port_matches, word};
@@ -32,32 +32,34 @@ const RULE_INDEX: &str = "gress-index";
 /// End of the protocol in the identity of an ACL of named ports.
 const NAMED_PORTS: &str = "-namedPort";
 
-/// Everything that the database has of a policy.
+/// Everything that the database has of a policy, without what pods contribute.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AdminPolicyRows {
-    pub(super) group_name: String,
-    pub(super) group_ids: BTreeMap<String, String>,
-    /// Names of the members of the group.
-    pub(super) ports: BTreeSet<String>,
+    pub(super) group: Identified,
     pub(super) acls: Vec<Acl>,
     pub(super) address_sets: Vec<AddressSetRow>,
 }
 
-/// An address set.
+/// An address set, with the addresses of nodes and the subnets of its rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AddressSetRow {
-    pub(super) name: String,
-    pub(super) external_ids: BTreeMap<String, String>,
+    pub(super) ids: Identified,
     pub(super) addresses: BTreeSet<String>,
+}
+
+/// What a pod contributes to the rows of a policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Membership {
+    /// Port group of its port.
+    pub(super) group: Option<String>,
+    /// Address sets of its addresses.
+    pub(super) addresses: Vec<(String, IpAddr)>,
 }
 
 /// A policy in a zone.
 pub(super) struct PolicyScene<'a> {
     pub(super) policy: &'a AdminPolicy,
-    pub(super) zone: &'a str,
-    /// Families of the cluster, IPv4 first.
-    pub(super) families: &'a [IpFamily],
-    pub(super) objects: &'a AdminPolicyObjects<'a>,
+    pub(super) inputs: &'a ZoneAdminPolicies,
     pub(super) logging: AclLogging,
 }
 
@@ -80,40 +82,74 @@ fn ids(policy: &AdminPolicyKey, values: &[(&str, &str)]) -> Identified {
     identified(DEFAULT_NETWORK, owner, &policy.name, values)
 }
 
-impl PolicyScene<'_> {
+impl<'a> PolicyScene<'a> {
+    pub(super) fn new(policy: &'a AdminPolicy, inputs: &'a ZoneAdminPolicies) -> Self {
+        let (logging, _) = AclLogging::read(&policy.logging);
+        Self {
+            policy,
+            inputs,
+            logging,
+        }
+    }
+
     pub(super) fn rows(&self) -> AdminPolicyRows {
         let group = ids(&self.policy.key, &[]);
         let (mut acls, mut address_sets) = (Vec::new(), Vec::new());
-        for direction in PolicyDirection::BOTH {
-            let rules = match direction {
-                PolicyDirection::Ingress => &self.policy.ingress,
-                PolicyDirection::Egress => &self.policy.egress,
-            };
-            for (index, rule) in rules.iter().enumerate() {
-                let scene = RuleScene {
-                    of: self,
-                    direction,
-                    index,
-                    rule,
-                    group: &group.name,
-                };
-                acls.extend(scene.acls());
-                address_sets.extend(scene.address_sets());
-            }
+        for rule in self.rules() {
+            acls.extend(rule.acls(&group.name));
+            address_sets.extend(rule.address_sets());
         }
         AdminPolicyRows {
-            ports: self.subject().map(|pod| pod.key.default_port()).collect(),
-            group_name: group.name,
-            group_ids: group.external_ids,
+            group,
             acls,
             address_sets,
         }
     }
 
+    /// What a pod contributes.
+    pub(super) fn membership(&self, pod: &Pod) -> Membership {
+        let inputs = self.inputs;
+        let is_local = pod.node.as_ref() == Some(inputs.zone());
+        let is_subject = is_local && inputs.has(&self.policy.subject, pod);
+        let group = is_subject.then(|| ids(&self.policy.key, &[]).name);
+        let mut addresses = Vec::new();
+        for rule in self.rules() {
+            let mut scopes = rule.rule.pods.iter();
+            if !scopes.any(|scope| inputs.has(scope, pod)) {
+                continue;
+            }
+            for family in inputs.families() {
+                let set = rule.address_set_ids(*family).name;
+                let of_pod = pod.addresses_in_default_network().into_iter();
+                let of_family = of_pod.filter(|address| IpFamily::of(*address) == *family);
+                addresses.extend(of_family.map(|address| (set.clone(), address)));
+            }
+        }
+        Membership { group, addresses }
+    }
+
+    fn rules(&self) -> impl Iterator<Item = RuleScene<'_>> {
+        PolicyDirection::BOTH
+            .into_iter()
+            .flat_map(move |direction| {
+                let rules = match direction {
+                    PolicyDirection::Ingress => &self.policy.ingress,
+                    PolicyDirection::Egress => &self.policy.egress,
+                };
+                let rules = rules.iter().enumerate();
+                rules.map(move |(index, rule)| RuleScene {
+                    of: self,
+                    direction,
+                    index,
+                    rule,
+                })
+            })
+    }
+
     /// Pods of the subject on the zone's node.
     fn subject(&self) -> impl Iterator<Item = &Pod> {
-        let pods = self.objects.select(&self.policy.subject);
-        pods.filter(|pod| pod.node.as_deref() == Some(self.zone))
+        let pods = self.inputs.select(&self.policy.subject);
+        pods.filter(|pod| pod.node.as_ref() == Some(self.inputs.zone()))
     }
 }
 
@@ -123,8 +159,6 @@ struct RuleScene<'a> {
     direction: PolicyDirection,
     index: usize,
     rule: &'a AdminRule,
-    /// Name of the policy's port group.
-    group: &'a str,
 }
 
 impl RuleScene<'_> {
@@ -143,21 +177,18 @@ impl RuleScene<'_> {
     }
 
     fn address_sets(&self) -> Vec<AddressSetRow> {
-        let peers = self.peers().flat_map(Pod::addresses_in_default_network);
         let nodes = self.rule.nodes.iter();
-        let nodes = nodes.flat_map(|selector| self.of.objects.node_addresses(selector));
-        let addresses: Vec<IpAddr> = peers.chain(nodes).collect();
-        let families = self.of.families.iter();
+        let nodes = nodes.flat_map(|selector| self.of.inputs.node_addresses(selector));
+        let nodes: Vec<IpAddr> = nodes.collect();
+        let families = self.of.inputs.families().iter();
         let sets = families.map(|family| {
-            let ids = self.address_set_ids(*family);
-            let addresses = addresses.iter().copied();
-            let addresses = addresses.filter(|address| IpFamily::of(*address) == *family);
+            let nodes = nodes.iter().copied();
+            let nodes = nodes.filter(|address| IpFamily::of(*address) == *family);
             let networks = self.rule.networks.iter();
             let networks = networks.filter(|network| IpFamily::of_net(**network) == *family);
             AddressSetRow {
-                name: ids.name,
-                external_ids: ids.external_ids,
-                addresses: addresses
+                ids: self.address_set_ids(*family),
+                addresses: nodes
                     .map(format_address)
                     .chain(networks.map(ToString::to_string))
                     .collect(),
@@ -169,11 +200,12 @@ impl RuleScene<'_> {
     /// Peers by labels. One that several selectors select comes several times.
     fn peers(&self) -> impl Iterator<Item = &Pod> {
         let scopes = self.rule.pods.iter();
-        scopes.flat_map(|scope: &PodScope| self.of.objects.select(scope))
+        scopes.flat_map(|scope: &PodScope| self.of.inputs.select(scope))
     }
 
-    fn acls(&self) -> Vec<Acl> {
-        let (group, peers) = (group_match(self.direction, self.group), self.peer_match());
+    /// The ACLs, for the port group of this name.
+    fn acls(&self, group: &str) -> Vec<Acl> {
+        let (group, peers) = (group_match(self.direction, group), self.peer_match());
         let has_ports = !self.rule.ports.is_empty() || !self.rule.named_ports.is_empty();
         let receivers = Receivers {
             network: "",
@@ -242,7 +274,7 @@ impl RuleScene<'_> {
             PolicyDirection::Ingress => "src",
             PolicyDirection::Egress => "dst",
         };
-        let families = self.of.families.iter();
+        let families = self.of.inputs.families().iter();
         let terms = families.map(|family| {
             let name = self.address_set_ids(*family).name;
             format!("{}.{side} == ${name}", ip_word(*family))

@@ -91,7 +91,7 @@ impl World {
             namespaces: egress.namespaces.clone(),
             nodes: nodes
                 .iter()
-                .map(|node| (&node.labels, node.host_addresses()))
+                .map(|node| (node.name.as_str(), (&node.labels, node.host_addresses())))
                 .collect(),
         };
         let admin_policies = ZoneAdminPolicies::read(&self.node, &self.settings, &admin_policies);
