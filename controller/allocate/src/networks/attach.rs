@@ -2,6 +2,7 @@
 //! CUDN.
 
 mod cluster_networks;
+mod refusal;
 mod removal;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use patchbay_resources::manifests::{
 use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use patchbay_resources::object::{Object, Time};
 use patchbay_resources::udn::NetworkRole;
+pub use refusal::{RefusedDefinition, note_refused_definitions};
 use removal::{finish_deleted, remove_orphans};
 use thiserror::Error;
 

@@ -7,7 +7,7 @@ use patchbay_resources::object::{Object, ObjectMeta, OwnerReference};
 /// Label of every attachment definition that was made for a custom resource.
 const USER_DEFINED_LABEL: &str = "k8s.ovn.org/user-defined-network";
 /// Finalizer of a network that pods may still use, on the custom resource and on its definitions.
-const FINALIZER: &str = "k8s.ovn.org/user-defined-network-protection";
+pub const FINALIZER: &str = "k8s.ovn.org/user-defined-network-protection";
 /// Start of the annotations that are not copied from the custom resource.
 pub(super) const MANAGED_ANNOTATIONS: &str = "k8s.ovn.org";
 

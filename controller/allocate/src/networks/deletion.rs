@@ -5,7 +5,7 @@ use patchbay_resources::manifests::{Inventory, ObjectKey};
 use patchbay_resources::object::Object;
 use thiserror::Error;
 
-use super::definition::has_finalizer;
+use super::definition::{FINALIZER, has_finalizer};
 
 /// Reason why an attachment definition stays.
 #[derive(Debug, Error)]
@@ -19,6 +19,15 @@ pub(super) struct DefinitionInUse {
     pods: Vec<String>,
 }
 
+/// Outcome of the deletion of an attachment definition.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Deletion {
+    /// It goes.
+    Done,
+    /// It goes once other programs have removed their finalizers.
+    Waiting,
+}
+
 /// Removes an attachment definition, unless pods use its network.
 ///
 /// # Errors
@@ -26,18 +35,28 @@ pub(super) struct DefinitionInUse {
 pub(super) fn delete_definition(
     inventory: &mut Inventory,
     key: &ObjectKey,
-) -> Result<(), DefinitionInUse> {
+) -> Result<Deletion, DefinitionInUse> {
     let pods = users_of(inventory, key);
     let nads = &mut inventory.network_attachment_definitions;
-    let is_protected = nads
-        .get(key)
-        .is_some_and(|nad| has_finalizer(&nad.object.metadata));
+    let Some(nad) = nads.get(key) else {
+        return Ok(Deletion::Done);
+    };
+    let meta = &nad.object.metadata;
+    let is_protected = has_finalizer(meta);
     if is_protected && !pods.is_empty() {
         let nad = key.clone();
         return Err(DefinitionInUse { nad, pods });
     }
-    nads.remove(key);
-    Ok(())
+    let mut finalizers = meta.finalizers.iter().flatten();
+    let is_waiting = finalizers.any(|finalizer| finalizer != FINALIZER);
+    if !is_waiting || is_protected || meta.deletion_timestamp.is_none() {
+        nads.remove(key);
+    }
+    Ok(if is_waiting {
+        Deletion::Waiting
+    } else {
+        Deletion::Done
+    })
 }
 
 /// Pods in the namespace of an attachment definition that use it, as `<namespace>/<name>`. Completed

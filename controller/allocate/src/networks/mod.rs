@@ -32,6 +32,8 @@ use memory::Memory;
 use patchbay_resources::object::Time;
 use pods::Claims;
 
+pub use attach::{RefusedDefinition, note_refused_definitions};
+pub use definition::FINALIZER;
 pub use manager::{Layer2Layouts, ManagerSettings, NetworkManager};
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
 

@@ -20,8 +20,15 @@ use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
 /// The default network's entry, which OVN-Kubernetes owns.
 const DEFAULT_NETWORK: &str = "default";
 
-/// The first node, by network, for which there was no subnet left.
-pub(super) type Failures = BTreeMap<String, String>;
+/// Nodes, by network, for which there was no subnet left, in the order of the manifests.
+pub(super) type Failures = BTreeMap<String, Vec<String>>;
+
+/// Error of a node for which a network has no subnet left.
+pub(super) fn no_subnet(node: &str, network: &str) -> String {
+    format!(
+        "error allocating network for node {node}, network name {network}: no subnets available"
+    )
+}
 
 /// Result of the allocation of node subnets.
 #[derive(Debug, Default)]
@@ -68,22 +75,15 @@ pub(super) fn complete(
             if !is_active {
                 continue;
             }
-            let (Err(NoSubnet), Some(object)) = (pool.allocate(node), inventory.nodes.get(key))
-            else {
+            if pool.allocate(node).is_ok() {
                 continue;
-            };
+            }
             let network = &pool.network;
-            let message = format!(
-                "error allocating network for node {key}, network name {network}: no subnets available"
-            );
-            inventory.warnings.push(problem(object, key, &message));
             let before = annotated[index].get(network).cloned();
             node.subnets
                 .insert(network.clone(), before.unwrap_or_default());
-            result
-                .failures
-                .entry(network.clone())
-                .or_insert_with(|| key.name.clone());
+            let failures = result.failures.entry(network.clone()).or_default();
+            failures.push(key.name.clone());
         }
     }
     memory.node_subnets = pools.iter().flat_map(Pool::positions).collect();
@@ -120,7 +120,7 @@ fn read_nodes(inventory: &Inventory, problems: &mut Vec<Problem>) -> Vec<(Object
     nodes
 }
 
-fn problem(node: &Sourced<core::Node>, key: &ObjectKey, message: &str) -> Problem {
+pub(super) fn problem(node: &Sourced<core::Node>, key: &ObjectKey, message: &str) -> Problem {
     Problem {
         location: node.origin.location().cloned(),
         object: Some(format!("Node {key}")),

@@ -1,13 +1,13 @@
 //! Conditions of UDNs and CUDNs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_resources::object::{Condition, Time};
 
 use super::evpn::EvpnProblem;
-use super::node_subnets::Failures;
+use super::node_subnets::{Failures, no_subnet, problem};
 use patchbay_model::{NetworkActivity, names};
-use patchbay_resources::manifests::Inventory;
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, SourceLocation, describe};
 use patchbay_resources::set_condition;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UserDefinedNetwork};
 
@@ -123,21 +123,53 @@ pub(super) fn cudn_definitions(
     set_condition(conditions, NETWORK_CREATED, created, reason, message, now);
 }
 
-/// Notes for every network that was created whether all nodes have got their subnets.
+/// Notes for every network that was created whether all nodes have got their subnets. Nodes that have
+/// not are warnings about the network's custom resource, or about the node if it has none.
 pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Time) {
+    let mut warnings = Vec::new();
+    let mut others: BTreeMap<&String, &Vec<String>> = failures.iter().collect();
+    let mut warn = |network: &String, object: String, location: Option<SourceLocation>| {
+        let nodes = others.remove(network);
+        for node in nodes.into_iter().flatten() {
+            let error = no_subnet(node, network);
+            warnings.push(Problem {
+                location: location.clone(),
+                object: Some(object.clone()),
+                field: None,
+                message: format!("Error occurred for node {node}: {error}"),
+            });
+        }
+    };
     let udns = &mut inventory.user_defined_networks;
     udns.change_each(|key, udn| {
-        let failed = failures.get(&names::udn_network(
-            key.namespace.as_deref().unwrap_or_default(),
-            &key.name,
-        ));
-        note_allocation(&mut udn.object.status, failed, now);
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        let network = names::udn_network(namespace, &key.name);
+        note_allocation(&mut udn.object.status, failures.get(&network), now);
+        warn(
+            &network,
+            describe(&udn.object),
+            udn.origin.location().cloned(),
+        );
     });
     let cudns = &mut inventory.cluster_user_defined_networks;
     cudns.change_each(|key, cudn| {
-        let failed = failures.get(&names::cudn_network(&key.name));
-        note_allocation(&mut cudn.object.status, failed, now);
+        let network = names::cudn_network(&key.name);
+        note_allocation(&mut cudn.object.status, failures.get(&network), now);
+        warn(
+            &network,
+            describe(&cudn.object),
+            cudn.origin.location().cloned(),
+        );
     });
+    for (network, nodes) in others {
+        for node in nodes {
+            let key = ObjectKey::cluster(node);
+            if let Some(object) = inventory.nodes.get(&key) {
+                warnings.push(problem(object, &key, &no_subnet(node, network)));
+            }
+        }
+    }
+    inventory.warnings.extend(warnings);
 }
 
 /// Notes for every network how many nodes have users of it, once there has been one.
@@ -179,7 +211,7 @@ fn note_nodes(status: &mut Option<NetworkStatus>, count: usize, now: &Time) {
     );
 }
 
-fn note_allocation(status: &mut Option<NetworkStatus>, failed: Option<&String>, now: &Time) {
+fn note_allocation(status: &mut Option<NetworkStatus>, failed: Option<&Vec<String>>, now: &Time) {
     let Some(NetworkStatus { conditions }) = status else {
         return;
     };
@@ -188,6 +220,7 @@ fn note_allocation(status: &mut Option<NetworkStatus>, failed: Option<&String>, 
     if !conditions.iter().any(created) {
         return;
     }
+    let failed = failed.and_then(|nodes| nodes.first());
     let (reason, message) = match failed {
         None => (
             "NetworkAllocationSucceeded",

@@ -20,14 +20,14 @@ use crate::testbed::{CONNECT, Testbed, ZONE, eventually, subnets};
 use crate::zone_database::Zone;
 
 /// Namespace and UDN of the tests.
-const RED: &str = "red";
+pub(crate) const RED: &str = "red";
 const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
 
-fn object<K: DeserializeOwned>(json: Value) -> K {
+pub(crate) fn object<K: DeserializeOwned>(json: Value) -> K {
     serde_json::from_value(json).unwrap()
 }
 
-fn udns(bed: &Testbed) -> Api<DynamicObject> {
+pub(crate) fn udns(bed: &Testbed) -> Api<DynamicObject> {
     let resource = ApiResource {
         group: "k8s.ovn.org".to_owned(),
         version: "v1".to_owned(),
@@ -38,12 +38,12 @@ fn udns(bed: &Testbed) -> Api<DynamicObject> {
     Api::namespaced_with(bed.client.clone(), RED, &resource)
 }
 
-fn pods(bed: &Testbed) -> Api<Pod> {
+pub(crate) fn pods(bed: &Testbed) -> Api<Pod> {
     Api::namespaced(bed.client.clone(), RED)
 }
 
 /// Creates the namespace and its primary network.
-async fn create_network(bed: &Testbed, spec: Value) {
+pub(crate) async fn create_network(bed: &Testbed, spec: Value) {
     let namespace = json!({"metadata": {
         "name": RED, "labels": {"k8s.ovn.org/primary-user-defined-network": ""},
     }});
@@ -56,13 +56,13 @@ async fn create_network(bed: &Testbed, spec: Value) {
     udns(bed).create(&create, &object(udn)).await.unwrap();
 }
 
-fn layer3() -> Value {
+pub(crate) fn layer3() -> Value {
     json!({"topology": "Layer3", "layer3": {
         "role": "Primary", "subnets": [{"cidr": "10.150.0.0/16", "hostSubnet": 24}],
     }})
 }
 
-fn layer2() -> Value {
+pub(crate) fn layer2() -> Value {
     json!({"topology": "Layer2", "layer2": {"role": "Primary", "subnets": ["10.160.0.0/16"]}})
 }
 
@@ -125,7 +125,7 @@ fn network_writes(requests: &[Request]) -> Vec<&Request> {
         .collect()
 }
 
-fn assert_all_allowed(bed: &Testbed) {
+pub(crate) fn assert_all_allowed(bed: &Testbed) {
     let requests = bed.api().requests();
     let refused: Vec<_> = requests.iter().filter(|one| one.status == 403).collect();
     assert!(refused.is_empty(), "{refused:?}");
@@ -277,7 +277,7 @@ async fn conflicts_and_forgotten_versions_delay_a_layer2_network_only() {
 }
 
 /// Makes requests fail: method, path, reply, and number of times.
-fn fail_each<const N: usize>(
+pub(crate) fn fail_each<const N: usize>(
     bed: &Testbed,
     faults: [(&'static str, &'static str, Reply, usize); N],
 ) {
@@ -367,7 +367,7 @@ async fn an_object_that_cannot_be_decoded_holds_little_back() {
 }
 
 /// Reasons and notes of the events about objects of a kind, by name of the object.
-async fn events_about(bed: &Testbed, kind: &str) -> Vec<(String, String, String)> {
+pub(crate) async fn events_about(bed: &Testbed, kind: &str) -> Vec<(String, String, String)> {
     let api = Api::<Event>::namespaced(bed.client.clone(), RED);
     let events = api.list(&ListParams::default()).await.unwrap().items;
     let events = events.into_iter().filter_map(|event| {
@@ -411,7 +411,11 @@ async fn objects_with_problems_have_one_event_each() {
     assert!(pod.0 == "early" && reasons.contains(&&*pod.1), "{pod:?}");
     assert!(pod.2.contains("primary"), "{}", pod.2);
     assert_eq!((&*nad.0, &*nad.1), ("broken", "InvalidConfig"));
-    assert!(nad.2.starts_with("spec.config: "), "{}", nad.2);
+    assert!(
+        nad.2.starts_with("Failed to parse network config: "),
+        "{}",
+        nad.2
+    );
 
     let udn = json!({
         "apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork",

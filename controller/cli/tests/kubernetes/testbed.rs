@@ -20,6 +20,7 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Config as ClientConfig, Resource, ResourceExt};
 use patchbay_crds as crd;
 use patchbay_kubernetes::Timing;
+use patchbay_model::{Feature, GatewayMode};
 use patchbay_resources::manifests::Inventory;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -88,6 +89,9 @@ pub(crate) struct Testbed {
     pub(crate) dynamic_udn: bool,
     /// `true` if the controllers write the networks themselves.
     pub(crate) networks: bool,
+    /// Features of the cluster.
+    pub(crate) features: Vec<Feature>,
+    pub(crate) gateway_mode: GatewayMode,
     /// Duration of the leader's lease. The default is long enough for renewals on a busy machine.
     pub(crate) lease: Duration,
     /// Time-out of requests.
@@ -156,6 +160,8 @@ impl Testbed {
             inventory: example(),
             dynamic_udn: false,
             networks: false,
+            features: Vec::new(),
+            gateway_mode: GatewayMode::Shared,
             lease: Duration::from_secs(20),
             request: Duration::from_secs(5),
             idle: Timing::default().watch_idle_timeout,

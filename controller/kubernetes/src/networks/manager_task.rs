@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 
 use jiff::Timestamp;
-use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
+use patchbay_allocate::networks::{
+    Layer2Layouts, ManagerSettings, NetworkManager, RefusedDefinition, note_refused_definitions,
+};
 use patchbay_engine::backoff::Backoff;
 use patchbay_model::ClusterSettings;
 use patchbay_resources::ipam_claim::IPAMClaim;
@@ -26,6 +28,9 @@ use crate::store::WatchEnded;
 /// Number of successive passes with writes from which on passes are delayed. More are not needed
 /// unless another program changes the same objects.
 const PROMPT_PASSES: u32 = 3;
+
+/// Starts of texts of OVN-Kubernetes about a whole object.
+const COMPLETE_TEXTS: [&str; 2] = ["failed to update pod ", "Failed to parse network config: "];
 
 /// The cluster manager of networks. It is active while this process is the leader.
 #[derive(Debug)]
@@ -146,8 +151,9 @@ impl ManagerTerm {
     async fn reconcile(&mut self) -> WriteOutcome {
         let (before, undecoded) = self.sources.inventory();
         let mut after = before.clone();
-        let problems = self.manager.reconcile(&mut after, &Time(Timestamp::now()));
-        let outcome = self.write(&before, &after).await;
+        let now = Time(Timestamp::now());
+        let problems = self.manager.reconcile(&mut after, &now);
+        let outcome = self.write(&before, &mut after, &now).await;
         let problems: Vec<_> = problems.iter().chain(&after.warnings).collect();
         self.events.update(
             problems
@@ -163,14 +169,23 @@ impl ManagerTerm {
         outcome
     }
 
-    /// Writes definitions before the conditions that report them.
-    async fn write(&self, before: &Inventory, after: &Inventory) -> WriteOutcome {
+    /// Writes definitions before the conditions that report them. A condition says so if the API server
+    /// refuses a definition.
+    async fn write(&self, before: &Inventory, after: &mut Inventory, now: &Time) -> WriteOutcome {
         let (writer, mut outcome) = (&self.writer, WriteOutcome::default());
         let out = &mut outcome;
         writer.write_kind::<Node>(before, after, out).await;
         writer
             .write_kind::<NetworkAttachmentDefinition>(before, after, out)
             .await;
+        let refused = out.refused_of(NetworkAttachmentDefinition::KIND);
+        let refused = refused.map(|one| RefusedDefinition {
+            key: one.key.clone(),
+            message: one.message.clone(),
+        });
+        let mut refused: Vec<_> = refused.collect();
+        refused.sort_by(|one, other| one.key.cmp(&other.key));
+        out.permit_owners(&note_refused_definitions(before, after, &refused, now));
         writer
             .write_kind::<UserDefinedNetwork>(before, after, out)
             .await;
@@ -185,11 +200,16 @@ impl ManagerTerm {
 }
 
 /// The problem of an object, for an event. `None`: it is not that of one object.
+///
+/// The texts of OVN-Kubernetes name what they are about, so they stay as they are.
 fn object_problem(problem: &Problem) -> Option<ObjectProblem> {
     let object = problem.object.as_deref()?;
+    let is_complete = |start: &str| problem.message.starts_with(start);
     let text = match &problem.field {
-        Some(field) => format!("{field}: {}", problem.message),
-        None => problem.message.clone(),
+        Some(field) if !COMPLETE_TEXTS.iter().any(|start| is_complete(start)) => {
+            format!("{field}: {}", problem.message)
+        }
+        _ => problem.message.clone(),
     };
     let found = ObjectProblem::described(object, text)?;
     let is_pod = object.starts_with(Pod::KIND) && object[Pod::KIND.len()..].starts_with(' ');

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use patchbay_allocate::networks::FINALIZER;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, describe};
 use patchbay_resources::object::Object;
 use serde::Serialize;
@@ -54,6 +55,17 @@ pub(super) struct WriteOutcome {
     is_stopped: bool,
     /// UIDs of the owners of objects that could not be written.
     failed_owners: BTreeSet<String>,
+    /// Writes that the API server refuses.
+    refused: Vec<Refused>,
+}
+
+/// Write that the API server refuses.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Refused {
+    kind: &'static str,
+    pub(super) key: ObjectKey,
+    /// Message of the API server.
+    pub(super) message: String,
 }
 
 impl WriteOutcome {
@@ -72,6 +84,16 @@ impl WriteOutcome {
             }
             WriteError::Rejected(error) => self.failures.push(format!("{object}: {error}")),
         }
+    }
+
+    /// Writes of a kind that the API server refuses.
+    pub(super) fn refused_of(&self, kind: &str) -> impl Iterator<Item = &Refused> {
+        self.refused.iter().filter(move |one| one.kind == kind)
+    }
+
+    /// Lets objects of these UIDs be written although objects that they own could not be.
+    pub(super) fn permit_owners(&mut self, uids: &[String]) {
+        self.failed_owners.retain(|uid| !uids.contains(uid));
     }
 
     fn record<K: Object>(&mut self, object: &K, is_new: bool) {
@@ -172,6 +194,13 @@ impl ObjectWriter {
                 let owners = object.owner_references().iter();
                 let owners = owners.map(|owner| owner.uid.clone());
                 outcome.failed_owners.extend(owners);
+                if let WriteError::Rejected(message) = &error {
+                    outcome.refused.push(Refused {
+                        kind: K::KIND,
+                        key: ObjectKey::of(object.meta()),
+                        message: message.clone(),
+                    });
+                }
                 outcome.fail(&describe(object), error);
             }
         }
@@ -217,26 +246,28 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Deletes an object, after its finalizers.
+    /// Deletes an object, after the finalizer of networks. Finalizers of other programs stay.
     async fn delete<K>(&self, old: &K, outcome: &mut WriteOutcome) -> Result<(), WriteError>
     where
         K: InventoryKind + Clone + Debug,
     {
         let (api, name) = (self.api_of(old), old.name_any());
         let mut version = old.resource_version();
-        let finalizers = old.meta().finalizers.as_ref();
-        if finalizers.is_some_and(|finalizers| !finalizers.is_empty()) {
+        let mut finalizers = old.meta().finalizers.clone().unwrap_or_default();
+        let count = finalizers.len();
+        finalizers.retain(|finalizer| finalizer != FINALIZER);
+        if finalizers.len() < count {
             let patch = json!({"metadata": {
-                "uid": old.uid(), "resourceVersion": version, "finalizers": null,
+                "uid": old.uid(), "resourceVersion": version, "finalizers": finalizers,
             }});
             let (parameters, patch) = (parameters(), Patch::Merge(&patch));
             let patched = api.patch(&name, &parameters, &patch);
             let patched = self.send(patched).await?;
+            version = patched.resource_version();
             if old.meta().deletion_timestamp.is_some() {
                 outcome.record(&patched, false);
                 return Ok(());
             }
-            version = patched.resource_version();
         }
         let parameters = DeleteParams {
             preconditions: Some(Preconditions {
@@ -246,13 +277,15 @@ impl ObjectWriter {
             ..DeleteParams::default()
         };
         self.send(api.delete(&name, &parameters)).await?;
-        outcome.written.push(Written {
-            kind: K::KIND,
-            key: ObjectKey::of(old.meta()),
-            uid: old.uid(),
-            version: None,
-            is_new: false,
-        });
+        if finalizers.is_empty() {
+            outcome.written.push(Written {
+                kind: K::KIND,
+                key: ObjectKey::of(old.meta()),
+                uid: old.uid(),
+                version: None,
+                is_new: false,
+            });
+        }
         Ok(())
     }
 

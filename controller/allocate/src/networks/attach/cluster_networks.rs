@@ -228,7 +228,7 @@ pub(super) fn remove_unselected(
     for (cudn, nad, annotations) in unselected {
         let left = left.entry(cudn).or_default();
         match delete_definition(inventory, &nad) {
-            Ok(()) => left.annotations.extend(annotations),
+            Ok(_) => left.annotations.extend(annotations),
             Err(error) => left.errors.push(error.to_string()),
         }
     }

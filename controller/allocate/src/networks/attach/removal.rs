@@ -1,12 +1,13 @@
 //! Removal of the attachment definitions of custom resources that are gone or are being deleted.
 
+use patchbay_model::names;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Object, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 use crate::networks::definition::{controller, has_finalizer, is_controlled_by, remove_finalizer};
-use crate::networks::deletion::delete_definition;
+use crate::networks::deletion::{Deletion, delete_definition};
 use crate::networks::status;
 
 /// Removes the definitions of custom resources that are being deleted, and then the finalizer that
@@ -28,18 +29,24 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, now: &Time) {
         let removed = if is_own {
             delete_definition(inventory, &key)
         } else {
-            Ok(())
+            Ok(Deletion::Done)
         };
         let Some(udn) = inventory.user_defined_networks.get_mut(&key) else {
             continue;
         };
-        match removed {
-            Ok(()) => remove_finalizer(&mut udn.object.metadata),
-            Err(error) => {
-                let outcome = status::UdnOutcome::Failed(error.to_string());
-                status::udn_created(&mut udn.object, outcome, now);
+        let error = match removed {
+            Ok(Deletion::Done) => {
+                remove_finalizer(&mut udn.object.metadata);
+                continue;
             }
-        }
+            Ok(Deletion::Waiting) => {
+                let namespace = key.namespace.as_deref().unwrap_or_default();
+                let network = names::udn_network(namespace, &key.name);
+                format!("cannot remove UDN, controller for network {network} is still running")
+            }
+            Err(error) => error.to_string(),
+        };
+        status::udn_created(&mut udn.object, status::UdnOutcome::Failed(error), now);
     }
     let cudns = inventory.cluster_user_defined_networks.iter();
     let deleted: Vec<ObjectKey> = cudns
@@ -56,13 +63,22 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, now: &Time) {
             .map(|(key, _)| key.clone())
             .collect();
         let mut errors = Vec::new();
+        let mut is_waiting = false;
         for nad in own {
-            let removed = delete_definition(inventory, &nad);
-            errors.extend(removed.err().map(|error| error.to_string()));
+            match delete_definition(inventory, &nad) {
+                Ok(deletion) => is_waiting |= deletion == Deletion::Waiting,
+                Err(error) => errors.push(error.to_string()),
+            }
         }
         let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(&key) else {
             continue;
         };
+        if errors.is_empty() && is_waiting {
+            let network = names::cudn_network(&key.name);
+            errors.push(format!(
+                "cannot remove cluster UDN, controller for network {network} is still running"
+            ));
+        }
         if errors.is_empty() {
             remove_finalizer(&mut cudn.object.metadata);
         } else {

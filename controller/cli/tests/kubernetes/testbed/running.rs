@@ -65,6 +65,8 @@ impl Testbed {
         let settings = ClusterSettings {
             families: vec![IpFamily::V4],
             service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+            features: self.features.iter().copied().collect(),
+            gateway_mode: self.gateway_mode,
             ..ClusterSettings::default()
         };
         let config = ControllerConfig {

@@ -175,6 +175,14 @@ impl ApiServer {
         self.shared.lock().requests.clone()
     }
 
+    /// Permissions of a service account that none of its requests has used, as `<verb> <resource>`.
+    pub(crate) fn unused_permissions(&self, account: &str) -> Vec<String> {
+        let state = self.shared.lock();
+        let is_own = |request: &&Request| request.user.split(',').any(|user| user == account);
+        let requests: Vec<Request> = state.requests.iter().filter(is_own).cloned().collect();
+        state.rules.unused(account, &requests)
+    }
+
     pub(crate) fn fail(&self, fault: Fault) {
         self.shared.lock().faults.push(fault);
     }

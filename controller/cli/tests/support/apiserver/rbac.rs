@@ -1,9 +1,11 @@
 //! Permissions, from the roles in `deploy/rbac.yaml`. Requests without a user are always allowed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
+use super::Request;
 use super::requests::Call;
 use super::resources::Target;
 
@@ -95,6 +97,42 @@ impl Rules {
                 && (rule.names.is_empty() || target.name.as_ref().is_some_and(of_name))
                 && has(&rule.verbs, verb)
         })
+    }
+}
+
+impl Rules {
+    /// Permissions of an account that no request has used, as `<verb> <resource>`.
+    pub(super) fn unused(&self, account: &str, requests: &[Request]) -> Vec<String> {
+        let calls = requests.iter().filter_map(|request| {
+            let watches = request
+                .watches
+                .then(|| ("watch".to_owned(), "true".to_owned()));
+            let call = Call {
+                method: request.method.clone(),
+                query: watches.into_iter().collect(),
+                ..Call::default()
+            };
+            let target = Target::parse(&request.path)?;
+            let status = if target.status { "/status" } else { "" };
+            let resource = format!("{}{status}", target.resource.plural);
+            Some(format!("{} {resource}", verb(&call, &target)))
+        });
+        let used: BTreeSet<String> = calls.collect();
+        let rules = self
+            .0
+            .iter()
+            .filter(|rule| rule.accounts.iter().any(|one| one == account));
+        let permissions = rules.flat_map(|rule| {
+            let resources = rule.resources.iter();
+            resources.flat_map(|resource| {
+                rule.verbs
+                    .iter()
+                    .map(move |verb| format!("{verb} {resource}"))
+            })
+        });
+        permissions
+            .filter(|permission| !used.contains(permission))
+            .collect()
     }
 }
 
