@@ -50,6 +50,17 @@ pub(crate) enum FollowPhase {
     Failed,
 }
 
+impl FollowPhase {
+    /// Records that an attempt has failed. Returns true if it was the first.
+    fn retry(&mut self) -> bool {
+        let is_first = *self == Self::Connecting;
+        if is_first {
+            *self = Self::Retrying;
+        }
+        is_first
+    }
+}
+
 impl Follower {
     /// Starts the task of a relay.
     pub(crate) fn relay(

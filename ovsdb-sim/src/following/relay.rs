@@ -60,6 +60,7 @@ pub(super) async fn follow(
         let client = source.connect(&config, &phase).await;
         let Err(error) = follow_client(&target, &client, &phase).await;
         target.database.set_link(None);
+        phase.send_if_modified(FollowPhase::retry);
         tracing::error!(target: "relay", database = name, %error, "cannot serve what the source has sent");
         drop(client);
         sleep(RETRY_INTERVAL).await;

@@ -83,13 +83,7 @@ impl SourceOptions {
                 Ok(client) => return client,
                 Err(error) => error,
             };
-            phase.send_if_modified(|phase| {
-                let is_first = *phase == FollowPhase::Connecting;
-                if is_first {
-                    *phase = FollowPhase::Retrying;
-                }
-                is_first
-            });
+            phase.send_if_modified(FollowPhase::retry);
             // A source that is not connected to its own source will be soon.
             let delay = if is_coming(&error) {
                 self.min_backoff() / 4

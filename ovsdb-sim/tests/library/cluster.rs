@@ -1,8 +1,5 @@
 //! Clients of a clustered simulator: roles, histories and the row in `_Server`.
 
-#[path = "../limits/client.rs"]
-mod client;
-
 use std::sync::Arc;
 
 use ovsdb_sim::{Listener, Model, Role, Sim, SimDatabase};
@@ -10,7 +7,7 @@ use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 use tempfile::TempDir;
 
-use client::Client;
+use crate::client::Client;
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{"i":{"type":"integer"},"e":{"type":"integer","ephemeral":true}}}}}"#;
 const ZERO: &str = "00000000-0000-0000-0000-000000000000";

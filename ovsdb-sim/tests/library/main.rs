@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
+#[path = "../limits/client.rs"]
+mod client;
 mod cluster;
 mod control_access;
 mod databases;
 mod embedded;
+mod following;
 mod seed;
 mod time;
