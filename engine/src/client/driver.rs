@@ -60,7 +60,13 @@ pub(super) struct HandleRequests {
     pub(super) transactions: mpsc::Receiver<QueuedTransaction>,
     pub(super) filters: mpsc::Receiver<FilterChange>,
     pub(super) forwarded: mpsc::UnboundedReceiver<ForwardedRequest>,
+    /// `None`: the interval is that of the configuration.
+    pub(super) probe_interval: watch::Receiver<Option<ProbeInterval>>,
 }
+
+/// Probe interval of all connections, whatever their remotes. `None`: no probes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbeInterval(pub(super) Option<Duration>);
 
 impl Driver {
     pub(super) fn new(config: Arc<Config>) -> Self {
@@ -329,7 +335,14 @@ impl Driver {
         requests: &mut HandleRequests,
         shared: &SnapshotSource,
     ) -> Result<(), SessionError> {
+        let mut probe_interval = requests.probe_interval.clone();
+        probe_interval.mark_changed();
         loop {
+            if probe_interval.has_changed().unwrap_or(false)
+                && let Some(ProbeInterval(interval)) = *probe_interval.borrow_and_update()
+            {
+                connection.session.set_probe_interval(interval);
+            }
             let mut changed = false;
             while let Some(event) = connection.session.next_event(&mut self.retained)? {
                 match event {
@@ -397,6 +410,8 @@ impl Driver {
             tokio::select! {
                 moved = connection.advance() => moved?,
                 () = self.retained.locks.wait_for_requests() => {}
+                // Fails when the last handle was dropped, which `filters` reports.
+                Ok(()) = probe_interval.changed() => probe_interval.mark_changed(),
                 change = requests.filters.recv() => match change {
                     Some(change) => self.retained.filters.request_change(change),
                     // The last handle was dropped, and with it all callers of `transact`.

@@ -102,7 +102,7 @@ impl Forwarder {
 }
 
 impl ForwardedReplies {
-    /// Waits for the next reply. `None`: the client is closed, and all replies were received.
+    /// Waits for the next reply. `None`: no forwarder is left, and all replies were received.
     ///
     /// # Cancel safety
     /// Dropping the future loses no reply.

@@ -11,7 +11,7 @@ use crate::txn::Transaction;
 
 use super::config::Config;
 use super::connection_events::{ConnectionEvent, ConnectionEvents, EVENT_CHANNEL_DEPTH};
-use super::driver::{Driver, HandleRequests};
+use super::driver::{Driver, HandleRequests, ProbeInterval};
 use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ClientClosed, ConnectError};
 use super::filter::{Filter, FilterChange, FilterError};
@@ -35,6 +35,8 @@ pub struct Client {
     commands: mpsc::Sender<QueuedTransaction>,
     filters: mpsc::Sender<FilterChange>,
     forwarded: mpsc::UnboundedSender<ForwardedRequest>,
+    /// `None`: the interval is that of the configuration.
+    probe_interval: Arc<watch::Sender<Option<ProbeInterval>>>,
     locks: Arc<LockRequests>,
     progress: watch::Receiver<ReplicaProgress>,
     /// Weak, so that the channel closes when the task ends.
@@ -96,12 +98,14 @@ impl Client {
         let (commands, transactions) = mpsc::channel(config.pipelining.queue_depth());
         let (filters, changes) = mpsc::channel(1);
         let (forwarded, forwards) = mpsc::unbounded_channel();
+        let probe_interval = watch::Sender::new(None);
         driver.announce(&connection, live);
         let (progress, events, locks) = (driver.progress(), driver.events(), driver.locks());
         let requests = HandleRequests {
             transactions,
             filters: changes,
             forwarded: forwards,
+            probe_interval: probe_interval.subscribe(),
         };
         let ending = driver.closed_on_drop(shared.clone());
         tokio::spawn(driver.run(connection, requests, ending));
@@ -111,6 +115,7 @@ impl Client {
             commands,
             filters,
             forwarded,
+            probe_interval: Arc::new(probe_interval),
             locks,
             progress,
             events,
@@ -141,6 +146,7 @@ impl Client {
             commands,
             filters,
             forwarded,
+            probe_interval: Arc::new(watch::Sender::new(None)),
             locks: Arc::default(),
             progress: handle,
             events: broadcast::Sender::new(EVENT_CHANNEL_DEPTH).downgrade(),
@@ -196,6 +202,14 @@ impl Client {
             }
             SnapshotSource::Embedded(_) => Err(FollowUnsupported),
         }
+    }
+
+    /// Changes the probe interval of this connection and of later ones, whatever their remotes:
+    /// see [`Config::probe_interval`]. `None`: no probes.
+    pub fn set_probe_interval(&self, interval: Option<Duration>) {
+        let interval = interval.filter(|interval| !interval.is_zero());
+        self.probe_interval
+            .send_replace(Some(ProbeInterval(interval)));
     }
 
     /// Makes a forwarder of requests, which this client does not interpret, and the receiver of

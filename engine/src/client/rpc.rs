@@ -46,6 +46,11 @@ impl Rpc {
         }
     }
 
+    /// Changes the probe interval. `None`: no probes.
+    pub(super) fn set_probe_interval(&mut self, interval: Option<Duration>) {
+        self.probe_interval = interval;
+    }
+
     /// The buffer for received bytes (then call [`on_received`](Self::on_received)), and the bytes
     /// to send next (then call [`on_sent`](Self::on_sent)).
     pub(super) fn buffers(&mut self) -> (&mut Vec<u8>, &[u8]) {

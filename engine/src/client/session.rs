@@ -23,7 +23,7 @@ mod updates;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use patchbay_schemas::json::{Framer, Json, Reader, TextBuf, write};
 use patchbay_schemas::schema::DatabaseSchema;
@@ -188,6 +188,11 @@ impl Session {
     /// True once the server has finished with all earlier connections of this client.
     pub(super) fn is_fenced(&self) -> bool {
         self.fence.is_held()
+    }
+
+    /// Changes the probe interval. `None`: no probes.
+    pub(super) fn set_probe_interval(&mut self, interval: Option<Duration>) {
+        self.rpc.set_probe_interval(interval);
     }
 
     /// See [`Rpc::buffers`].

@@ -6,6 +6,7 @@ mod conversion;
 mod ending;
 mod faults;
 mod following;
+mod forwarding;
 mod guard;
 mod hostile;
 mod limits;

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 
 use patchbay_engine::client::{
     ChangeEvent, Client, ClientClosed, Config, FollowedTables, ForwardOutcome, RemoteError,
-    Subscription,
 };
 use patchbay_engine::db::{DatabaseError, Snapshot};
 use patchbay_schemas::wire::Operation;
@@ -87,8 +86,13 @@ impl Backup<'_> {
         let content = changes.snapshot().clone();
         let mut map = self.adopt(&content).await?;
         self.phase.send_replace(FollowPhase::Following);
+        let probes = self.target.update_probe_interval(&client);
+        let mut probes = std::pin::pin!(probes);
         loop {
-            self.apply(&mut changes, &mut map).await?;
+            tokio::select! {
+                event = changes.next() => self.apply(event?, &mut map).await?,
+                never = &mut probes => match never {},
+            }
         }
     }
 
@@ -140,12 +144,8 @@ impl Backup<'_> {
         }
     }
 
-    async fn apply(
-        &self,
-        changes: &mut Subscription,
-        map: &mut SchemaMap,
-    ) -> Result<(), BackupError> {
-        match changes.next().await? {
+    async fn apply(&self, event: ChangeEvent, map: &mut SchemaMap) -> Result<(), BackupError> {
+        match event {
             ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed) => {
                 let own = self.target.database.schema();
                 let operations = repeat_changes(changed.rows(), map, &own);

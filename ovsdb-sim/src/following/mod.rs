@@ -18,8 +18,11 @@ mod relay;
 mod schema_map;
 mod source;
 
+use std::convert::Infallible;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use patchbay_engine::client::Client;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -32,6 +35,8 @@ pub(crate) use source::SourceOptions;
 #[derive(Debug)]
 pub(crate) struct Follower {
     source: SourceOptions,
+    /// Probe interval, which can be changed. `None`: the source is not probed.
+    probe_interval: watch::Sender<Option<Duration>>,
     phase: watch::Receiver<FollowPhase>,
     task: JoinHandle<()>,
 }
@@ -69,9 +74,12 @@ impl Follower {
         source: SourceOptions,
     ) -> Self {
         let (phase, seen) = watch::channel(FollowPhase::default());
-        let task = relay::follow(target(server, database), source.clone(), phase);
+        let probe_interval = watch::Sender::new(source.probe_interval);
+        let target = target(server, database, &probe_interval);
+        let task = relay::follow(target, source.clone(), phase);
         Self {
             source,
+            probe_interval,
             phase: seen,
             task: tokio::spawn(task),
         }
@@ -85,13 +93,20 @@ impl Follower {
         excluded_tables: Vec<String>,
     ) -> Self {
         let (phase, seen) = watch::channel(FollowPhase::default());
-        let target = target(server, database);
+        let probe_interval = watch::Sender::new(source.probe_interval);
+        let target = target(server, database, &probe_interval);
         let task = backup::follow(target, source.clone(), excluded_tables, phase);
         Self {
             source,
+            probe_interval,
             phase: seen,
             task: tokio::spawn(task),
         }
+    }
+
+    /// Changes the probe interval of the source. `None`: it is not probed.
+    pub(crate) fn set_probe_interval(&self, interval: Option<Duration>) {
+        self.probe_interval.send_replace(interval);
     }
 
     pub(crate) fn source(&self) -> &SourceOptions {
@@ -116,11 +131,31 @@ struct FollowTarget {
     /// Weak, because the server holds the follower.
     server: Weak<Server>,
     database: Arc<ServedDatabase>,
+    probe_interval: watch::Receiver<Option<Duration>>,
 }
 
-fn target(server: &Arc<Server>, database: &Arc<ServedDatabase>) -> FollowTarget {
+fn target(
+    server: &Arc<Server>,
+    database: &Arc<ServedDatabase>,
+    probe_interval: &watch::Sender<Option<Duration>>,
+) -> FollowTarget {
     FollowTarget {
         server: Arc::downgrade(server),
         database: database.clone(),
+        probe_interval: probe_interval.subscribe(),
+    }
+}
+
+impl FollowTarget {
+    /// Applies changes of the probe interval to a client.
+    async fn update_probe_interval(&self, client: &Client) -> Infallible {
+        let mut interval = self.probe_interval.clone();
+        loop {
+            // A removed follower ends with its task.
+            if interval.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            client.set_probe_interval(*interval.borrow_and_update());
+        }
     }
 }

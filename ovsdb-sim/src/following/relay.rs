@@ -1,5 +1,6 @@
 //! Task of a relay.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use patchbay_engine::client::{
@@ -58,7 +59,10 @@ pub(super) async fn follow(
     };
     loop {
         let client = source.connect(&config, &phase).await;
-        let Err(error) = follow_client(&target, &client, &phase).await;
+        let Err(error) = tokio::select! {
+            ended = follow_client(&target, &client, &phase) => ended,
+            never = target.update_probe_interval(&client) => match never {},
+        };
         target.database.set_link(None);
         phase.send_if_modified(FollowPhase::retry);
         tracing::error!(target: "relay", database = name, %error, "cannot serve what the source has sent");
@@ -83,7 +87,7 @@ async fn follow_client(
     target: &FollowTarget,
     client: &Client,
     phase: &watch::Sender<FollowPhase>,
-) -> Result<std::convert::Infallible, RelayError> {
+) -> Result<Infallible, RelayError> {
     let (forwarder, replies) = client.forwarder();
     let changes = client.follow(FollowedTables::all().with_capacity(MAX_WAITING_ROWS));
     let mut relay = Relay {
@@ -103,7 +107,7 @@ async fn follow_client(
 }
 
 impl Relay<'_> {
-    async fn run(&mut self) -> Result<std::convert::Infallible, RelayError> {
+    async fn run(&mut self) -> Result<Infallible, RelayError> {
         let mut lost_at: Option<Instant> = None;
         loop {
             let report_at = lost_at.and_then(|lost| lost.checked_add(REPORT_AFTER));

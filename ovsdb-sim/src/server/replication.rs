@@ -228,15 +228,20 @@ impl Server {
     }
 
     /// Sets the probe interval of the sources of backups. `None`: they are not probed.
-    pub(crate) fn set_backup_probe_interval(self: &Arc<Self>, interval: Option<Duration>) {
+    pub(crate) fn set_backup_probe_interval(&self, interval: Option<Duration>) {
         let mut replication = self.replication.state();
         replication.backup_probe_interval = Some(ProbeSetting(interval));
+        let backups = replication.backups.values();
+        let followers = backups.filter_map(|backup| backup.follower.as_ref());
+        followers.for_each(|follower| follower.set_probe_interval(interval));
     }
 
     /// Sets the probe interval of the sources of relays. `None`: they are not probed.
-    pub(crate) fn set_relay_probe_interval(self: &Arc<Self>, interval: Option<Duration>) {
+    pub(crate) fn set_relay_probe_interval(&self, interval: Option<Duration>) {
         let mut replication = self.replication.state();
         replication.relay_probe_interval = Some(ProbeSetting(interval));
+        let relays = replication.relays.values();
+        relays.for_each(|follower| follower.set_probe_interval(interval));
     }
 
     /// Waits until each relay and backup has the content of its source, or could not connect at
