@@ -33,6 +33,13 @@ pub(crate) use source::SourceOptions;
 
 /// Task that lets a database follow its source. Dropping it ends the connection.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "unixctl"),
+    expect(
+        dead_code,
+        reason = "only commands of ovs-appctl and configuration files ask for the options"
+    )
+)]
 pub(crate) struct Follower {
     source: SourceOptions,
     /// Probe interval, which can be changed. `None`: the source is not probed.
@@ -105,10 +112,12 @@ impl Follower {
     }
 
     /// Changes the probe interval of the source. `None`: it is not probed.
+    #[cfg(feature = "unixctl")]
     pub(crate) fn set_probe_interval(&self, interval: Option<Duration>) {
         self.probe_interval.send_replace(interval);
     }
 
+    #[cfg(feature = "unixctl")]
     pub(crate) fn source(&self) -> &SourceOptions {
         &self.source
     }

@@ -2,6 +2,7 @@
 //! "Active-Backup Options").
 
 use std::collections::BTreeMap;
+#[cfg(feature = "unixctl")]
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -120,6 +121,7 @@ impl Server {
     }
 
     /// The source of all databases, as it was named.
+    #[cfg(feature = "unixctl")]
     pub(crate) fn source(&self) -> Option<String> {
         self.replication.state().source.clone()
     }
@@ -138,6 +140,7 @@ impl Server {
     }
 
     /// The tables that no backup follows, as they were named.
+    #[cfg(feature = "unixctl")]
     pub(crate) fn excluded_tables(&self) -> String {
         self.replication.state().excluded_tables.clone()
     }
@@ -228,6 +231,7 @@ impl Server {
     }
 
     /// Sets the probe interval of the sources of backups. `None`: they are not probed.
+    #[cfg(feature = "unixctl")]
     pub(crate) fn set_backup_probe_interval(&self, interval: Option<Duration>) {
         let mut replication = self.replication.state();
         replication.backup_probe_interval = Some(ProbeSetting(interval));
@@ -237,6 +241,7 @@ impl Server {
     }
 
     /// Sets the probe interval of the sources of relays. `None`: they are not probed.
+    #[cfg(feature = "unixctl")]
     pub(crate) fn set_relay_probe_interval(&self, interval: Option<Duration>) {
         let mut replication = self.replication.state();
         replication.relay_probe_interval = Some(ProbeSetting(interval));
@@ -296,6 +301,7 @@ impl ReplicationState {
     }
 }
 
+#[cfg(feature = "unixctl")]
 impl Backup {
     /// Lines about the database.
     fn status(&self, database: &ServedDatabase) -> String {
