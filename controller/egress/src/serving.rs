@@ -1,0 +1,266 @@
+//! Which EgressIP serves which pod. Changes cost as much as the pods that they are about.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use ipnet::IpNet;
+use patchbay_model::{EgressAssignment, EgressIp, Pod, PodKey, PodPlace};
+
+use super::problem::{EgressProblem, EgressProblemReason};
+
+type Labels = BTreeMap<String, String>;
+
+/// A pod of a network that an EgressIP serves.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ServedPod {
+    pub(super) egress_ip: Arc<str>,
+    pub(super) mark: u32,
+    /// `true` if the pod is on the zone's node.
+    pub(super) is_local: bool,
+    pub(super) addresses: Vec<IpAddr>,
+    /// The nodes that the packets leave through, with the addresses that they get there.
+    pub(super) assignments: Vec<EgressAssignment>,
+}
+
+/// A pod in a primary network.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pod: Arc<Pod>,
+    network: Arc<str>,
+    addresses: Box<[IpAddr]>,
+}
+
+impl Candidate {
+    pub(super) fn new(pod: &Arc<Pod>, place: &PodPlace) -> Self {
+        let addresses = place.addresses.addresses.iter();
+        Self {
+            pod: pod.clone(),
+            network: place.network.name.clone(),
+            addresses: addresses.map(IpNet::addr).collect(),
+        }
+    }
+}
+
+/// An EgressIP, and what of it can be used.
+#[derive(Clone, Debug)]
+struct Usable {
+    object: EgressIp,
+    /// Assignments to known nodes, with addresses of their bridges.
+    assignments: Vec<EgressAssignment>,
+    problems: Vec<EgressProblem>,
+}
+
+/// EgressIPs, the pods that they may serve, and those that they serve.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Serving {
+    zone: Arc<str>,
+    egress_ips: OrdMap<Arc<str>, Arc<Usable>>,
+    /// Subnets of the nodes' bridges.
+    subnets: OrdMap<Arc<str>, Arc<[IpNet]>>,
+    namespaces: OrdMap<Arc<str>, Arc<Labels>>,
+    candidates: OrdMap<PodKey, Arc<Candidate>>,
+    served: OrdMap<(Arc<str>, PodKey), Arc<ServedPod>>,
+    /// Problems of pods.
+    problems: OrdMap<PodKey, Arc<[EgressProblem]>>,
+}
+
+impl Serving {
+    pub(super) fn new(zone: &str) -> Self {
+        Self {
+            zone: zone.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The served pods, by network.
+    pub(super) fn served(&self) -> &OrdMap<(Arc<str>, PodKey), Arc<ServedPod>> {
+        &self.served
+    }
+
+    /// Reasons why EgressIPs do not apply as their objects say. Some come several times.
+    pub(super) fn problems(&self) -> impl Iterator<Item = &EgressProblem> {
+        let of_objects = self.egress_ips.values().flat_map(|one| &one.problems);
+        of_objects.chain(self.problems.values().flat_map(|of_pod| &**of_pod))
+    }
+
+    /// Sets a pod. `None`: it is gone, or in no primary network.
+    pub(super) fn set_pod(&mut self, key: &PodKey, candidate: Option<Candidate>) {
+        let former = match candidate {
+            Some(candidate) => self.candidates.insert(key.clone(), Arc::new(candidate)),
+            None => self.candidates.remove(key),
+        };
+        let network = self.candidates.get(key).map(|candidate| &candidate.network);
+        if let Some(former) = former.filter(|former| Some(&former.network) != network) {
+            self.served.remove(&(former.network.clone(), key.clone()));
+        }
+        self.serve(key);
+    }
+
+    /// Sets the labels of a namespace. `None`: it is gone.
+    pub(super) fn set_labels(&mut self, namespace: &str, labels: Option<&Labels>) {
+        let former = match labels {
+            Some(labels) => self
+                .namespaces
+                .insert(namespace.into(), Arc::new(labels.clone())),
+            None => self.namespaces.remove(namespace),
+        };
+        if former.as_deref() != labels {
+            let first = PodKey::new(namespace, "");
+            let pods = self.candidates.range(first..).map(|(key, _)| key);
+            let pods = pods.take_while(|key| &*key.namespace == namespace);
+            let pods: Vec<PodKey> = pods.cloned().collect();
+            self.serve_all(&pods);
+        }
+    }
+
+    /// Sets the subnets of a node's bridge. `None`: the node is gone.
+    pub(super) fn set_subnets(&mut self, node: &str, subnets: Option<&[IpNet]>) {
+        let former = match subnets {
+            Some(subnets) => self.subnets.insert(node.into(), subnets.into()),
+            None => self.subnets.remove(node),
+        };
+        if former.as_deref() == subnets {
+            return;
+        }
+        let assigned = self.egress_ips.values().filter(|one| {
+            let mut assignments = one.object.assignments.iter();
+            assignments.any(|assignment| &*assignment.node == node)
+        });
+        let assigned: Vec<EgressIp> = assigned.map(|one| one.object.clone()).collect();
+        for object in assigned {
+            self.put_egress_ip(object);
+        }
+    }
+
+    /// Adds an EgressIP, or replaces the one of its name.
+    pub(super) fn put_egress_ip(&mut self, object: EgressIp) {
+        let mut pods = self.selected(&object.name);
+        let name = object.name.clone();
+        let usable = self.usable(object);
+        self.egress_ips.insert(name.clone(), Arc::new(usable));
+        pods.extend(self.selected(&name));
+        self.serve_all(&pods);
+    }
+
+    /// Removes an EgressIP.
+    pub(super) fn remove_egress_ip(&mut self, name: &str) {
+        let pods = self.selected(name);
+        self.egress_ips.remove(name);
+        self.serve_all(&pods);
+    }
+
+    /// Pods that an EgressIP selects.
+    fn selected(&self, egress_ip: &str) -> Vec<PodKey> {
+        let Some(usable) = self.egress_ips.get(egress_ip) else {
+            return Vec::new();
+        };
+        let pods = self.candidates.iter();
+        let pods = pods.filter(|(_, candidate)| self.selects(&usable.object, candidate));
+        pods.map(|(key, _)| key.clone()).collect()
+    }
+
+    fn selects(&self, object: &EgressIp, candidate: &Candidate) -> bool {
+        let no_labels = Labels::new();
+        let namespace = self.namespaces.get(&candidate.pod.key.namespace);
+        let namespace = namespace.map_or(&no_labels, |labels| &**labels);
+        object.selects(namespace, &candidate.pod.labels)
+    }
+
+    fn usable(&self, object: EgressIp) -> Usable {
+        let mut problems = Vec::new();
+        let mut problem = |reason| {
+            let egress_ip = object.name.clone();
+            problems.push(EgressProblem { egress_ip, reason });
+        };
+        for reason in &object.problems {
+            problem(EgressProblemReason::Selector(reason.clone()));
+        }
+        let assignments = object.assignments.iter().filter(|assignment| {
+            let Some(subnets) = self.subnets.get(&assignment.node) else {
+                return false;
+            };
+            let mut subnets = subnets.iter();
+            let is_usable = subnets.any(|subnet| subnet.contains(&assignment.address));
+            if !is_usable {
+                problem(EgressProblemReason::SecondaryInterface {
+                    address: assignment.address,
+                    node: assignment.node.clone(),
+                });
+            }
+            is_usable
+        });
+        Usable {
+            assignments: assignments.cloned().collect(),
+            problems,
+            object,
+        }
+    }
+
+    fn serve_all(&mut self, pods: &[PodKey]) {
+        for pod in pods {
+            self.serve(pod);
+        }
+    }
+
+    /// Finds the EgressIP of a pod: of several the first by name.
+    fn serve(&mut self, key: &PodKey) {
+        let Some(candidate) = self.candidates.get(key).cloned() else {
+            self.problems.remove(key);
+            return;
+        };
+        let (served, problems) = self.served_pod(&candidate);
+        if problems.is_empty() {
+            self.problems.remove(key);
+        } else {
+            self.problems.insert(key.clone(), problems.into());
+        }
+        let place = (candidate.network.clone(), key.clone());
+        match served {
+            Some(served) => {
+                self.served.insert(place, Arc::new(served));
+            }
+            None => {
+                self.served.remove(&place);
+            }
+        }
+    }
+
+    fn served_pod(&self, candidate: &Candidate) -> (Option<ServedPod>, Vec<EgressProblem>) {
+        let pod = &candidate.pod;
+        let objects = self.egress_ips.values();
+        let mut objects = objects.filter(|usable| self.selects(&usable.object, candidate));
+        let Some(usable) = objects.next() else {
+            return (None, Vec::new());
+        };
+        let object = &usable.object;
+        let taken = objects.map(|other| EgressProblem {
+            egress_ip: other.object.name.clone(),
+            reason: EgressProblemReason::Taken {
+                pod: pod.key.clone(),
+                other: object.name.clone(),
+            },
+        });
+        let mut problems: Vec<EgressProblem> = taken.collect();
+        let Some(mark) = object.mark else {
+            problems.push(EgressProblem {
+                egress_ip: object.name.clone(),
+                reason: EgressProblemReason::NoMark,
+            });
+            return (None, problems);
+        };
+        let is_local = pod.node.as_ref() == Some(&self.zone);
+        let mut nodes = usable.assignments.iter().map(|one| &one.node);
+        let leaves_here = nodes.any(|node| *node == self.zone);
+        let is_served = (is_local || leaves_here) && !usable.assignments.is_empty();
+        let served = is_served.then(|| ServedPod {
+            egress_ip: object.name.clone(),
+            mark,
+            is_local,
+            addresses: candidate.addresses.to_vec(),
+            assignments: usable.assignments.clone(),
+        });
+        (served, problems)
+    }
+}
