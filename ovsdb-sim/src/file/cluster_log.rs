@@ -110,12 +110,11 @@ impl ClusterLog {
         let mut records = Records::new(reader, FileKind::Clustered);
         let header_text = match records.next() {
             Ok(Some(text)) => text,
-            Ok(None) => return Err(FileError::not_a_database(path, Damage::Empty)),
-            Err(RecordError::Io(source)) => return Err(FileError::io(path, source)),
             // The caller knows the kind of the file.
-            Err(RecordError::OtherKind) => {
+            Ok(None) | Err(RecordError::OtherKind) => {
                 return Err(FileError::not_a_database(path, Damage::Empty));
             }
+            Err(RecordError::Io(source)) => return Err(FileError::io(path, source)),
             Err(RecordError::Damaged(damage)) => {
                 return Err(FileError::not_a_database(path, damage));
             }

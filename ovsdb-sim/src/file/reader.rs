@@ -179,7 +179,9 @@ struct RecordDecoder<'a> {
 impl RecordDecoder<'_> {
     fn decode(&mut self, mut reader: Reader<'_>) -> Result<Vec<Operation>, OvsdbError> {
         let mut whole = reader;
-        reader.enter_object();
+        if !reader.enter_object() {
+            return Err(OvsdbError::new("syntax error", "object expected"));
+        }
         let mut tables = Vec::new();
         let mut is_diff = false;
         while let Some(name) = reader.next_member() {

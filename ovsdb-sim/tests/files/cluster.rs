@@ -255,6 +255,30 @@ fn a_file_that_is_cut_off_has_everything_before() {
 }
 
 #[test]
+fn an_entry_that_is_no_transaction_is_left_out() {
+    let dir = ScratchDir::new();
+    let file = create(dir.path(), "c.db");
+    let sim = SimServer::journal(&file);
+    insert(sim.socket(), "first", 1);
+    drop(sim);
+    let mut bytes = fs::read(&file).unwrap();
+    for (place, transaction) in ["7", "null", "[]", r#"{"none":{}}"#].iter().enumerate() {
+        let index = 4 + place;
+        let entry = format!(
+            r#"{{"term":1,"index":{index},"data":[null,{transaction}],"eid":"11111111-1111-4111-8111-111111111111"}}"#
+        );
+        bytes.extend(record_of("CLUSTER", &entry));
+    }
+    fs::write(&file, bytes).unwrap();
+    let sim = SimServer::journal(&file);
+    insert(sim.socket(), "second", 2);
+    let expected = dump(sim.socket());
+    assert!(expected.contains("first") && expected.contains("second"));
+    drop(sim);
+    assert_eq!(dump(SimServer::journal(&file).socket()), expected);
+}
+
+#[test]
 fn a_killed_server_loses_nothing() {
     let dir = ScratchDir::new();
     let file = create(dir.path(), "c.db");
