@@ -10,9 +10,10 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::Cluster;
+use crate::activity::FollowedActivity;
 use crate::northbound::{CommitError, Northbound};
 use crate::zone_inputs::ZoneInputs;
-use crate::zone_view::{ZoneView, network_activity};
+use crate::zone_view::ZoneView;
 use patchbay_connects::{ConnectReport, Inputs, ZoneController, ZonePlan};
 use patchbay_egress::{EgressController, EgressProblem, ZoneEgress};
 use patchbay_model::{NetworkActivity, PodKey, RenderedNetworks, ServiceKey};
@@ -66,6 +67,7 @@ pub struct ZoneReconciler<N> {
     services: ServiceController,
     egress: EgressController,
     connects: ZoneController,
+    activity: FollowedActivity,
     rendered: RenderedNetworks,
     /// On the heap, because futures hold them.
     inputs: Box<ZoneInputs>,
@@ -113,6 +115,7 @@ impl<N> ZoneReconciler<N> {
             services: ServiceController::new(UuidSource::seeded(services)),
             egress: EgressController::new(UuidSource::seeded(networks.wrapping_mul(services))),
             connects: ZoneController::new(uuids),
+            activity: FollowedActivity::default(),
             rendered: RenderedNetworks::default(),
             inputs: Box::default(),
             skipped: SkippedNetworks::default(),
@@ -299,7 +302,7 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// Nodes on which networks are rendered. `None`: all. A network that the zone has rendered stays
     /// for the grace period after its last user.
     fn network_activity(&mut self, cluster: &Cluster) -> Option<NetworkActivity> {
-        let mut activity = network_activity(cluster)?;
+        let mut activity = self.activity.update(cluster)?;
         let grace_period = grace_period(cluster);
         let rendered = &mut self.rendered;
         rendered.update(&mut activity, &self.zone, grace_period, cluster.now());

@@ -479,7 +479,8 @@ impl Following<'_> {
     }
 }
 
-fn has_changed<T: InventoryKind>(before: &Objects<T>, now: &Objects<T>) -> bool {
+/// `true` if two versions of the objects of a kind may differ.
+pub(crate) fn has_changed<T: InventoryKind>(before: &Objects<T>, now: &Objects<T>) -> bool {
     now.changes_since(before).next().is_some()
 }
 

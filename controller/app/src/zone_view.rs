@@ -3,17 +3,14 @@
 use std::collections::BTreeSet;
 
 use patchbay_egress::ZoneEgress;
-use patchbay_model::{Feature, NetworkActivity, NetworkObjects, NodeSubnetOwners};
+use patchbay_model::{NetworkActivity, NetworkObjects, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
 use patchbay_policies::admin::ZoneAdminPolicies;
-use patchbay_resources::conversion::{connect_input, egress_ip, network_objects};
-use patchbay_resources::manifests::Inventory;
-use patchbay_resources::object::Object;
+use patchbay_resources::conversion::network_objects;
 use patchbay_services::ZoneServices;
 
-use super::activity::NetworkUsers;
 use super::{Cluster, admin, egress, pods, policies, services};
 
 /// Networks and definitions that a zone renders, and the inputs that follow from them.
@@ -24,42 +21,6 @@ pub(crate) struct ZoneView<'a> {
     objects: NetworkObjects<'a>,
     labelled: BTreeSet<String>,
     activity: Option<NetworkActivity>,
-}
-
-/// Nodes on which networks have users. `None`: the feature is off.
-pub(crate) fn network_activity(cluster: &Cluster) -> Option<NetworkActivity> {
-    let settings = cluster.settings();
-    if !settings.has_feature(Feature::DynamicUdnAllocation) {
-        return None;
-    }
-    let inventory = &cluster.inventory;
-    let objects = network_objects(inventory);
-    let labelled = pods::labelled_namespaces(inventory);
-    let pods = pods::zone_pods(inventory, "", settings, &objects, &labelled);
-    let egress_ips = inventory.egress_ips.iter();
-    let has_egress_ips = settings.has_feature(Feature::EgressIp);
-    let egress_ips = egress_ips.filter(|_| has_egress_ips);
-    let users = NetworkUsers {
-        objects: &objects,
-        labelled: &labelled,
-        pods: &pods,
-        namespaces: namespace_labels(inventory).collect(),
-        egress_ips: egress_ips
-            .map(|(_, object)| egress_ip(&object.object))
-            .collect(),
-        connects: cluster
-            .connects()
-            .filter_map(|object| connect_input(object).connect.ok())
-            .collect(),
-    };
-    Some(users.activity())
-}
-
-fn namespace_labels(
-    inventory: &Inventory,
-) -> impl Iterator<Item = (&str, &std::collections::BTreeMap<String, String>)> {
-    let namespaces = inventory.namespaces.iter();
-    namespaces.map(|(key, namespace)| (key.name.as_str(), namespace.object.labels()))
 }
 
 impl<'a> ZoneView<'a> {

@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::activity::FollowedActivity;
 
 /// Name of the zone, and of its node.
 const ZONE: &str = "n1";
@@ -93,7 +94,10 @@ fn nad(namespace: &str, name: &str, id: u32, config: &Value) -> Value {
     config["type"] = json!("ovn-k8s-cni-overlay");
     config["cniVersion"] = json!("1.1.0");
     json!({
-        "metadata": {"namespace": namespace, "name": name, "annotations": {
+        "metadata": {"namespace": namespace, "name": name, "ownerReferences": [{
+            "apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork", "name": name, "uid": "u",
+            "controller": true,
+        }], "annotations": {
             "k8s.ovn.org/network-id": id.to_string(),
             "k8s.ovn.org/tunnel-keys": format!("[{},{}]", 16_711_683 + id, 16_715_779 + id),
             "k8s.ovn.org/route-advertisements": "[\"ra\"]",
@@ -340,6 +344,7 @@ fn cluster(inventory: &Inventory) -> Cluster {
             Feature::EgressIp,
             Feature::RouteAdvertisements,
             Feature::AdminNetworkPolicy,
+            Feature::DynamicUdnAllocation,
         ]
         .into(),
         ..ClusterSettings::default()
@@ -402,11 +407,14 @@ proptest! {
         let mut followed = ZoneInputs::default();
         followed.update(&cluster(&inventory), ZONE, None);
         let mut skipped = SkippedNetworks::default();
+        let mut activity = FollowedActivity::default();
         for step in steps {
             for Step { object, version } in step {
                 objects[object].take(&mut inventory, version);
             }
             let cluster = cluster(&inventory);
+            let active = activity.update(&cluster);
+            prop_assert_eq!(active, FollowedActivity::default().update(&cluster));
             followed.update(&cluster, ZONE, None);
             let read = ZoneInputs::read(&cluster, ZONE, None);
             assert_equal(&followed, &read);
@@ -448,4 +456,32 @@ fn the_random_objects_have_networks_ports_gates_and_endpoints() {
         "{:?}",
         inputs.networks.skipped()
     );
+}
+
+#[test]
+fn the_networks_of_a_zone_follow_their_pods() {
+    let mut inventory = Inventory::default();
+    for object in all_objects() {
+        object.take(&mut inventory, 0);
+    }
+    // The EgressIPs would use the networks, too.
+    for object in egress_and_announcements() {
+        object.take(&mut inventory, usize::MAX);
+    }
+    let mut activity = FollowedActivity::default();
+    let mut nodes = |inventory: &Inventory| {
+        let active = activity.update(&cluster(inventory)).unwrap();
+        let nodes = active.nodes("blue_l3").unwrap().iter();
+        nodes.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(nodes(&inventory), ["n1"]);
+    for (name, version, expected) in [
+        ("a", 3, &["n1", "n2"][..]),
+        ("b", 4, &["n2"]),
+        ("a", 5, &[]),
+        ("b", 0, &["n1"]),
+    ] {
+        pods("blue", name).take(&mut inventory, version);
+        assert_eq!(nodes(&inventory), expected, "{name} {version}");
+    }
 }
