@@ -1,5 +1,6 @@
 //! The cluster manager of user-defined networks, and its state while it runs.
 
+use jiff::Timestamp;
 use patchbay_model::{ClusterSettings, Feature, PodSubnet};
 use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::object::Time;
@@ -83,6 +84,14 @@ impl NetworkManager {
         problems
     }
 
+    /// When something changes next although no object does: a node loses the subnet of a network without
+    /// users there. `None`: never.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let since = self.memory.unused_since.values().min()?;
+        let period = self.settings.cluster.udn_deletion_grace_period;
+        since.checked_add(period).ok()
+    }
+
     /// Completes the objects as [`reconcile`](Self::reconcile).
     pub(super) fn complete(&mut self, inventory: &mut Inventory, now: &Time) -> Contradictions {
         let (settings, memory) = (&self.settings, &mut self.memory);
@@ -99,7 +108,7 @@ impl NetworkManager {
             .as_ref()
             .filter(|_| is_dynamic)
             .map(|pods| activity::of_networks(inventory, pods, &settings.cluster));
-        let subnets = node_subnets::complete(inventory, settings, active.as_ref(), memory);
+        let subnets = node_subnets::complete(inventory, settings, active.as_ref(), memory, now);
         status::allocated(inventory, &subnets.failures, now);
         if let Some(active) = &active {
             status::nodes_selected(inventory, active, now);

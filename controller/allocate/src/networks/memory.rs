@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
+use jiff::Timestamp;
 
 use patchbay_model::{DatapathKey, NetworkId};
 use patchbay_resources::manifests::ObjectKey;
@@ -16,6 +17,8 @@ use super::evpn::FabricIds;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     pub(super) network_ids: Cursor,
+    /// Since when networks have no users on nodes that have their subnets, with dynamic allocation.
+    pub(super) unused_since: BTreeMap<(String, String), Timestamp>,
     /// Ids and keys of networks at the end of the last pass.
     pub(super) networks: BTreeMap<String, NetworkNumbers>,
     /// Definitions of primary networks at the end of the last pass, by namespace.

@@ -6,7 +6,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use patchbay_resources::object as core;
+use jiff::Timestamp;
+use patchbay_resources::object::{self as core, Time};
 
 use super::annotations::{annotate, annotation_field};
 use super::manager::ManagerSettings;
@@ -44,12 +45,14 @@ pub(super) struct NodeSubnets {
 /// A node has one subnet of each family. One that is another node's, or none of the network's, is
 /// replaced, with a warning of the inventory.
 ///
-/// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes.
+/// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes. A node
+/// on which a network has no users any more loses its subnet after the grace period.
 pub(super) fn complete(
     inventory: &mut Inventory,
     settings: &ManagerSettings,
     active: Option<&NetworkActivity>,
     memory: &mut Memory,
+    now: &Time,
 ) -> NodeSubnets {
     let mut result = NodeSubnets::default();
     let mut nodes = read_nodes(inventory, &mut result.problems);
@@ -62,6 +65,7 @@ pub(super) fn complete(
     for network in layer3_networks(inventory) {
         pools.push(Pool::new(&network.name, &network.pod_subnets, memory));
     }
+    let mut unused = BTreeMap::new();
     for pool in &mut pools {
         for (index, message) in pool.restore(&mut nodes, &memory.node_subnet_owners) {
             let key = &nodes[index].0;
@@ -73,6 +77,7 @@ pub(super) fn complete(
             let is_active = pool.network == DEFAULT_NETWORK
                 || active.is_none_or(|active| active.is_rendered(&pool.network, &key.name));
             if !is_active {
+                unused.extend(pool.expire(node, settings, memory, now));
                 continue;
             }
             if pool.allocate(node).is_ok() {
@@ -86,6 +91,7 @@ pub(super) fn complete(
             failures.push(key.name.clone());
         }
     }
+    memory.unused_since = unused;
     memory.node_subnets = pools.iter().flat_map(Pool::positions).collect();
     memory.node_subnet_owners = pools.into_iter().flat_map(Pool::into_owners).collect();
     let wanted = wanted_networks(inventory);
@@ -215,7 +221,7 @@ impl Pool {
         nodes: &mut [(ObjectKey, Node)],
         known: &BTreeMap<(String, IpNet), String>,
     ) -> Vec<(usize, String)> {
-        let mut claims: Vec<(bool, Option<jiff::Timestamp>, usize, IpNet)> = Vec::new();
+        let mut claims: Vec<(bool, Option<Timestamp>, usize, IpNet)> = Vec::new();
         for (index, (key, node)) in nodes.iter_mut().enumerate() {
             let subnets = node.subnets.get_mut(&self.network);
             for subnet in subnets.into_iter().flat_map(std::mem::take) {
@@ -260,6 +266,31 @@ impl Pool {
             replaced.push((index, reason));
         }
         replaced
+    }
+
+    /// Releases the subnets of a node on which the network has had no users for the grace period. Returns
+    /// since when it has none otherwise.
+    fn expire(
+        &mut self,
+        node: &mut Node,
+        settings: &ManagerSettings,
+        memory: &Memory,
+        now: &Time,
+    ) -> Option<((String, String), Timestamp)> {
+        let subnets = node.subnets.get_mut(&self.network)?;
+        if subnets.is_empty() {
+            return None;
+        }
+        let key = (self.network.clone(), node.name.clone());
+        let since = memory.unused_since.get(&key).copied().unwrap_or(now.0);
+        if now.0.duration_since(since) < settings.cluster.udn_deletion_grace_period {
+            return Some((key, since));
+        }
+        for subnet in subnets.drain(..) {
+            self.owners.remove(&subnet);
+            self.ranges.iter_mut().any(|range| range.release(subnet));
+        }
+        None
     }
 
     /// Takes one subnet of every family of the network that the node has none of yet, or none at all.

@@ -1,6 +1,7 @@
 //! The cluster manager's part of the networks.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use patchbay_allocate::networks::{
@@ -115,6 +116,8 @@ impl ManagerTerm {
                     continue;
                 }
             }
+            let deadline = self.manager.next_deadline().map(until);
+            let retry = retry.into_iter().chain(deadline).min();
             self.sources.wait_for_work(&self.timing, retry).await?;
         }
     }
@@ -197,6 +200,12 @@ impl ManagerTerm {
         writer.write_kind::<EndpointSlice>(before, after, out).await;
         outcome
     }
+}
+
+/// Time until a deadline; zero if it is over.
+fn until(deadline: Timestamp) -> Duration {
+    let left = deadline.duration_since(Timestamp::now());
+    Duration::try_from(left).unwrap_or_default()
 }
 
 /// The problem of an object, for an event. `None`: it is not that of one object.

@@ -16,6 +16,7 @@ fn completed(inventory: &mut Inventory) -> NodeSubnets {
         &ManagerSettings::default(),
         None,
         &mut Memory::default(),
+        &Time(Timestamp::UNIX_EPOCH),
     )
 }
 
@@ -92,13 +93,13 @@ fn a_subnet_of_another_node_is_replaced_and_an_unreadable_annotation_stays() {
 fn a_node_keeps_its_subnet_when_an_older_one_claims_it() {
     let mut inventory = inventory(&(NETWORKS.to_owned() + &node("a", "") + &node("b", "")));
     let mut memory = Memory::default();
-    let settings = ManagerSettings::default();
-    complete(&mut inventory, &settings, None, &mut memory);
+    let (settings, now) = (ManagerSettings::default(), Time(Timestamp::UNIX_EPOCH));
+    complete(&mut inventory, &settings, None, &mut memory, &now);
     let stolen = annotations(&inventory)[1].to_owned();
     let key = ObjectKey::cluster("a");
     let older = &mut inventory.nodes.get_mut(&key).unwrap().object;
     annotate(&mut older.metadata, NODE_SUBNETS, stolen.clone());
-    complete(&mut inventory, &settings, None, &mut memory);
+    complete(&mut inventory, &settings, None, &mut memory, &now);
     assert_eq!(
         annotations(&inventory),
         [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:3::/64"]}"#, &stolen]

@@ -5,6 +5,7 @@ use patchbay_model::{Feature, NODE_SUBNETS};
 use super::{NAMESPACES, annotation, at, node, udn};
 use crate::networks::testing::inventory;
 use crate::networks::*;
+use patchbay_resources::manifests::ObjectKey;
 
 const EGRESS_IP: &str = "---
 {apiVersion: k8s.ovn.org/v1, kind: EgressIP, metadata: {name: e}, spec: {egressIPs: [172.18.0.100], \
@@ -96,4 +97,39 @@ spec: {config: '{"name":"own","netAttachDefName":"plain/own","type":"ovn-k8s-cni
         subnets(bare, &[]),
         [own("10.1.0.0/24"), own("10.1.1.0/24"), own("10.1.2.0/24")]
     );
+}
+
+#[test]
+fn a_node_without_users_loses_its_subnet_after_the_grace_period() {
+    let mut manager = NetworkManager::new(ManagerSettings {
+        cluster: ClusterSettings {
+            features: [Feature::DynamicUdnAllocation].into(),
+            ..ClusterSettings::default()
+        },
+        ..ManagerSettings::default()
+    });
+    let yaml = udn("blue", "l3", "Primary", "10.1.0.0/16") + &pod("a", "blue", "n1") + &node("n1");
+    let mut inventory = inventory(&(NAMESPACES.to_owned() + &yaml));
+    let mut subnets = |inventory: &mut Inventory, second: i64| {
+        manager.reconcile(inventory, &at(second));
+        let node = inventory.nodes.named("n1").unwrap();
+        let text = annotation(&node.metadata, NODE_SUBNETS).map(str::to_owned);
+        (
+            text,
+            manager.next_deadline().map(jiff::Timestamp::as_second),
+        )
+    };
+    let annotated = Some(r#"{"blue_l3":["10.1.0.0/24"]}"#.to_owned());
+    assert_eq!(subnets(&mut inventory, 0), (annotated.clone(), None));
+    let key = ObjectKey::namespaced("blue", "a");
+    let pod = inventory.pods.get(&key).unwrap().clone();
+    inventory.pods.remove(&key);
+    assert_eq!(subnets(&mut inventory, 10), (annotated.clone(), Some(130)));
+    assert_eq!(subnets(&mut inventory, 129), (annotated.clone(), Some(130)));
+    // A user that comes in time keeps it.
+    inventory.pods.insert(pod);
+    assert_eq!(subnets(&mut inventory, 129), (annotated.clone(), None));
+    inventory.pods.remove(&key);
+    assert_eq!(subnets(&mut inventory, 130), (annotated, Some(250)));
+    assert_eq!(subnets(&mut inventory, 250), (None, None));
 }

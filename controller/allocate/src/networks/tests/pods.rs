@@ -286,3 +286,22 @@ fn a_pod_gets_the_addresses_of_its_claim_alone() {
     assert!(same.contains(r#""ip_address":"10.1.0.9/24""#), "{same}");
     assert!(same.contains(r#""tunnel_id":13"#), "{same}");
 }
+
+#[test]
+fn pods_get_no_addresses_of_definitions_that_are_refused() {
+    let yaml = NAMESPACES.to_owned()
+        + &network("own", r#""topology":"layer2","subnets":"10.9.0.0/24""#)
+        + &network("join", r#""topology":"layer2","subnets":"100.64.0.0/24""#)
+        + &network(
+            "lan",
+            r#""topology":"localnet","subnets":"10.8.0.0/24","excludeSubnets":"10.7.0.0/24""#,
+        )
+        + &pod("plain", "a", &selects("own"))
+        + &pod("plain", "b", &selects("join"))
+        + &pod("plain", "c", &selects("lan"));
+    let mut inventory = inventory(&yaml);
+    assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+    assert!(entry(&inventory, "plain/a", "plain/own").is_some());
+    assert_eq!(entry(&inventory, "plain/b", "plain/join"), None);
+    assert_eq!(entry(&inventory, "plain/c", "plain/lan"), None);
+}
