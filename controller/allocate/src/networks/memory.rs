@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use ipnet::IpNet;
 use jiff::Timestamp;
 
-use patchbay_model::{DatapathKey, NetworkId};
+use patchbay_model::{DatapathKey, NetworkId, NodeId};
 use patchbay_resources::manifests::ObjectKey;
 
 use super::evpn::FabricIds;
@@ -25,6 +25,8 @@ pub(super) struct Memory {
     pub(super) primary: BTreeMap<String, ObjectKey>,
     pub(super) tunnel_keys: Cursor,
     pub(super) node_ids: Cursor,
+    /// Ids of nodes at the end of the last pass, by name.
+    pub(super) node_numbers: BTreeMap<String, NodeId>,
     /// Positions in the ranges of layer3 networks.
     pub(super) node_subnets: BTreeMap<(String, IpNet), u64>,
     /// Nodes of the subnets of layer3 networks at the end of the last pass.

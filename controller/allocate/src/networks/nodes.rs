@@ -17,13 +17,16 @@ const NODE_IDS: std::ops::RangeInclusive<u32> = 2..=5000;
 
 /// Allocates missing ids and transit addresses of nodes.
 ///
-/// Ids are allocated in the order of the manifests. A node whose annotations cannot be read is not
-/// changed.
+/// Ids are allocated in the order of the manifests. A node that has lost its annotation gets the id that
+/// it had, and one that brings the id of a known node another one. A node whose annotations cannot be
+/// read is not changed.
 pub(super) fn complete(
     nodes: &mut Objects<core::Node>,
     settings: &ClusterSettings,
     memory: &mut Memory,
 ) -> Vec<Problem> {
+    let known = std::mem::take(&mut memory.node_numbers);
+    forget_ids_of_others(nodes, &known);
     let (mut problems, mut ids) = annotated_ids(nodes);
     problems.extend(unreadable_transit_addresses(nodes));
     let annotated: BTreeSet<ObjectKey> = nodes
@@ -47,8 +50,11 @@ pub(super) fn complete(
         } else {
             let is_free =
                 |id: u32| NodeId::try_new(id.into()).is_ok_and(|id| !ids.contains_key(&id));
-            let next = memory.node_ids.next(NODE_IDS, is_free);
-            let id = next.and_then(|id| NodeId::try_new(id.into()).ok());
+            let former = known.get(&key.name).copied();
+            let id = former.filter(|id| is_free(id.get().into())).or_else(|| {
+                let next = memory.node_ids.next(NODE_IDS, is_free);
+                next.and_then(|id| NodeId::try_new(id.into()).ok())
+            });
             if id.is_none() {
                 let message = "all node ids up to 5000 are in use";
                 problems.push(problem(node, &key, NODE_ID, message));
@@ -56,6 +62,8 @@ pub(super) fn complete(
             id
         };
         let Some(id) = id else {
+            let former = known.get(&key.name).map(|id| (key.name.clone(), *id));
+            memory.node_numbers.extend(former);
             continue;
         };
         let meta = &mut node.object.metadata;
@@ -67,10 +75,31 @@ pub(super) fn complete(
                 transit_addresses(settings, id),
             );
         }
+        memory.node_numbers.insert(key.name.clone(), id);
         ids.entry(id).or_insert(key);
     }
     problems.extend(shared_transit_addresses(nodes, &annotated));
     problems
+}
+
+/// Removes the ids that new nodes bring if they are those of known ones.
+fn forget_ids_of_others(nodes: &mut Objects<core::Node>, known: &BTreeMap<String, NodeId>) {
+    let owners: BTreeMap<NodeId, &String> = known.iter().map(|(name, id)| (*id, name)).collect();
+    let keys: Vec<ObjectKey> = nodes.iter().map(|(key, _)| key.clone()).collect();
+    for key in keys.iter().filter(|key| !known.contains_key(&key.name)) {
+        let id =
+            |node: &Sourced<core::Node>| annotation(&node.object.metadata, NODE_ID)?.parse().ok();
+        let owner = nodes
+            .get(key)
+            .and_then(id)
+            .and_then(|id: NodeId| owners.get(&id));
+        let is_taken = owner.is_some_and(|owner| nodes.named(owner).is_some());
+        if let Some(node) = nodes.get_mut(key).filter(|_| is_taken) {
+            let annotations = node.object.metadata.annotations.get_or_insert_default();
+            annotations.remove(NODE_ID);
+            annotations.remove(NODE_TRANSIT_ADDRESSES);
+        }
+    }
 }
 
 /// Adds missing chassis ids of nodes: a UUID made from the name.
@@ -259,6 +288,26 @@ mod tests {
             ids(&yaml).unwrap(),
             expected.map(|(name, id)| (name.to_owned(), id.to_owned()))
         );
+    }
+
+    #[test]
+    fn a_node_gets_back_the_id_that_it_had() {
+        let mut nodes = inventory(&(node("a", "") + &node("b", ""))).nodes;
+        let (settings, mut memory) = (ClusterSettings::default(), Memory::default());
+        complete(&mut nodes, &settings, &mut memory);
+        let wanted = nodes.clone();
+        let key = ObjectKey::cluster("a");
+        nodes.get_mut(&key).unwrap().object.metadata.annotations = None;
+        assert!(complete(&mut nodes, &settings, &mut memory).is_empty());
+        assert_eq!(nodes, wanted);
+        // A new node does not take the id of a known one.
+        let copied = inventory(&node("aa", "k8s.ovn.org/node-id: '3'")).nodes;
+        for (_, node) in copied.iter() {
+            nodes.insert(node.clone());
+        }
+        assert!(complete(&mut nodes, &settings, &mut memory).is_empty());
+        let id = |name: &str| annotation(&nodes.named(name).unwrap().metadata, NODE_ID);
+        assert_eq!([id("aa"), id("a"), id("b")], ["4", "2", "3"].map(Some));
     }
 
     #[test]
