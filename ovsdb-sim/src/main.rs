@@ -365,8 +365,9 @@ fn follow_sources(sim: &Sim, args: &Args) -> anyhow::Result<()> {
     let excluded = args.backup.sync_exclude_tables.as_deref();
     let excluded = excluded.unwrap_or_default();
     match &args.backup.sync_from {
-        Some(source) if !args.backup.active => sim.start_backup(source, excluded),
-        source => sim.prepare_backup(source.as_deref().unwrap_or_default(), excluded),
+        Some(source) if args.backup.active => sim.prepare_backup(source, excluded),
+        Some(source) => sim.start_backup(source, excluded),
+        None => sim.exclude_from_backup(excluded),
     }
     Ok(())
 }

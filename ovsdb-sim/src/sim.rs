@@ -265,6 +265,12 @@ impl Sim {
     pub fn prepare_backup(&self, remotes: &str, excluded_tables: &str) {
         self.server.set_excluded_tables(excluded_tables);
         self.server.set_source(remotes);
+        self.server.declare_backups();
+    }
+
+    /// Names the tables that later backups do not follow: `DATABASE:TABLE,...`, or nothing.
+    pub fn exclude_from_backup(&self, tables: &str) {
+        self.server.set_excluded_tables(tables);
     }
 
     /// Makes all backups active, with the content that they have.

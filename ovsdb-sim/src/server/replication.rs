@@ -2,8 +2,6 @@
 //! "Active-Backup Options").
 
 use std::collections::BTreeMap;
-#[cfg(feature = "unixctl")]
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -110,9 +108,11 @@ impl Server {
     pub(crate) fn set_source(&self, source: &str) {
         let mut replication = self.replication.state();
         replication.source = (!source.is_empty()).then(|| source.to_owned());
-        if source.is_empty() {
-            return;
-        }
+    }
+
+    /// Declares that all standalone databases can be backups. They are active at first.
+    pub(crate) fn declare_backups(&self) {
+        let mut replication = self.replication.state();
         for database in self.databases().all().values() {
             if can_be_backup(database) {
                 replication.add_backup(database.name());
@@ -265,15 +265,18 @@ impl Server {
     pub(crate) fn sync_status(&self) -> String {
         let all = self.databases().all();
         let replication = self.replication.state();
-        let statuses: Vec<String> = replication
-            .backups
-            .iter()
-            .filter_map(|(name, backup)| Some(backup.status(all.get(name)?)))
-            .collect();
-        if statuses.is_empty() {
-            return "state: active".to_owned();
+        let mut text = String::new();
+        for (number, (name, database)) in all.iter().enumerate() {
+            if let Some(backup) = replication.backups.get(name) {
+                text += &backup.status(database);
+                // Also before databases that are not listed, as in ovsdb-server.
+                text += if number + 1 < all.len() { "\n" } else { "" };
+            }
         }
-        statuses.join("\n")
+        if text.is_empty() {
+            text += "state: active";
+        }
+        text
     }
 }
 
@@ -317,12 +320,15 @@ impl Backup {
             FollowPhase::Following => "replicating:",
             FollowPhase::Failed => "failed:",
         };
-        let mut text = format!("database: {name}\nstate: backup\n{what} {source}\n");
-        if phase == FollowPhase::Following && !self.excluded_tables.is_empty() {
-            // Writing to a string does not fail.
-            let tables = self.excluded_tables.iter();
-            let tables: Vec<_> = tables.map(|table| format!("{name}:{table}")).collect();
-            let _ = writeln!(text, "exclude: {}", tables.join(","));
+        let mut text = format!("database: {name}\nstate: backup\n{what} {source}");
+        if phase == FollowPhase::Following {
+            text.push('\n');
+            if !self.excluded_tables.is_empty() {
+                let tables = self.excluded_tables.iter();
+                let tables: Vec<_> = tables.map(|table| format!("{name}:{table}")).collect();
+                text += "exclude: ";
+                text += &tables.join(",");
+            }
         }
         text
     }

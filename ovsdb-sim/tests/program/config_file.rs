@@ -316,3 +316,98 @@ fn clusters_with_one_server_answer_like_those_of_ovsdb_server() {
     });
     assert!(results.len() > 30, "{results:?}");
 }
+
+#[test]
+fn a_configuration_file_names_sources_of_relays_and_backups() {
+    if !has_newest() {
+        return;
+    }
+    let results = compare(|bed, program| {
+        let backup = |rest: &str| {
+            format!(
+                r#"{{"remotes":{{}},"databases":{{"db1":{{"service-model":"active-backup",{rest}}},
+                    "E":{{"service-model":"relay","source":{{"unix:nowhere":null}}}}}}}}"#
+            )
+        };
+        bed.configure(&backup(r#""backup":true,"source":{"unix:nowhere":{}}"#));
+        let server = program(bed);
+        bed.start(server, &["--config-file=config.json"]);
+        bed.list();
+        bed.appctl("ovsdb-server/get-db-storage-status E");
+        for command in [
+            "ovsdb-server/sync-status",
+            "ovsdb-server/connect-active-ovsdb-server",
+            "ovsdb-server/disconnect-active-ovsdb-server",
+            "ovsdb-server/set-active-ovsdb-server unix:x",
+            "ovsdb-server/set-active-ovsdb-server-probe-interval 2000",
+            "ovsdb-server/set-relay-source-probe-interval 2000",
+            "ovsdb-server/set-sync-exclude-tables D:T",
+        ] {
+            bed.appctl(command);
+        }
+        for text in [
+            backup(r#""backup":false"#),
+            backup(r#""backup":true,"source":{"unix:other":{"inactivity-probe":0}}"#),
+            // Refused; nothing changes.
+            backup(r#""backup":true"#),
+            backup(r#""backup":true,"source":{}"#),
+            backup(r#""backup":true,"source":{"unix:a":{},"unix:b":{}}"#),
+            backup(r#""backup":true,"source":{"unix:a":3}"#),
+            backup(r#""source":{"unix:a":{}}"#),
+            backup(r#""backup":false,"exclude-tables":[1]"#),
+            r#"{"remotes":{},"databases":{"db1":{"service-model":"standalone"}}}"#.to_owned(),
+            r#"{"remotes":{},"databases":{"db1":{"service-model":"standalone","backup":true}}}"#
+                .to_owned(),
+        ] {
+            bed.configure(&text);
+            bed.appctl("ovsdb-server/reload");
+            bed.list();
+            bed.appctl("ovsdb-server/sync-status");
+        }
+        bed.appctl("exit");
+    });
+    let shown = |text: &str| results.iter().any(|(_, output, _)| output.contains(text));
+    assert!(
+        shown("connecting: unix:nowhere") && shown("state: active"),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn relays_and_backups_are_arguments() {
+    if !has_newest() {
+        return;
+    }
+    let results = compare(|bed, program| {
+        for arguments in [
+            &["relay:E:unix:nowhere", "db1"][..],
+            &["relay:E:unix:nowhere", "--sync-from=unix:nowhere"],
+            &["db1", "--sync-from=unix:nowhere"],
+            &["db1", "--sync-from=unix:nowhere", "--active"],
+            &["db1", "--sync-exclude-tables=Ddb1:T,E:U"],
+            &["db1", "--active"],
+        ] {
+            let server = program(bed);
+            bed.start(server, arguments);
+            bed.appctl("ovsdb-server/list-dbs");
+            for command in [
+                "sync-status",
+                "get-active-ovsdb-server",
+                "get-sync-exclude-tables",
+            ] {
+                bed.appctl(&format!("ovsdb-server/{command}"));
+            }
+            bed.appctl("exit");
+            let pidfile = bed.path("ovsdb-server.pid");
+            while pidfile.exists() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        }
+        // They exclude each other.
+        bed.configure(r#"{"remotes":{},"databases":{}}"#);
+        let server = program(bed);
+        let source = "--sync-from=unix:nowhere";
+        bed.start(server, &["--config-file=config.json", source]);
+    });
+    assert_eq!(results.last().and_then(|(_, _, code)| *code), Some(1));
+}
