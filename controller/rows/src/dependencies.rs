@@ -28,6 +28,10 @@ impl Source {
     pub(crate) fn new(hash: u64) -> Self {
         Self(hash << 1)
     }
+
+    pub(crate) fn hash(self) -> u64 {
+        self.0 >> 1
+    }
 }
 
 /// A part or a shared value.
@@ -63,6 +67,8 @@ pub(crate) struct Dependencies<P> {
     many: Vec<HashSet<SourceReader, RandomState>>,
     /// Places in `many` that are not used.
     free: Vec<u32>,
+    /// Sources that several nodes claim: few.
+    contested: HashSet<Source, RandomState>,
     parts: Vec<Box<[Read]>>,
     shared: Vec<Box<[Read]>>,
     /// Ranges of parts whose rows a node has read.
@@ -124,6 +130,7 @@ impl<P> Default for Dependencies<P> {
             sources: HashMap::default(),
             many: Vec::new(),
             free: Vec::new(),
+            contested: HashSet::default(),
             parts: Vec::new(),
             shared: Vec::new(),
             ranges: Vec::new(),
@@ -148,8 +155,8 @@ impl<P: Ord> Dependencies<P> {
 
     fn add_reader(&mut self, source: Source, reader: SourceReader) {
         let readers = self.sources.entry(source).or_insert(Readers::one(reader));
-        match readers.get() {
-            Ok(have) if have == reader => {}
+        let is_contested = match readers.get() {
+            Ok(have) if have == reader => false,
             Ok(have) => {
                 let place = self.free.pop().unwrap_or_else(|| {
                     self.many.push(HashSet::default());
@@ -157,10 +164,17 @@ impl<P: Ord> Dependencies<P> {
                 });
                 *readers = Readers(place | SEVERAL);
                 self.many[place as usize].extend([have, reader]);
+                have.claims() && reader.claims()
             }
             Err(place) => {
-                self.many[place].insert(reader);
+                let readers = &mut self.many[place];
+                let mut others = readers.iter();
+                let is_contested = reader.claims() && others.any(|other| other.claims());
+                readers.insert(reader) && is_contested
             }
+        };
+        if is_contested {
+            self.contested.insert(source);
         }
     }
 
@@ -171,16 +185,31 @@ impl<P: Ord> Dependencies<P> {
             Some(Err(place)) => {
                 let readers = &mut self.many[place];
                 readers.remove(&reader);
-                if readers.is_empty() {
+                let is_last = readers.is_empty();
+                if is_last {
                     *readers = HashSet::default();
                     self.free.push(place as u32);
                 }
-                self.many[place].is_empty()
+                is_last
             }
         };
         if is_last {
             self.sources.remove(&source);
         }
+        if reader.claims() && self.contested.contains(&source) {
+            let claimants = self.claimants(source).count();
+            if claimants < 2 {
+                self.contested.remove(&source);
+            }
+        }
+    }
+
+    /// Returns `true` if no other part claims a source that a part has claimed before. Most claims
+    /// are of this kind.
+    pub(crate) fn claims_alone(&self, part: PartId, source: Source) -> bool {
+        let reads = self.parts.get(part.0 as usize);
+        !self.contested.contains(&source)
+            && reads.is_some_and(|reads| reads.binary_search(&Read::new(source, true)).is_ok())
     }
 
     /// Makes room for what some more parts read.
@@ -330,6 +359,15 @@ mod tests {
         assert_eq!(claimants, [one]);
         let of_rows = |part| dependencies.readers_of_rows(&part).collect::<Vec<_>>();
         assert_eq!((of_rows(2), of_rows(5)), (vec![], vec![value]));
+        assert!(dependencies.claims_alone(one, key) && !dependencies.claims_alone(two, key));
+        dependencies.record(Node::Part(two), &mut vec![claim(key)], Vec::new());
+        assert!(!dependencies.claims_alone(one, key) && !dependencies.claims_alone(two, key));
+        dependencies.record(
+            Node::Part(two),
+            &mut vec![read(cell), read(key)],
+            Vec::new(),
+        );
+        assert!(dependencies.claims_alone(one, key));
         let released = dependencies.record(Node::Part(one), &mut vec![read(cell)], Vec::new());
         assert_eq!(released, [key]);
         assert_eq!(readers(&dependencies, key), parts[1..]);
@@ -337,6 +375,7 @@ mod tests {
             dependencies.record(node, &mut Vec::new(), Vec::new());
         }
         assert!(dependencies.sources.is_empty() && !dependencies.has_ranges());
+        assert!(dependencies.contested.is_empty());
         assert_eq!(dependencies.free.len(), dependencies.many.len());
     }
 }

@@ -1,7 +1,7 @@
 //! The engine: one pass after the other.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,8 +48,8 @@ struct Memory<C: Capability> {
     parts: Parts<C::Part>,
     dependencies: Dependencies<C::Part>,
     shared: RefCell<SharedValues<C>>,
-    /// Parts whose rows may not be as they should be.
-    pending: BTreeSet<PartId>,
+    /// Parts whose rows may not be as they should be, some of them several times.
+    pending: Vec<PartId>,
     members: Members,
     reports: Reports<C>,
     refused: BTreeMap<C::Part, Vec<Refused<C::Part>>>,
@@ -138,7 +138,7 @@ impl<C: Capability> Engine<C> {
             let change = writer.write(steps, self.transaction_rows, &comment);
             plan.changes.insert(group, change);
         }
-        memory.pending = pending.into_iter().collect();
+        memory.pending = pending;
         plan
     }
 
@@ -204,7 +204,7 @@ impl<C: Capability> Memory<C> {
             });
         });
         let index = Index::new(layout, snapshot, &mut parts);
-        let pending: BTreeSet<PartId> = parts.iter().map(|(_, id)| id).collect();
+        let pending: Vec<PartId> = parts.iter().map(|(_, id)| id).collect();
         let mut dependencies = Dependencies::default();
         dependencies.reserve(pending.len());
         Self {
@@ -361,23 +361,28 @@ impl<C: Capability> Memory<C> {
 
     /// Steps of each group, in the order in which parts were evaluated.
     fn by_group(&self, capability: &C, steps: Vec<Step>) -> BTreeMap<C::Group, Vec<Step>> {
-        let mut groups = BTreeMap::<C::Group, Vec<Step>>::new();
-        let mut run: Vec<Step> = Vec::new();
-        let mut group = None;
-        for step in steps {
-            if run.last().is_none_or(|last| last.part != step.part) {
-                let next = self.parts.get(step.part).map(|part| capability.group(part));
-                if next != group {
-                    if let Some(group) = group.take() {
-                        groups.entry(group).or_default().append(&mut run);
-                    }
-                    group = next;
-                }
+        // Lengths of runs of one group.
+        let mut runs: Vec<(Option<C::Group>, usize)> = Vec::new();
+        for of_part in steps.chunk_by(|one, other| one.part == other.part) {
+            let part = of_part.first().and_then(|step| self.parts.get(step.part));
+            let group = part.map(|part| capability.group(part));
+            match runs.last_mut() {
+                Some((last, length)) if *last == group => *length += of_part.len(),
+                _ => runs.push((group, of_part.len())),
             }
-            run.push(step);
         }
-        if let Some(group) = group {
-            groups.entry(group).or_default().append(&mut run);
+        if let [(Some(_), _)] = *runs {
+            let groups = runs.into_iter().filter_map(|(group, _)| group);
+            return groups.zip([steps]).collect();
+        }
+        let mut groups = BTreeMap::<C::Group, Vec<Step>>::new();
+        let mut rest = steps.into_iter();
+        for (group, length) in runs {
+            let steps = rest.by_ref().take(length);
+            match group {
+                Some(group) => groups.entry(group).or_default().extend(steps),
+                None => steps.for_each(drop),
+            }
         }
         groups
     }
@@ -403,12 +408,8 @@ impl<C: Capability> Memory<C> {
         while std::mem::take(&mut is_changed) {
             for id in self.shared.get_mut().ids() {
                 let shared = self.shared.get_mut();
-                let source = shared
-                    .key(id)
-                    .map(|key| self.index.layout.shared_source(key));
-                let mut readers = source
-                    .into_iter()
-                    .flat_map(|of| self.dependencies.readers(of));
+                let source = shared.source(id).into_iter();
+                let mut readers = source.flat_map(|of| self.dependencies.readers(of));
                 if readers.next().is_none() {
                     drop(readers);
                     self.forget_shared(id);
@@ -420,11 +421,9 @@ impl<C: Capability> Memory<C> {
 }
 
 /// Marks a part pending, or a shared value outdated.
-fn mark<C: Capability>(node: Node, pending: &mut BTreeSet<PartId>, shared: &mut SharedValues<C>) {
+fn mark<C: Capability>(node: Node, pending: &mut Vec<PartId>, shared: &mut SharedValues<C>) {
     match node {
-        Node::Part(part) => {
-            pending.insert(part);
-        }
+        Node::Part(part) => pending.push(part),
         Node::Shared(id) => {
             shared.outdated.insert(id);
         }

@@ -1,6 +1,6 @@
 //! Comparison of pending parts with the database.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use foldhash::fast::RandomState;
@@ -12,10 +12,11 @@ use uuid::Uuid;
 
 use crate::capability::Capability;
 use crate::dependencies::{Dependencies, Read, Source};
-use crate::index::{Index, OwnedRow, RowKey};
+use crate::index::{Index, OwnRow, OwnRows, OwnedRow, RowKey};
 use crate::members::{Contribution, Host};
 use crate::part_rows::{PartRows, WantedRow};
 use crate::parts::{PartId, Parts};
+use crate::queue::Queue;
 use crate::reader::{PartRow, Reader, Reads, Scene};
 use crate::resolved::ResolvedTable;
 use crate::steps::{Action, Membership, NewRow, Step, Target};
@@ -35,11 +36,10 @@ pub struct Refused<P> {
 pub(crate) struct Evaluation<C: Capability> {
     /// Parts to be evaluated. What parts leave to others makes those pending; they come later in
     /// the order.
-    queue: BTreeMap<C::Part, PartId>,
+    queue: Queue<C::Part>,
     steps: Vec<Step>,
     /// Rows that stay.
     kept: HashSet<Uuid, RandomState>,
-    evaluated: HashSet<PartId, RandomState>,
     /// Rows of evaluated parts that were not asked for when their part was evaluated.
     rest: Vec<OwnedRow>,
     named: NamedTargets,
@@ -50,7 +50,11 @@ pub(crate) struct Evaluation<C: Capability> {
 
 /// Rows that others refer to by name. Many rows have the same holder.
 #[derive(Debug, Default)]
-struct NamedTargets(HashMap<(TablePlace, SmolStr), (RowKey, Target), RandomState>);
+struct NamedTargets {
+    targets: HashMap<(TablePlace, SmolStr), (RowKey, Target), RandomState>,
+    /// The last one. Rows that follow each other mostly have the same holder.
+    last: Option<(TablePlace, SmolStr, (RowKey, Target))>,
+}
 
 impl NamedTargets {
     fn find<P: Clone + Eq + Hash>(
@@ -59,12 +63,20 @@ impl NamedTargets {
         name: &SmolStr,
         index: &Index<P>,
     ) -> (RowKey, Target) {
-        let target = self.0.entry((table, name.clone()));
-        *target.or_insert_with(|| {
+        if let Some((of, last, target)) = &self.last
+            && *of == table
+            && last == name
+        {
+            return *target;
+        }
+        let target = self.targets.entry((table, name.clone()));
+        let target = *target.or_insert_with(|| {
             let (key, row) = index.named(table, name);
             let target = row.map_or(Target::New(key), |row| Target::There(row.uuid));
             (key, target)
-        })
+        });
+        self.last = Some((table, name.clone(), target));
+        target
     }
 }
 
@@ -85,8 +97,7 @@ pub(crate) struct Evaluated<C: Capability> {
 struct Current<'a, P> {
     part: PartId,
     key: &'a P,
-    /// Sorted by table and UUID.
-    owned: &'a [OwnedRow],
+    own: OwnRows<'a>,
 }
 
 /// A wanted row beside the row of the database that is to be it.
@@ -98,16 +109,12 @@ struct Match<'a> {
 }
 
 impl<C: Capability> Evaluation<C> {
-    pub(crate) fn new(pending: impl IntoIterator<Item = PartId>, parts: &Parts<C::Part>) -> Self {
-        let pending = pending.into_iter();
-        let queue = pending.filter_map(|id| Some((parts.get(id)?.clone(), id)));
-        let queue: BTreeMap<C::Part, PartId> = queue.collect();
-        let parts = queue.len();
+    pub(crate) fn new(pending: Vec<PartId>, parts: &Parts<C::Part>) -> Self {
+        let queue = Queue::new(pending, parts);
         Self {
-            queue,
             steps: Vec::new(),
-            kept: HashSet::with_capacity_and_hasher(parts, RandomState::default()),
-            evaluated: HashSet::with_capacity_and_hasher(parts, RandomState::default()),
+            kept: HashSet::with_capacity_and_hasher(queue.len(), RandomState::default()),
+            queue,
             rest: Vec::new(),
             named: NamedTargets::default(),
             sources: Vec::new(),
@@ -131,9 +138,7 @@ impl<C: Capability> Evaluation<C> {
         if self.queue.is_empty() {
             self.queue_claimants_of_rest(index, parts, dependencies);
         }
-        let (key, part) = self.queue.pop_first()?;
-        self.evaluated.insert(part);
-        Some((key, part))
+        self.queue.pop()
     }
 
     /// Evaluates a part.
@@ -146,12 +151,11 @@ impl<C: Capability> Evaluation<C> {
         let reader = Reader::with_reads(scene, Some((part, key)), reads);
         let mut rows = PartRows::new(std::mem::take(&mut self.wanted));
         scene.capability.rows(key, &reader, &mut rows);
-        let mut reads = reader.into_reads();
+        let (own, mut reads) = reader.finish();
         for claim in reads.claims.iter().filter(|claim| claim.is_contested) {
             self.claim((part, key), claim.source, scene);
         }
-        let owned: SmallVec<[OwnedRow; 4]> = scene.index.owned(part).collect();
-        let is_empty = owned.is_empty() && rows.wanted.is_empty() && rows.members.is_empty();
+        let is_empty = own.is_empty() && rows.wanted.is_empty() && rows.members.is_empty();
         let layout = &scene.index.layout;
         let members = rows.members.into_iter().map(|(table, name, member)| {
             let hash = layout.text_key(&name);
@@ -160,11 +164,7 @@ impl<C: Capability> Evaluation<C> {
         let members = members.collect();
         self.kept.extend(rows.kept.iter().copied());
         let mut asked_for = rows.kept;
-        let current = Current {
-            part,
-            key,
-            owned: &owned,
-        };
+        let current = Current { part, key, own };
         let (mut refused, mut hosts) = (Vec::new(), Vec::new());
         for wanted in rows.wanted.drain(..) {
             match self.settle(&current, wanted, scene, &mut reads, &mut hosts) {
@@ -174,7 +174,10 @@ impl<C: Capability> Evaluation<C> {
         }
         self.wanted = rows.wanted;
         if !rows.keeps_rest {
-            let unwanted = owned.iter().filter(|row| !asked_for.contains(&row.uuid));
+            let unwanted = current
+                .own
+                .iter()
+                .filter(|own| !asked_for.contains(&own.row.uuid));
             self.leave(&current, unwanted, scene, &mut reads);
         }
         Evaluated {
@@ -198,11 +201,7 @@ impl<C: Capability> Evaluation<C> {
     }
 
     pub(crate) fn queue_later(&mut self, part: PartId, parts: &Parts<C::Part>) {
-        if !self.evaluated.contains(&part)
-            && let Some(key) = parts.get(part)
-        {
-            self.queue.insert(key.clone(), part);
-        }
+        self.queue.push(part, parts);
     }
 
     /// Looks for parts that want the identity of a row that is about to go: it may be theirs. A part
@@ -223,7 +222,7 @@ impl<C: Capability> Evaluation<C> {
             };
             for key in index.keys_of(owned.table, row) {
                 let others = dependencies.claimants(key.source());
-                let others = others.filter(|part| !self.evaluated.contains(part));
+                let others = others.filter(|part| !self.queue.has_evaluated(*part));
                 let before = claimants.len();
                 claimants.extend(others);
                 if claimants.len() > before && index.is_only(key, row) {
@@ -240,11 +239,11 @@ impl<C: Capability> Evaluation<C> {
 
     /// Chooses the row of the database that is to be the wanted one, or a new one, and notes what
     /// is to be done. Returns the row of the database.
-    fn settle(
+    fn settle<'a>(
         &mut self,
-        current: &Current<'_, C::Part>,
+        current: &Current<'a, C::Part>,
         wanted: WantedRow,
-        scene: Scene<'_, C>,
+        scene: Scene<'a, C>,
         reads: &mut Reads<C>,
         hosts: &mut Vec<Host>,
     ) -> Result<Option<Uuid>, Refused<C::Part>> {
@@ -290,9 +289,11 @@ impl<C: Capability> Evaluation<C> {
                     return Err(Refused { table, first });
                 }
             }
-            existing = self.choose(current, row_key, &wanted, index)?;
+            if !reads.absent.contains(&row_key) {
+                existing = self.choose(current, row_key, &wanted, index)?;
+            }
         } else if table.identity.is_in_part {
-            existing = self.choose_in_part(current.owned, &wanted, index);
+            existing = self.choose_in_part(&current.own, &wanted, index);
         }
         let phases = wanted.phases.unwrap_or(table.phases);
         let host = row_key.filter(|_| table.members.is_some());
@@ -333,7 +334,7 @@ impl<C: Capability> Evaluation<C> {
     fn leave<'r>(
         &mut self,
         current: &Current<'_, C::Part>,
-        unwanted: impl Iterator<Item = &'r OwnedRow>,
+        unwanted: impl Iterator<Item = OwnRow<'r>>,
         scene: Scene<'_, C>,
         reads: &mut Reads<C>,
     ) {
@@ -343,10 +344,9 @@ impl<C: Capability> Evaluation<C> {
             return;
         }
         let reader = Reader::new(scene, Some((current.part, current.key)));
-        for owned in unwanted {
-            let Some(row) = PartRow::new(*owned, index) else {
-                continue;
-            };
+        for own in unwanted {
+            let OwnRow { owned, .. } = own;
+            let row = PartRow::new(own, index);
             if scene.capability.keeps(current.key, row, &reader) {
                 self.kept.insert(owned.uuid);
                 continue;
@@ -355,7 +355,7 @@ impl<C: Capability> Evaluation<C> {
                 reader.record(key.source());
             }
             if !self.kept.contains(&owned.uuid) {
-                self.rest.push(*owned);
+                self.rest.push(owned);
             }
         }
         reads.extend(reader.into_reads());
@@ -387,29 +387,29 @@ impl<C: Capability> Evaluation<C> {
     /// Row of the part that is to be the wanted one: of several the one that is right already.
     fn choose_in_part<'a>(
         &self,
-        owned: &[OwnedRow],
+        own: &OwnRows<'a>,
         wanted: &WantedRow,
-        index: &'a Index<C::Part>,
+        index: &Index<C::Part>,
     ) -> Option<&'a Row> {
         let table = index.layout.table(wanted.table);
         let id = table.wanted_external_id(&wanted.data);
-        let candidates = owned
+        let candidates = own
             .iter()
-            .filter(|row| row.table == wanted.table && !self.kept.contains(&row.uuid))
-            .filter_map(|row| Some(&**index.row(row.table, row.uuid)?))
-            .filter(|row| table.external_id(row) == id);
+            .filter(|own| own.owned.table == wanted.table && table.external_id(own.row) == id)
+            .map(|own| own.row)
+            .filter(|row| !self.kept.contains(&row.uuid));
         candidates.min_by_key(|row| (table.differs(row, &wanted.data), row.uuid))
     }
 
     /// Row of an identity that is to be the wanted one: of several the one that is right already.
     fn choose<'a>(
         &self,
-        current: &Current<'_, C::Part>,
+        current: &Current<'a, C::Part>,
         key: RowKey,
         wanted: &WantedRow,
         index: &'a Index<C::Part>,
     ) -> Result<Option<&'a Row>, Refused<C::Part>> {
-        let own = index.own(current.part, key);
+        let own = current.own.find(key);
         if let Some(row) = own.filter(|row| !self.kept.contains(&row.uuid)) {
             return Ok(Some(row));
         }
@@ -423,11 +423,8 @@ impl<C: Capability> Evaluation<C> {
             if !is_same || self.kept.contains(&row.uuid) {
                 continue;
             }
-            let at = (wanted.table, row.uuid);
-            let own = current
-                .owned
-                .binary_search_by_key(&at, |row| (row.table, row.uuid));
-            if own.is_err() && matches!(index.owner(wanted.table, row), Owner::Other) {
+            let is_own = current.own.contains((wanted.table, row.uuid));
+            if !is_own && matches!(index.owner(wanted.table, row), Owner::Other) {
                 is_taken = true;
             } else {
                 candidates.push(row);
@@ -460,36 +457,26 @@ impl<C: Capability> Evaluation<C> {
         let phases = wanted.phases.unwrap_or(table.phases);
         self.update(part, matched, phases, table);
         let this = Target::There(row.uuid);
-        let holders = held_by
-            .iter()
-            .map(|(holding, holder)| (*holding, *holder, this));
-        let held = holds.iter().map(|(holding, held)| (*holding, this, *held));
-        for (holding, holder, held) in holders.chain(held) {
-            let is_held = match (holder, held) {
-                (Target::There(holder), Target::There(held)) => {
-                    index.holders(holding).has(holder, held)
-                }
-                _ => false,
-            };
-            if !is_held {
-                let membership = Membership {
-                    holding,
-                    holder,
-                    held,
-                };
-                let place = (phases.come, wanted.together);
-                self.step(part, place, Action::Attach(membership));
-            }
-        }
+        let come = (phases.come, wanted.together);
         for holding in table.held_by.iter().copied() {
+            let have: SmallVec<[Uuid; 2]> = index.holders(holding).of(row.uuid).collect();
+            let of_holding = held_by.iter().filter(|(of, _)| *of == holding);
+            let wanted: SmallVec<[Target; 2]> = of_holding.map(|(_, holder)| *holder).collect();
+            for holder in &wanted {
+                if !have.iter().any(|have| holder.is(*have)) {
+                    let membership = Membership {
+                        holding,
+                        holder: *holder,
+                        held: this,
+                    };
+                    self.step(part, come, Action::Attach(membership));
+                }
+            }
             if !index.layout.holding(holding).spec.is_exclusive {
                 continue;
             }
-            for holder in index.holders(holding).of(row.uuid) {
-                let is_wanted = held_by.iter().any(|(of, target)| {
-                    *of == holding && matches!(target, Target::There(uuid) if *uuid == holder)
-                });
-                if !is_wanted {
+            for holder in have {
+                if !wanted.iter().any(|wanted| wanted.is(holder)) {
                     let action = Action::Detach {
                         holding,
                         holder,
@@ -498,6 +485,20 @@ impl<C: Capability> Evaluation<C> {
                     };
                     self.step(part, (phases.go, None), action);
                 }
+            }
+        }
+        for (holding, held) in holds.iter().copied() {
+            let is_held = match held {
+                Target::There(held) => index.holders(holding).has(row.uuid, held),
+                Target::New(_) => false,
+            };
+            if !is_held {
+                let membership = Membership {
+                    holding,
+                    holder: this,
+                    held,
+                };
+                self.step(part, come, Action::Attach(membership));
             }
         }
     }

@@ -19,6 +19,7 @@ mod index;
 mod members;
 mod part_rows;
 mod parts;
+mod queue;
 mod reader;
 mod reports;
 mod resolved;

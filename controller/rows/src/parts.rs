@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 /// Number of a part. Numbers of forgotten parts are used again.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -33,19 +34,22 @@ impl<P> Default for Parts<P> {
 impl<P: Eq + Hash> Parts<P> {
     /// Number of a part, a new one if it is not known.
     pub(crate) fn id(&mut self, part: P) -> PartId {
-        if let Some(id) = self.find(&part) {
-            return id;
-        }
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.keys.push(None);
-            PartId(u32::try_from(self.keys.len() - 1).unwrap_or(u32::MAX))
-        });
-        let hash = self.hasher.hash_one(&part);
-        self.keys[id.0 as usize] = Some(part);
-        let (keys, hasher) = (&self.keys, &self.hasher);
+        let (keys, hasher) = (&mut self.keys, &self.hasher);
+        let hash = hasher.hash_one(&part);
+        let is_part = |id: &PartId| key(keys, *id) == Some(&part);
         let hash_of = |id: &PartId| key(keys, *id).map_or(0, |part| hasher.hash_one(part));
-        self.ids.insert_unique(hash, id, hash_of);
-        id
+        match self.ids.entry(hash, is_part, hash_of) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let id = self.free.pop().unwrap_or_else(|| {
+                    keys.push(None);
+                    PartId(u32::try_from(keys.len() - 1).unwrap_or(u32::MAX))
+                });
+                entry.insert(id);
+                keys[id.0 as usize] = Some(part);
+                id
+            }
+        }
     }
 
     /// Number of a part that is known.
@@ -77,6 +81,11 @@ impl<P: Eq + Hash> Parts<P> {
 
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
+    }
+
+    /// A number that is higher than those of all parts.
+    pub(crate) fn bound(&self) -> usize {
+        self.keys.len()
     }
 }
 

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::{TableRow, TypeError};
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::capability::{Capability, Inputs};
 use crate::dependencies::{Dependencies, Read, Source};
-use crate::index::{Index, OwnedRow, RowKey};
+use crate::index::{Index, OwnRow, OwnRows, OwnedRow, RowKey};
 use crate::parts::{PartId, Parts};
 use crate::reports::Reports;
 use crate::shared::SharedValues;
@@ -28,6 +29,8 @@ pub struct Reader<'a, C: Capability> {
     pub(crate) scene: Scene<'a, C>,
     /// The part that reads; `None`: a shared value.
     part: Option<(PartId, &'a C::Part)>,
+    /// Rows of the part.
+    own: OwnRows<'a>,
     reads: RefCell<Reads<C>>,
 }
 
@@ -54,6 +57,8 @@ impl<C: Capability> Copy for Scene<'_, C> {}
 pub(crate) struct Reads<C: Capability> {
     pub(crate) sources: Vec<Read>,
     pub(crate) claims: Vec<Claim>,
+    /// Identities that no row has.
+    pub(crate) absent: SmallVec<[RowKey; 2]>,
     pub(crate) ranges: Vec<RangeInclusive<C::Part>>,
 }
 
@@ -70,6 +75,7 @@ impl<C: Capability> Reads<C> {
         Self {
             sources,
             claims: Vec::new(),
+            absent: SmallVec::new(),
             ranges: Vec::new(),
         }
     }
@@ -101,11 +107,10 @@ pub struct PartRow<'a> {
 }
 
 impl<'a> PartRow<'a> {
-    /// `None`: the row is gone.
-    pub(crate) fn new<P: Clone + Eq + Hash>(owned: OwnedRow, index: &'a Index<P>) -> Option<Self> {
-        let row = index.row(owned.table, owned.uuid)?;
+    pub(crate) fn new<P: Clone + Eq + Hash>(own: OwnRow<'a>, index: &'a Index<P>) -> Self {
+        let OwnRow { owned, row, .. } = own;
         let view = index.view(owned.table, row);
-        Some(Self { owned, view })
+        Self { owned, view }
     }
 
     /// Keys under which parts may want the row.
@@ -143,11 +148,18 @@ impl<'a, C: Capability> Reader<'a, C> {
         part: Option<(PartId, &'a C::Part)>,
         reads: Reads<C>,
     ) -> Self {
+        let own = part.map(|(part, _)| OwnRows::new(part, scene.index));
         Self {
             scene,
             part,
+            own: own.unwrap_or_default(),
             reads: RefCell::new(reads),
         }
+    }
+
+    /// Rows of the part, and what it has read.
+    pub(crate) fn finish(self) -> (OwnRows<'a>, Reads<C>) {
+        (self.own, self.reads.into_inner())
     }
 
     pub(crate) fn into_reads(self) -> Reads<C> {
@@ -169,14 +181,16 @@ impl<'a, C: Capability> Reader<'a, C> {
             shared,
             ..
         } = self.scene;
-        self.record(index.layout.shared_source(key));
-        if let Some(value) = shared.borrow().get(key) {
+        let source = index.layout.shared_source(key);
+        self.record(source);
+        if let Some(value) = shared.borrow().get(source, key) {
             return value.clone();
         }
         let reader = Self::new(self.scene, None);
         let value = Arc::new(capability.shared(key, &reader));
         let reads = reader.into_reads();
-        shared.borrow_mut().add(key.clone(), value.clone(), reads);
+        let mut shared = shared.borrow_mut();
+        shared.add((source, key.clone()), value.clone(), reads);
         value
     }
 
@@ -198,8 +212,11 @@ impl<'a, C: Capability> Reader<'a, C> {
 
     fn claim_source(&self, source: Source) -> Option<&'a C::Part> {
         let (part, key) = self.part?;
-        let claimants = self.scene.dependencies.claimants(source);
-        let mut others = claimants.filter(|other| *other != part).peekable();
+        let dependencies = self.scene.dependencies;
+        let is_alone = dependencies.claims_alone(part, source);
+        let claimants = (!is_alone).then(|| dependencies.claimants(source));
+        let others = claimants.into_iter().flatten();
+        let mut others = others.filter(|other| *other != part).peekable();
         let mut reads = self.reads.borrow_mut();
         reads.sources.push(Read::new(source, true));
         reads.claims.push(Claim {
@@ -230,18 +247,17 @@ impl<'a, C: Capability> Reader<'a, C> {
         let key = index.named_key(table.place, name);
         self.record(key.source());
         // Parts mostly look for their own rows.
-        let own = self.part.and_then(|(part, _)| index.own(part, key));
-        let row = own.or_else(|| index.find_named(key, &SmolStr::new(name)));
+        let find = || index.find_named(key, &SmolStr::new(name)).map(|row| &**row);
+        let row = self.own.find(key).or_else(find);
+        if row.is_none() {
+            self.reads.borrow_mut().absent.push(key);
+        }
         Some(index.view(table.place, row?))
     }
 
     /// Returns `true` if a row belongs to the part, as its content shows.
     pub fn is_own(&self, row: RowView<'_>) -> bool {
-        let part = self.part.map(|(part, _)| part);
-        let mut own = part
-            .into_iter()
-            .flat_map(|part| self.scene.index.owned(part));
-        own.any(|own| own.uuid == row.uuid())
+        self.own.iter().any(|own| own.row.uuid == row.uuid())
     }
 
     /// All rows whose identity is one text, by UUID.
@@ -268,10 +284,9 @@ impl<'a, C: Capability> Reader<'a, C> {
     }
 
     /// Rows of the database that belong to the part. A shared value has none.
-    pub fn owned(&self) -> impl Iterator<Item = PartRow<'a>> + use<'a, C> {
+    pub fn owned(&self) -> impl Iterator<Item = PartRow<'a>> {
         let index = self.scene.index;
-        let part = self.part.map(|(part, _)| part);
-        part.into_iter().flat_map(|part| rows_of(index, part))
+        self.own.iter().map(|own| PartRow::new(own, index))
     }
 
     /// Rows of the database that belong to parts of a range, by part. It takes as long as there are
@@ -336,6 +351,6 @@ fn rows_of<P: Clone + Eq + Hash>(
     index: &Index<P>,
     part: PartId,
 ) -> impl Iterator<Item = PartRow<'_>> {
-    let rows = index.owned(part);
-    rows.filter_map(move |owned| PartRow::new(owned, index))
+    let own = OwnRows::new(part, index);
+    own.into_iter().map(move |own| PartRow::new(own, index))
 }

@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 use patchbay_schemas::datum::{Datum, Map};
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
+use smallvec::SmallVec;
 use uuid::Uuid;
 
 use crate::columns::Rule;
@@ -51,6 +52,9 @@ pub(crate) struct MembersColumn {
     /// `None`: the schema has no such column.
     pub(crate) column: Option<ColumnId>,
 }
+
+/// Values of the columns of an identity, mostly of one.
+pub(crate) type IdentityValues = SmallVec<[Datum; 1]>;
 
 #[derive(Debug)]
 pub(crate) struct ResolvedIdentity {
@@ -252,7 +256,7 @@ impl ResolvedIdentity {
     }
 
     /// Values of a wanted row in the columns of the identity.
-    pub(crate) fn values(&self, wanted: &[Datum]) -> Vec<Datum> {
+    pub(crate) fn values(&self, wanted: &[Datum]) -> IdentityValues {
         let columns = self.columns.iter();
         columns.map(|(at, _)| wanted[*at].clone()).collect()
     }

@@ -108,6 +108,11 @@ impl Step {
 }
 
 impl Target {
+    /// `true` if the target is this row of the database.
+    pub(crate) fn is(self, row: Uuid) -> bool {
+        matches!(self, Self::There(uuid) if uuid == row)
+    }
+
     fn key(self) -> Option<RowKey> {
         match self {
             Self::There(_) => None,

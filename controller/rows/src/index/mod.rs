@@ -12,9 +12,10 @@
 
 mod holders;
 mod keys;
+mod own_rows;
 mod owned;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -25,19 +26,18 @@ use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::TableId;
+use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 use uuid::Uuid;
 
 use crate::parts::{PartId, Parts};
-use crate::resolved::Resolved;
+use crate::resolved::{IdentityValues, Resolved};
 use crate::table::{Holding, Layout, Owner, OwnerOf, RowView, TablePlace};
 pub(crate) use holders::Holders;
 use keys::Keys;
 pub(crate) use keys::RowKey;
+pub(crate) use own_rows::{OwnRow, OwnRows};
 use owned::OwnedRows;
-
-/// Rows of a part at most that are looked at before an index is.
-const OWN_ROWS: usize = 4;
 
 /// A row of a part.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -64,7 +64,7 @@ pub(crate) struct Index<P> {
     owners: Vec<Option<OwnerOf<P>>>,
     snapshot: Snapshot,
     /// Several row types may be of one table.
-    places: HashMap<TableId, Vec<TablePlace>, RandomState>,
+    places: HashMap<TableId, SmallVec<[TablePlace; 2]>, RandomState>,
     owned: OwnedRows,
     keys: Keys,
     /// Keys of rows that are identified within their holders.
@@ -86,7 +86,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
     /// Finds the owners of all rows of the layout's tables.
     pub(crate) fn new(layout: &Layout<P>, snapshot: &Snapshot, parts: &mut Parts<P>) -> Self {
         let resolved = Resolved::new(layout, snapshot.schema());
-        let mut places = HashMap::<TableId, Vec<TablePlace>, RandomState>::default();
+        let mut places = HashMap::<TableId, SmallVec<_>, RandomState>::default();
         for (place, table) in (0..).zip(&resolved.tables) {
             if let Some(id) = table.id {
                 places.entry(id).or_default().push(TablePlace(place));
@@ -149,7 +149,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
         changes: &[RowChange],
         parts: &mut Parts<P>,
     ) -> Touched {
-        self.snapshot = snapshot.clone();
+        let former = std::mem::replace(&mut self.snapshot, snapshot.clone());
         let mut touched = Touched::default();
         let mut moved = Vec::new();
         for change in changes {
@@ -166,12 +166,11 @@ impl<P: Clone + Eq + Hash> Index<P> {
             }
         }
         // New rows are touched already.
-        let new: HashSet<Uuid, RandomState> = changes
-            .iter()
-            .filter(|change| change.old.is_none() && !moved.is_empty())
-            .filter_map(|change| Some(change.new.as_ref()?.uuid))
-            .collect();
-        moved.retain(|(_, row)| !new.contains(row));
+        let is_new = |place: TablePlace, row: Uuid| {
+            let table = self.layout.table(place).id;
+            table.is_none_or(|table| former.row(table, row).is_none())
+        };
+        moved.retain(|(place, row)| !is_new(*place, *row));
         moved.sort_unstable();
         moved.dedup();
         for (place, row) in moved {
@@ -213,18 +212,6 @@ impl<P: Clone + Eq + Hash> Index<P> {
         &self.holders[holding.index()]
     }
 
-    /// A row of a part with an identity that no other row can have. `None`: there is none, the
-    /// identity is not unique, or the part has many rows.
-    pub(crate) fn own(&self, part: PartId, key: RowKey) -> Option<&Arc<Row>> {
-        let identity = &self.layout.table(key.table).identity;
-        identity.unique_index?;
-        let rows = self.owned(part).take(OWN_ROWS);
-        let mut rows = rows
-            .filter(|row| row.table == key.table)
-            .filter_map(|row| self.row(row.table, row.uuid));
-        rows.find(|row| self.layout.row_key(key.table, row) == Some(key.hash))
-    }
-
     /// The row whose identity is one text: the first by UUID.
     pub(crate) fn named(&self, table: TablePlace, name: &SmolStr) -> (RowKey, Option<&Arc<Row>>) {
         let key = self.named_key(table, name);
@@ -239,7 +226,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
 
     /// The row of a key whose identity is one text: the first by UUID.
     pub(crate) fn find_named(&self, key: RowKey, name: &SmolStr) -> Option<&Arc<Row>> {
-        let values = || vec![Datum::scalar(Atom::String(name.clone()))];
+        let values = || smallvec![Datum::scalar(Atom::String(name.clone()))];
         let mut rows = self.find(key, values);
         rows.find(|row| self.layout.row_key(key.table, row) == Some(key.hash))
     }
@@ -247,7 +234,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
     /// All rows whose identity is one text, by UUID.
     pub(crate) fn all_named(&self, table: TablePlace, name: &SmolStr) -> (RowKey, Vec<Uuid>) {
         let key = self.named_key(table, name);
-        let values = || vec![Datum::scalar(Atom::String(name.clone()))];
+        let values = || smallvec![Datum::scalar(Atom::String(name.clone()))];
         let rows = self
             .find(key, values)
             .filter(|row| self.layout.row_key(table, row) == Some(key.hash))
@@ -259,7 +246,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
     pub(crate) fn find(
         &self,
         key: RowKey,
-        values: impl FnOnce() -> Vec<Datum>,
+        values: impl FnOnce() -> IdentityValues,
     ) -> impl Iterator<Item = &Arc<Row>> {
         let table = self.layout.table(key.table);
         let rows = table.id.map(|id| self.snapshot.table(id));
