@@ -112,13 +112,19 @@ fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
 
 fn run_monitor(name: &ProgramName, args: &Args) -> anyhow::Result<()> {
     let (log, flush) = init_log(name, args)?;
-    daemon::monitor(|| finish_start(args, &log, &flush))?;
+    daemon::monitor(|| finish_start(args, &log, &flush, None))?;
     Ok(())
 }
 
-/// Leaves the terminal, and notifies the process that has started this one. Nothing is written to
-/// the terminal after that process has ended.
-fn finish_start(args: &Args, log: &Log, flush: &LogFlush) -> std::io::Result<()> {
+/// Leaves the terminal, logs the introduction, and notifies the process that has started this one.
+/// Nothing is written to the terminal after that process has ended, and what commands log follows
+/// the introduction.
+fn finish_start(
+    args: &Args,
+    log: &Log,
+    flush: &LogFlush,
+    introduction: Option<&str>,
+) -> std::io::Result<()> {
     if args.daemon.detach {
         // A monitor stays, because the next server may be given relative paths.
         if !args.daemon.no_chdir && args.process_role != Some(Role::Monitor) {
@@ -127,6 +133,9 @@ fn finish_start(args: &Args, log: &Log, flush: &LogFlush) -> std::io::Result<()>
         log.set(&["console:off"]).map_err(std::io::Error::other)?;
         flush.wait();
         daemon::leave_terminal()?;
+    }
+    if let Some(text) = introduction {
+        tracing::info!(target: "ovsdb_server", "{text}");
     }
     if args.process_role.is_some() {
         daemon::notify_ready()?;
@@ -251,10 +260,9 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
     // Clients that come now find the content of a source that has answered.
     let sources = tokio::time::timeout(SOURCE_TIMEOUT, sim.wait_for_sources());
     sources.await.unwrap_or_default();
-    finish_start(&args, &log, &flush)?;
-    if command.is_none() {
-        tracing::info!(target: "ovsdb_server", "{}", name.version());
-    }
+    let version = name.version();
+    let introduction = command.is_none().then_some(&*version);
+    finish_start(&args, &log, &flush, introduction)?;
     let exit = async {
         match &unixctl {
             Some(unixctl) => unixctl.wait_for_exit().await,
