@@ -24,7 +24,7 @@ pub(super) const OTHER_TARGETS: &str = "ovsdb_server";
 
 /// Log targets of the simulator and of its program, with ovsdb-server's modules for the same
 /// subjects.
-pub(super) const TARGETS: [(&str, &str); 10] = [
+pub(super) const TARGETS: [(&str, &str); 11] = [
     ("daemon_unix", "daemon_unix"),
     ("ovsdb_sim::connection", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::dial", "reconnect"),
@@ -34,6 +34,7 @@ pub(super) const TARGETS: [(&str, &str); 10] = [
     ("ovsdb_sim::server", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::unixctl", "unixctl"),
     ("socket_util", "socket_util"),
+    ("stream_ssl", "stream_ssl"),
     ("vlog", "vlog"),
 ];
 
