@@ -10,10 +10,14 @@ const NAME: &str = "default";
 const CONFIG: &str =
     r#"{"cniVersion": "1.1.0", "name": "ovn-kubernetes", "type": "ovn-k8s-cni-overlay"}"#;
 
-/// Adds the definition, if there is none.
-pub(super) fn define(inventory: &mut Inventory) {
+/// Adds the definition, if there is none. `is_certain`: its namespace exists even if the inventory does
+/// not have it.
+pub(super) fn define(inventory: &mut Inventory, is_certain: bool) {
     let key = ObjectKey::namespaced(NAMESPACE, NAME);
-    if inventory.network_attachment_definitions.get(&key).is_some() {
+    let namespace = inventory.namespaces.named(NAMESPACE);
+    let is_open = namespace.is_some_and(|one| one.metadata.deletion_timestamp.is_none());
+    let has_definition = inventory.network_attachment_definitions.get(&key).is_some();
+    if has_definition || !(is_open || is_certain) {
         return;
     }
     let spec = NetworkAttachmentDefinitionSpec {

@@ -96,8 +96,8 @@ impl NetworkManager {
     pub(super) fn complete(&mut self, inventory: &mut Inventory, now: &Time) -> Contradictions {
         let (settings, memory) = (&self.settings, &mut self.memory);
         let mut problems = nodes::complete(&mut inventory.nodes, &settings.cluster, memory);
-        if settings.default_network.is_some() {
-            default_network::define(inventory);
+        if settings.default_network.is_some() || settings.workloads.is_some() {
+            default_network::define(inventory, settings.default_network.is_some());
         }
         attach::attach(inventory, settings, &mut memory.fabric_ids, now);
         problems.extend(network_ids::complete(inventory, &settings.cluster, memory));

@@ -301,6 +301,11 @@ fn note_claim(
         message,
         now,
     );
+    let generation = claim.object.metadata.generation;
+    let mut conditions = status.conditions.iter_mut();
+    if let Some(condition) = conditions.find(|one| one.type_ == IPS_ALLOCATED) {
+        condition.observed_generation = generation;
+    }
 }
 
 fn warn(inventory: &mut Inventory, key: &ObjectKey, message: String) {

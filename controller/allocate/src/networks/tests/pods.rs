@@ -305,3 +305,40 @@ fn pods_get_no_addresses_of_definitions_that_are_refused() {
     assert_eq!(entry(&inventory, "plain/b", "plain/join"), None);
     assert_eq!(entry(&inventory, "plain/c", "plain/lan"), None);
 }
+
+#[test]
+fn the_definition_of_the_default_network_is_in_its_namespace() {
+    let key = ObjectKey::namespaced("ovn-kubernetes", "default");
+    let defined = |namespace: &str| {
+        let mut inventory = inventory(&(NAMESPACES.to_owned() + namespace));
+        assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+        let nad = inventory.network_attachment_definitions.get(&key);
+        nad.and_then(|nad| nad.object.spec.config.clone())
+    };
+    assert_eq!(defined(""), None);
+    let namespace = "---\n{apiVersion: v1, kind: Namespace, metadata: {name: ovn-kubernetes}}\n";
+    assert_eq!(
+        defined(namespace).as_deref(),
+        Some(r#"{"cniVersion": "1.1.0", "name": "ovn-kubernetes", "type": "ovn-k8s-cni-overlay"}"#)
+    );
+}
+
+#[test]
+fn the_condition_of_a_claim_names_the_generation_that_it_is_about() {
+    let claim = "---\n{apiVersion: k8s.cni.cncf.io/v1alpha1, kind: IPAMClaim, metadata: {name: c, namespace: blue, \
+                 generation: 3}, spec: {network: blue_net, interface: ovn-udn1}}\n";
+    let yaml = NAMESPACES.to_owned()
+        + &layer2("subnets: [10.1.0.0/24], ipam: {lifecycle: Persistent}")
+        + claim
+        + &pod("blue", "a", "k8s.ovn.org/primary-udn-ipamclaim: c");
+    let mut inventory = inventory(&yaml);
+    assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+    let claim = inventory
+        .ipam_claims
+        .get(&ObjectKey::namespaced("blue", "c"));
+    let status = claim.unwrap().object.status.as_ref().unwrap();
+    assert_eq!(status.ips, ["10.1.0.3/24"]);
+    let condition = &status.conditions[0];
+    assert_eq!(condition.reason, "SuccessfulAllocation");
+    assert_eq!(condition.observed_generation, Some(3));
+}
