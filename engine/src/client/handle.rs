@@ -204,8 +204,8 @@ impl Client {
         }
     }
 
-    /// Changes the probe interval of this connection and of later ones, whatever their remotes:
-    /// see [`Config::probe_interval`]. `None`: no probes.
+    /// Changes the probe interval of this connection and of later ones, whatever their remotes. It
+    /// replaces those of the [`Config`]. `None`: no probes.
     pub fn set_probe_interval(&self, interval: Option<Duration>) {
         let interval = interval.filter(|interval| !interval.is_zero());
         self.probe_interval

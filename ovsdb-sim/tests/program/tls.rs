@@ -265,3 +265,53 @@ fn a_path_may_be_longer_than_a_socket_address() {
         }
     }
 }
+
+#[test]
+fn a_relay_connects_to_its_source_with_tls() {
+    let server_keys = [
+        option("private-key", "server-key.pem"),
+        option("certificate", "server.pem"),
+        option("ca-cert", "ca.pem"),
+    ];
+    for bed in Bed::both() {
+        let port = start(&bed, &server_keys);
+        let mut arguments = [
+            "--detach",
+            "--no-chdir",
+            "--pidfile=relay.pid",
+            "--unixctl=relay.ctl",
+            "--remote=punix:relay.sock",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        arguments.push(format!("relay:OVN_Northbound:ssl:127.0.0.1:{port}"));
+        arguments.extend(client_keys("ca.pem"));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let started = bed.server(&arguments);
+        assert!(started.status.success(), "{started:?}");
+        let connected = bed
+            .command(&testing::program("ovsdb-client"))
+            .args(["--timeout=60", "wait", "unix:relay.sock"])
+            .args(["OVN_Northbound", "connected"])
+            .status();
+        assert!(connected.unwrap().success());
+        let nbctl = |command: &[&str]| {
+            let output = bed
+                .command(&testing::program("ovn-nbctl"))
+                .args(["--timeout=60", "--no-leader-only", "--db=unix:relay.sock"])
+                .args(command)
+                .output()
+                .unwrap();
+            String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+        };
+        assert_eq!(nbctl(&["ls-add", "sw0"]), "");
+        let shown = nbctl(&["show"]);
+        assert!(shown.contains("(sw0)"), "{shown}");
+        let ended = bed
+            .command(&testing::program("ovs-appctl"))
+            .args(["-t", &bed.path("relay.ctl").display().to_string(), "exit"])
+            .status();
+        assert!(ended.unwrap().success());
+        bed.appctl("exit");
+    }
+}
