@@ -55,6 +55,37 @@ items:
 - {apiVersion: v1, kind: Pod, metadata: {name: one, namespace: blue}, spec: {nodeName: n1, containers: [{name: c}]}}
 "#;
 
+/// Pods of two nodes in a primary and a secondary network, chosen by an EgressFirewall, an EgressIP
+/// and a policy of an administrator. One has a selection of networks that cannot be read.
+const CHOSEN: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}}
+- {apiVersion: v1, kind: Node, metadata: {name: n2}}
+- {apiVersion: v1, kind: Node, metadata: {name: n3, annotations: {k8s.ovn.org/node-subnets: '{}'}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: blue, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
+- apiVersion: k8s.cni.cncf.io/v1
+  kind: NetworkAttachmentDefinition
+  metadata: {name: routed, namespace: blue}
+  spec:
+    config: '{"cniVersion":"1.1.0","joinSubnet":"100.65.0.0/16,fd99::/64","name":"routed","netAttachDefName":"blue/routed","role":"primary","subnets":"10.30.0.0/16/24","topology":"layer3","type":"ovn-k8s-cni-overlay"}'
+- apiVersion: k8s.cni.cncf.io/v1
+  kind: NetworkAttachmentDefinition
+  metadata: {name: more, namespace: blue}
+  spec:
+    config: '{"cniVersion":"1.1.0","name":"more","netAttachDefName":"blue/more","role":"secondary","subnets":"10.40.0.0/16","topology":"layer2","type":"ovn-k8s-cni-overlay"}'
+- {apiVersion: v1, kind: Pod, metadata: {name: one, namespace: blue, annotations: {k8s.v1.cni.cncf.io/networks: more}}, spec: {nodeName: n1, containers: [{name: c, ports: [{name: http, containerPort: 80}]}]}}
+- {apiVersion: v1, kind: Pod, metadata: {name: far, namespace: blue, annotations: {k8s.v1.cni.cncf.io/networks: more}}, spec: {nodeName: n2, containers: [{name: c}]}}
+- {apiVersion: v1, kind: Pod, metadata: {name: unread, namespace: blue, annotations: {k8s.v1.cni.cncf.io/networks: 'More!'}}, spec: {nodeName: n1, containers: [{name: c}]}}
+- {apiVersion: k8s.ovn.org/v1, kind: EgressFirewall, metadata: {name: default, namespace: blue}, spec: {egress: [{type: Deny, to: {cidrSelector: 1.2.3.0/24}}]}}
+- {apiVersion: k8s.ovn.org/v1, kind: EgressIP, metadata: {name: out, annotations: {k8s.ovn.org/egressip-mark: '50001'}}, spec: {egressIPs: [172.18.0.100], namespaceSelector: {}}, status: {items: [{node: n1, egressIP: 172.18.0.100}]}}
+- apiVersion: policy.networking.k8s.io/v1alpha1
+  kind: AdminNetworkPolicy
+  metadata: {name: all}
+  spec: {priority: 5, subject: {namespaces: {}}, ingress: [{action: Allow, from: [{namespaces: {}}], ports: [{namedPort: http}]}]}
+"#;
+
 /// Writes a zone into both kinds of servers. Returns what ovn-northd warns of.
 fn warnings(release: &Release, runtime: &Runtime, cluster: &Cluster, zone: &str) -> Vec<String> {
     let real = start_server(release);
@@ -148,6 +179,20 @@ fn northd_has_no_warning_about_networks_on_a_fabric() {
         ..ClusterSettings::default()
     };
     let cluster = read_cluster(&[], FABRIC, settings);
+    for release in releases() {
+        let warnings = warnings(&release, &runtime, &cluster, "n1");
+        assert_eq!(warnings, [""; 0], "{}", release.version());
+    }
+}
+
+#[test]
+fn northd_has_no_warning_about_chosen_pods() {
+    let runtime = Runtime::new().unwrap();
+    let settings = ClusterSettings {
+        features: Feature::ALL.into(),
+        ..ClusterSettings::default()
+    };
+    let cluster = read_cluster(&[], CHOSEN, settings);
     for release in releases() {
         let warnings = warnings(&release, &runtime, &cluster, "n1");
         assert_eq!(warnings, [""; 0], "{}", release.version());
