@@ -41,8 +41,10 @@ pub(crate) use source::SourceOptions;
     )
 )]
 pub(crate) struct Follower {
+    #[cfg(feature = "unixctl")]
     source: SourceOptions,
     /// Probe interval, which can be changed. `None`: the source is not probed.
+    #[cfg(feature = "unixctl")]
     probe_interval: watch::Sender<Option<Duration>>,
     phase: watch::Receiver<FollowPhase>,
     task: JoinHandle<()>,
@@ -85,7 +87,9 @@ impl Follower {
         let target = target(server, database, &probe_interval);
         let task = relay::follow(target, source.clone(), phase);
         Self {
+            #[cfg(feature = "unixctl")]
             source,
+            #[cfg(feature = "unixctl")]
             probe_interval,
             phase: seen,
             task: tokio::spawn(task),
@@ -104,7 +108,9 @@ impl Follower {
         let target = target(server, database, &probe_interval);
         let task = backup::follow(target, source.clone(), excluded_tables, phase);
         Self {
+            #[cfg(feature = "unixctl")]
             source,
+            #[cfg(feature = "unixctl")]
             probe_interval,
             phase: seen,
             task: tokio::spawn(task),
