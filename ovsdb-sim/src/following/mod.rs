@@ -33,13 +33,6 @@ pub(crate) use source::SourceOptions;
 
 /// Task that lets a database follow its source. Dropping it ends the connection.
 #[derive(Debug)]
-#[cfg_attr(
-    not(feature = "unixctl"),
-    expect(
-        dead_code,
-        reason = "only commands of ovs-appctl and configuration files ask for the options"
-    )
-)]
 pub(crate) struct Follower {
     #[cfg(feature = "unixctl")]
     source: SourceOptions,
