@@ -9,6 +9,7 @@
 mod watched;
 mod zone;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use anyhow::Result;
 use mimalloc::MiMalloc;
 use patchbay_benches::plot::{Chart, growth_exponent};
 use patchbay_benches::text::format_duration;
+use patchbay_model::Feature;
 
 use watched::WatchedSize;
 use zone::{Figures, measure};
@@ -84,7 +86,7 @@ const LINES: [Line; 9] = [
     },
 ];
 
-/// Argument for the figures of watched objects alone.
+/// Argument for the figures of watched objects alone. Names of features switch them on.
 const WATCHED: &str = "watched";
 
 /// Clusters whose objects are watched: one with many networks, and one with many nodes.
@@ -101,9 +103,17 @@ const WATCHED_SIZES: [WatchedSize; 2] = [
     },
 ];
 
+/// Measures the clusters whose objects are watched, with these features.
+fn report_watched(features: &BTreeSet<Feature>) -> Result<()> {
+    let mut sizes = WATCHED_SIZES.into_iter();
+    sizes.try_for_each(|size| watched::report(size, features))
+}
+
 fn main() -> Result<()> {
     if std::env::args().any(|argument| argument == WATCHED) {
-        return WATCHED_SIZES.into_iter().try_for_each(watched::report);
+        let is_given = |feature: &Feature| std::env::args().any(|one| one == feature.as_str());
+        let features: BTreeSet<Feature> = Feature::ALL.into_iter().filter(is_given).collect();
+        return report_watched(&features);
     }
     let limit = std::env::args().find_map(|argument| argument.parse::<usize>().ok());
     let sizes: Vec<usize> = PODS
@@ -147,5 +157,5 @@ fn main() -> Result<()> {
     }
     println!("            goal: 4096");
     chart.write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("figures/pods.svg"))?;
-    WATCHED_SIZES.into_iter().try_for_each(watched::report)
+    report_watched(&BTreeSet::new())
 }

@@ -1,6 +1,7 @@
 //! A zone that follows the watched objects of a cluster with many networks and pods: cost of a pass
 //! after single changes, with the database in this process.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ use patchbay_benches::networks::{render_network, render_node};
 use patchbay_benches::process::resident_bytes;
 use patchbay_benches::stopwatch::Stopwatch;
 use patchbay_benches::text::format_duration;
-use patchbay_model::{ClusterSettings, POD_NETWORKS};
+use patchbay_model::{ClusterSettings, Feature, POD_NETWORKS};
 use patchbay_pods::{AllocationScope, PodAllocator};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Sourced};
 use patchbay_resources::object::{Node, Object as _, Pod, Time};
@@ -39,13 +40,16 @@ pub(crate) struct WatchedSize {
     pub(crate) pods: usize,
 }
 
-/// Measures a zone, and prints the table.
-pub(crate) fn report(size: WatchedSize) -> Result<()> {
-    let mut zone = WatchedZone::new(size)?;
+/// Measures a zone with these features, and prints the table.
+pub(crate) fn report(size: WatchedSize, features: &BTreeSet<Feature>) -> Result<()> {
+    let mut zone = WatchedZone::new(size, features)?;
     println!(
         "\nwatched objects: {} networks, {} nodes, {} pods in the zone",
         size.networks, size.nodes, size.pods
     );
+    for feature in features {
+        println!("with feature {feature}");
+    }
     print_line("first pass", zone.pass()?);
     print_line("the next pass, which reads the written rows", zone.pass()?);
     print_line("no change", best(|_| zone.pass())?);
@@ -105,20 +109,26 @@ struct WatchedZone {
     allocator: PodAllocator,
     reconciler: ZoneReconciler<Embedded>,
     size: WatchedSize,
+    settings: ClusterSettings,
 }
 
 impl WatchedZone {
-    fn new(size: WatchedSize) -> Result<Self> {
+    fn new(size: WatchedSize, features: &BTreeSet<Feature>) -> Result<Self> {
         let folder = ScratchDir::new();
         let file = folder.path().join("cluster.yaml");
-        fs::write(&file, manifests(size))?;
-        let inventory = read(&file)?;
+        fs::write(&file, manifests(size, features))?;
+        let settings = ClusterSettings {
+            features: features.clone(),
+            ..ClusterSettings::default()
+        };
+        let inventory = read(&file, &settings)?;
         Ok(Self {
             runtime: Runtime::new()?,
             inventory,
             allocator: PodAllocator::new(AllocationScope::Zone),
             reconciler: ZoneReconciler::new(ZONE, Embedded::new(1)?, UuidSource::seeded(1)),
             size,
+            settings,
         })
     }
 
@@ -131,8 +141,8 @@ impl WatchedZone {
     }
 
     fn cluster(&self) -> Cluster {
-        let settings = ClusterSettings::default();
-        Cluster::watched(self.inventory.clone(), settings, Time(Timestamp::now()))
+        let (inventory, settings) = (self.inventory.clone(), self.settings.clone());
+        Cluster::watched(inventory, settings, Time(Timestamp::now()))
     }
 
     /// What the zone controller does when objects have changed.
@@ -205,12 +215,12 @@ impl WatchedZone {
 }
 
 /// Completes the objects as the managers of a cluster do.
-fn read(file: &Path) -> Result<Inventory> {
+fn read(file: &Path, settings: &ClusterSettings) -> Result<Inventory> {
     let cluster = Cluster::from_manifests(
         &[file.to_owned()],
         &mut std::io::empty(),
         None,
-        ClusterSettings::default(),
+        settings.clone(),
         Time(Timestamp::now()),
     )?;
     Ok(cluster.inventory)
@@ -223,8 +233,54 @@ fn node_subnets(size: WatchedSize, node: usize) -> String {
     format!("{{{}}}", subnets.collect::<Vec<_>>().join(","))
 }
 
-fn manifests(size: WatchedSize) -> String {
+/// An EgressIP, and a policy of an administrator, that select all pods.
+const SELECTING: [(Feature, &str); 2] = [
+    (
+        Feature::EgressIp,
+        "\
+---
+apiVersion: k8s.ovn.org/v1
+kind: EgressIP
+metadata:
+  name: all
+  annotations:
+    k8s.ovn.org/egressip-mark: \"50001\"
+spec:
+  egressIPs: [172.18.0.100]
+  namespaceSelector: {}
+status:
+  items:
+  - node: node0
+    egressIP: 172.18.0.100
+",
+    ),
+    (
+        Feature::AdminNetworkPolicy,
+        "\
+---
+apiVersion: policy.networking.k8s.io/v1alpha1
+kind: AdminNetworkPolicy
+metadata:
+  name: all
+spec:
+  priority: 5
+  subject:
+    namespaces: {}
+  ingress:
+  - action: Allow
+    from:
+    - namespaces: {}
+",
+    ),
+];
+
+fn manifests(size: WatchedSize, features: &BTreeSet<Feature>) -> String {
     let mut yaml = String::new();
+    for (feature, object) in SELECTING {
+        if features.contains(&feature) {
+            yaml += object;
+        }
+    }
     for node in 0..size.nodes {
         yaml += &render_node(node, &node_subnets(size, node));
     }
