@@ -161,7 +161,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             }
             #[cfg(feature = "lab")]
             Command::Lab(arguments) => {
-                let agrees = lab::lab(&arguments, console).await?;
+                let agrees = Box::pin(lab::lab(&arguments, console)).await?;
                 return Ok(ExitCode::from(if agrees { 0 } else { lab::EXIT_DIFFERS }));
             }
             Command::Plan(arguments) => {
