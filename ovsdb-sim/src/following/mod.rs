@@ -73,7 +73,7 @@ impl Follower {
     pub(crate) fn relay(
         server: &Arc<Server>,
         database: &Arc<ServedDatabase>,
-        source: SourceOptions,
+        source: &SourceOptions,
     ) -> Self {
         let (phase, seen) = watch::channel(FollowPhase::default());
         let probe_interval = watch::Sender::new(source.probe_interval);
@@ -81,7 +81,7 @@ impl Follower {
         let task = relay::follow(target, source.clone(), phase);
         Self {
             #[cfg(feature = "unixctl")]
-            source,
+            source: source.clone(),
             #[cfg(feature = "unixctl")]
             probe_interval,
             phase: seen,
@@ -93,7 +93,7 @@ impl Follower {
     pub(crate) fn backup(
         server: &Arc<Server>,
         database: &Arc<ServedDatabase>,
-        source: SourceOptions,
+        source: &SourceOptions,
         excluded_tables: Vec<String>,
     ) -> Self {
         let (phase, seen) = watch::channel(FollowPhase::default());
@@ -102,7 +102,7 @@ impl Follower {
         let task = backup::follow(target, source.clone(), excluded_tables, phase);
         Self {
             #[cfg(feature = "unixctl")]
-            source,
+            source: source.clone(),
             #[cfg(feature = "unixctl")]
             probe_interval,
             phase: seen,

@@ -68,7 +68,7 @@ impl Server {
         if let Some(ProbeSetting(interval)) = replication.relay_probe_interval {
             source.probe_interval = interval;
         }
-        let follower = Follower::relay(self, &served, source);
+        let follower = Follower::relay(self, &served, &source);
         replication.relays.insert(name.to_owned(), follower);
         Ok(served)
     }
@@ -83,7 +83,7 @@ impl Server {
         let mut replication = self.replication.state();
         let follower = replication.relays.get_mut(database.name());
         if let Some(follower) = follower.filter(|one| one.source() != source) {
-            *follower = Follower::relay(self, database, source.clone());
+            *follower = Follower::relay(self, database, source);
         }
     }
 
@@ -180,7 +180,7 @@ impl Server {
         // The former task ends first.
         backup.follower = None;
         database.set_backup(true);
-        let follower = Follower::backup(self, database, source, excluded_tables);
+        let follower = Follower::backup(self, database, &source, excluded_tables);
         backup.follower = Some(follower);
     }
 
