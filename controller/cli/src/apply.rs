@@ -34,7 +34,7 @@ pub(super) async fn apply(
         &manifests.paths,
         console.input,
         state.as_ref(),
-        manifests.manifest_limit.bytes(),
+        manifests.input.manifest_limit.bytes(),
     )?;
     ApplySession::default()
         .apply(manifests, inventory, state.as_ref(), console)
@@ -114,7 +114,7 @@ impl ApplySession {
         self.zones.retain(|name, _| names.contains(name));
         for (index, name) in names.iter().enumerate() {
             if !self.zones.contains_key(name) {
-                let (keys, limit) = (&manifests.keys, manifests.limit);
+                let (keys, limit) = (&manifests.input.keys, manifests.input.limit);
                 let zone = open_zone(name, index, &manifests.nb, keys, limit).await?;
                 self.zones.insert(name.clone(), zone);
             }

@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+#[cfg(feature = "kubernetes")]
 use super::cluster_flags::ClusterFlags;
+use super::input_flags::InputFlags;
+#[cfg(feature = "kubernetes")]
 use super::keys::Keys;
 #[cfg(feature = "lab")]
 use super::lab_args::Lab;
-use super::manifest_limit::ManifestLimit;
 #[cfg(feature = "kubernetes")]
 use super::names;
 use super::reach_args::Reach;
-use super::time_limit::TimeLimit;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE};
 
@@ -156,13 +157,7 @@ pub(super) struct Manifests {
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) manifest_limit: ManifestLimit,
-    #[command(flatten)]
-    pub(super) limit: TimeLimit,
-    #[command(flatten)]
-    pub(super) keys: Keys,
-    #[command(flatten)]
-    pub(super) cluster: ClusterFlags,
+    pub(super) input: InputFlags,
 }
 
 #[derive(Debug, Args)]
@@ -197,13 +192,7 @@ pub(super) struct Explain {
     #[arg(long, value_name = "DIR", requires = "paths")]
     pub(super) state: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) manifest_limit: ManifestLimit,
-    #[command(flatten)]
-    pub(super) limit: TimeLimit,
-    #[command(flatten)]
-    pub(super) keys: Keys,
-    #[command(flatten)]
-    pub(super) cluster: ClusterFlags,
+    pub(super) input: InputFlags,
 }
 
 /// Kinds of objects that `explain` knows.

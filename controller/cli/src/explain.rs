@@ -36,7 +36,7 @@ pub(super) async fn explain(
     };
     let mut views = BTreeMap::new();
     for zone in select_zones(arguments, &cluster)? {
-        let (keys, limit) = (&arguments.keys, arguments.limit);
+        let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
         let mut reconciler = open_zone(&zone, 0, &database, keys, limit).await?;
         if let Some(view) = zone_view(name, &cluster, &mut reconciler).await? {
             views.insert(zone, view);
@@ -66,21 +66,21 @@ async fn read_cluster(
 ) -> Result<Cluster, Failure> {
     if arguments.paths.is_empty() {
         let inventory = cluster_inventory(arguments).await?;
-        let settings = arguments.cluster.settings(&inventory)?;
+        let settings = arguments.input.cluster.settings(&inventory)?;
         return Ok(Cluster::observed(inventory, settings, now()));
     }
     let state = folder(arguments.state.as_ref(), &arguments.paths)?;
     let _lock = lock_to_read(state.as_ref(), console).await?;
-    let max_bytes = arguments.manifest_limit.bytes();
+    let max_bytes = arguments.input.manifest_limit.bytes();
     let inventory = load(&arguments.paths, console.input, state.as_ref(), max_bytes)?;
-    let settings = arguments.cluster.settings(&inventory)?;
+    let settings = arguments.input.cluster.settings(&inventory)?;
     Ok(Cluster::from_inventory(inventory, settings, now())?)
 }
 
 /// Lists the objects of a running cluster.
 #[cfg(feature = "kubernetes")]
 async fn cluster_inventory(arguments: &args::Explain) -> Result<Inventory, Failure> {
-    let limit = arguments.limit.duration();
+    let limit = arguments.input.limit.duration();
     crate::api_server::inventory(arguments.kubeconfig.as_deref(), limit).await
 }
 

@@ -21,6 +21,7 @@ mod document;
 mod explain;
 mod failure;
 mod file_watcher;
+mod input_flags;
 mod keys;
 #[cfg(feature = "lab")]
 mod lab;

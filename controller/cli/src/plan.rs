@@ -24,12 +24,12 @@ pub(super) async fn plan(
         &arguments.paths,
         console.input,
         state.as_ref(),
-        arguments.manifest_limit.bytes(),
+        arguments.input.manifest_limit.bytes(),
     )?;
     let (cluster, names) = complete_cluster(arguments, inventory, console)?;
     let mut zones = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
-        let (keys, limit) = (&arguments.keys, arguments.limit);
+        let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
         let zone = open_zone(name, index, &arguments.nb, keys, limit).await?;
         let dry_run = DryRun::new(zone.northbound().snapshot());
         let mut zone = ZoneReconciler::new(name, dry_run, row_uuids(&arguments.nb, index));

@@ -6,10 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::args::Format;
-use super::cluster_flags::ClusterFlags;
-use super::keys::Keys;
-use super::manifest_limit::ManifestLimit;
-use super::time_limit::TimeLimit;
+use super::input_flags::InputFlags;
 use patchbay_reach::{Destination, Protocol, Sender};
 
 #[derive(Debug, Args)]
@@ -64,13 +61,7 @@ pub(super) struct Reach {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,
     #[command(flatten)]
-    pub(super) manifest_limit: ManifestLimit,
-    #[command(flatten)]
-    pub(super) limit: TimeLimit,
-    #[command(flatten)]
-    pub(super) keys: Keys,
-    #[command(flatten)]
-    pub(super) cluster: ClusterFlags,
+    pub(super) input: InputFlags,
 }
 
 /// Protocols of packets.

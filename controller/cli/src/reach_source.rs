@@ -123,8 +123,8 @@ pub(super) async fn read_databases(
 ) -> Result<Source, Failure> {
     let chassis = arguments.chassis.as_deref();
     if let Some(remote) = &arguments.nb {
-        let limit = arguments.limit.duration();
-        let remote = Remote::open(remote, arguments.keys.tls(), limit).await?;
+        let limit = arguments.input.limit.duration();
+        let remote = Remote::open(remote, arguments.input.keys.tls(), limit).await?;
         return Ok(Source::new(&remote.snapshot(), chassis));
     }
     if let Some(file) = &arguments.file {
@@ -153,16 +153,13 @@ async fn read_manifests(
         zone: arguments.zone.clone(),
         output: arguments.output,
         state: None,
-        manifest_limit: arguments.manifest_limit,
-        limit: arguments.limit,
-        keys: arguments.keys.clone(),
-        cluster: arguments.cluster.clone(),
+        input: arguments.input.clone(),
     };
     let inventory = load(
         &manifests.paths,
         console.input,
         None,
-        manifests.manifest_limit.bytes(),
+        manifests.input.manifest_limit.bytes(),
     )?;
     let (cluster, names) = complete_cluster(&manifests, inventory, console)?;
     let pods = placements(&cluster);
@@ -177,7 +174,7 @@ async fn read_manifests(
     wanted.insert(&default_zone);
     let mut zones = BTreeMap::new();
     for name in wanted {
-        let (keys, limit) = (&manifests.keys, manifests.limit);
+        let (keys, limit) = (&manifests.input.keys, manifests.input.limit);
         let mut zone = open_zone(name, 0, &manifests.nb, keys, limit).await?;
         reconcile_zone(&mut zone, &cluster, console).await?;
         let snapshot = zone.northbound().snapshot();

@@ -106,7 +106,7 @@ impl WatchedApply {
         let inventory = read_manifests_within(
             &manifests.paths,
             console.input,
-            manifests.manifest_limit.bytes(),
+            manifests.input.manifest_limit.bytes(),
         )?;
         if self.manifests.as_ref() == Some(&inventory) && self.session.is_reconciled().await? {
             return Ok(());

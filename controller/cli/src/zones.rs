@@ -29,7 +29,7 @@ pub(super) fn complete_cluster(
     inventory: Inventory,
     console: &mut Console<'_>,
 ) -> Result<(Cluster, Vec<String>), Failure> {
-    let settings = arguments.cluster.settings(&inventory)?;
+    let settings = arguments.input.cluster.settings(&inventory)?;
     let cluster = Cluster::from_inventory(inventory, settings, now())?;
     for warning in &cluster.warnings {
         console.warn("objects", warning)?;
