@@ -161,7 +161,7 @@ impl Server {
         for database in self.databases().all().values() {
             if can_be_backup(database) {
                 let tables = tables_of(&excluded, database.name());
-                self.start_backup(database, source.clone(), tables);
+                self.start_backup(database, &source, tables);
             }
         }
         Ok(())
@@ -171,7 +171,7 @@ impl Server {
     pub(crate) fn start_backup(
         self: &Arc<Self>,
         database: &Arc<ServedDatabase>,
-        source: SourceOptions,
+        source: &SourceOptions,
         excluded_tables: Vec<String>,
     ) {
         let mut replication = self.replication.state();
@@ -180,7 +180,7 @@ impl Server {
         // The former task ends first.
         backup.follower = None;
         database.set_backup(true);
-        let follower = Follower::backup(self, database, &source, excluded_tables);
+        let follower = Follower::backup(self, database, source, excluded_tables);
         backup.follower = Some(follower);
     }
 
@@ -200,7 +200,7 @@ impl Server {
         drop(replication);
         match source {
             _ if is_same => {}
-            Some(source) => self.start_backup(database, source.clone(), excluded_tables.to_vec()),
+            Some(source) => self.start_backup(database, source, excluded_tables.to_vec()),
             None => self.stop_backup(database),
         }
     }
