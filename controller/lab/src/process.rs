@@ -21,7 +21,7 @@ const SETPRIV: &str = "setpriv";
 const MALLOC_SETTINGS: (&str, &str) = (
     "GLIBC_TUNABLES",
     "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0:glibc.malloc.arena_max=1:\
-     glibc.malloc.trim_threshold=4096:glibc.malloc.top_pad=0:glibc.malloc.mmap_threshold=65536",
+     glibc.malloc.trim_threshold=131072:glibc.malloc.top_pad=32768:glibc.malloc.mmap_threshold=65536",
 );
 /// Lines of a log that an error shows.
 const SHOWN_LOG_LINES: usize = 5;
