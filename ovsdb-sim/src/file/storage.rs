@@ -162,9 +162,7 @@ impl Storage {
     /// The file could not be written. It is as before.
     pub(crate) fn convert(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
         match self {
-            Self::Standalone(journal) => journal
-                .as_mut()
-                .map_or(Ok(()), |journal| journal.rewrite(snapshot)),
+            Self::Standalone(journal) => rewrite(journal.as_mut(), snapshot),
             // It follows its source.
             Self::Relay(_) => Ok(()),
             Self::Clustered { cluster, journal } => {
@@ -184,9 +182,7 @@ impl Storage {
     #[cfg(feature = "unixctl")]
     pub(crate) fn compact(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
         match self {
-            Self::Standalone(journal) => journal
-                .as_mut()
-                .map_or(Ok(()), |journal| journal.rewrite(snapshot)),
+            Self::Standalone(journal) => rewrite(journal.as_mut(), snapshot),
             Self::Relay(_) => Ok(()),
             Self::Clustered { cluster, journal } => {
                 if let Some(journal) = journal {
@@ -231,4 +227,10 @@ impl Storage {
         cluster.record_election_timer(election_timer_ms);
         Ok(())
     }
+}
+
+/// Replaces the file of a standalone database, if there is one, by one with the content of
+/// `snapshot`.
+fn rewrite(journal: Option<&mut Journal>, snapshot: &Snapshot) -> Result<(), OvsdbError> {
+    journal.map_or(Ok(()), |journal| journal.rewrite(snapshot))
 }

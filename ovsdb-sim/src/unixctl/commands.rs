@@ -1,7 +1,5 @@
-//! Commands of ovs-appctl.
+//! Execution of commands of ovs-appctl.
 
-use std::fmt::Write as _;
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,253 +15,13 @@ use crate::server::Server;
 use super::Configuration;
 use super::cluster;
 use super::error_text;
+use super::memory;
+use super::usage::{COMMANDS, Command, Usage, list_commands};
 use super::vlog::{self, Log};
-
-#[derive(Clone, Copy, Debug)]
-enum Command {
-    ChangeElectionTimer,
-    ClusterId,
-    ServerId,
-    ClusterStatus,
-    SetBacklogThreshold,
-    CoverageCounter,
-    CoverageShow,
-    Exit,
-    ListCommands,
-    MemoryShow,
-    AddDatabase,
-    AddRemote,
-    Compact,
-    DisableMonitorCond,
-    StorageStatus,
-    ListDatabases,
-    ListRemotes,
-    ConnectActive,
-    DisconnectActive,
-    ActiveServer,
-    SetActiveServer,
-    SetActiveServerProbeInterval,
-    ExcludedTables,
-    SetExcludedTables,
-    SetRelayProbeInterval,
-    ClearPerformanceCounters,
-    ShowPerformanceCounters,
-    Reconnect,
-    Reload,
-    RemoveDatabase,
-    RemoveRemote,
-    MemoryTrim,
-    SyncStatus,
-    Version,
-    CloseLog,
-    RateLimit,
-    ListLogLevels,
-    ReopenLog,
-    SetLogLevels,
-}
-
-impl Command {
-    /// `true`: a configuration file does what the command does, and excludes it.
-    fn is_configured_by_file(self) -> bool {
-        matches!(
-            self,
-            Self::AddDatabase
-                | Self::RemoveDatabase
-                | Self::AddRemote
-                | Self::RemoveRemote
-                | Self::ConnectActive
-                | Self::DisconnectActive
-                | Self::SetActiveServer
-                | Self::SetActiveServerProbeInterval
-                | Self::SetExcludedTables
-                | Self::SetRelayProbeInterval
-        )
-    }
-}
 
 /// Output of `coverage/show`: there are no counters.
 const NO_COVERAGE: &str = "Event coverage, avg rate over last: 5 seconds, last minute, last hour,  \
                            hash=00000000:\n0 events never hit";
-
-/// Command as users know it.
-struct Usage {
-    name: &'static str,
-    /// Arguments as `list-commands` shows them.
-    arguments: &'static str,
-    /// Allowed numbers of arguments.
-    counts: RangeInclusive<usize>,
-    command: Command,
-}
-
-impl Usage {
-    const fn new(
-        name: &'static str,
-        arguments: &'static str,
-        counts: RangeInclusive<usize>,
-        command: Command,
-    ) -> Self {
-        Self {
-            name,
-            arguments,
-            counts,
-            command,
-        }
-    }
-}
-
-/// Commands, sorted by name.
-const COMMANDS: [Usage; 40] = [
-    Usage::new(
-        "cluster/change-election-timer",
-        "DB TIME",
-        2..=2,
-        Command::ChangeElectionTimer,
-    ),
-    Usage::new("cluster/cid", "DB", 1..=1, Command::ClusterId),
-    Usage::new(
-        "cluster/set-backlog-threshold",
-        "DB N_MSGS N_BYTES",
-        3..=3,
-        Command::SetBacklogThreshold,
-    ),
-    Usage::new("cluster/sid", "DB", 1..=1, Command::ServerId),
-    Usage::new("cluster/status", "DB", 1..=1, Command::ClusterStatus),
-    Usage::new(
-        "coverage/read-counter",
-        "COUNTER",
-        1..=1,
-        Command::CoverageCounter,
-    ),
-    Usage::new("coverage/show", "", 0..=0, Command::CoverageShow),
-    Usage::new("exit", "", 0..=0, Command::Exit),
-    Usage::new("list-commands", "", 0..=0, Command::ListCommands),
-    Usage::new("memory/show", "", 0..=0, Command::MemoryShow),
-    Usage::new("ovsdb-server/add-db", "DB", 1..=1, Command::AddDatabase),
-    Usage::new(
-        "ovsdb-server/add-remote",
-        "REMOTE",
-        1..=1,
-        Command::AddRemote,
-    ),
-    Usage::new("ovsdb-server/compact", "", 0..=1, Command::Compact),
-    Usage::new(
-        "ovsdb-server/connect-active-ovsdb-server",
-        "",
-        0..=0,
-        Command::ConnectActive,
-    ),
-    Usage::new(
-        "ovsdb-server/disable-monitor-cond",
-        "",
-        0..=0,
-        Command::DisableMonitorCond,
-    ),
-    Usage::new(
-        "ovsdb-server/disconnect-active-ovsdb-server",
-        "",
-        0..=0,
-        Command::DisconnectActive,
-    ),
-    Usage::new(
-        "ovsdb-server/get-active-ovsdb-server",
-        "",
-        0..=0,
-        Command::ActiveServer,
-    ),
-    Usage::new(
-        "ovsdb-server/get-db-storage-status",
-        "DB",
-        1..=1,
-        Command::StorageStatus,
-    ),
-    Usage::new(
-        "ovsdb-server/get-sync-exclude-tables",
-        "",
-        0..=0,
-        Command::ExcludedTables,
-    ),
-    Usage::new("ovsdb-server/list-dbs", "", 0..=0, Command::ListDatabases),
-    Usage::new("ovsdb-server/list-remotes", "", 0..=0, Command::ListRemotes),
-    Usage::new(
-        "ovsdb-server/memory-trim-on-compaction",
-        "on|off",
-        1..=1,
-        Command::MemoryTrim,
-    ),
-    Usage::new(
-        "ovsdb-server/perf-counters-clear",
-        "",
-        0..=0,
-        Command::ClearPerformanceCounters,
-    ),
-    Usage::new(
-        "ovsdb-server/perf-counters-show",
-        "",
-        0..=0,
-        Command::ShowPerformanceCounters,
-    ),
-    Usage::new("ovsdb-server/reconnect", "", 0..=0, Command::Reconnect),
-    Usage::new("ovsdb-server/reload", "", 0..=0, Command::Reload),
-    Usage::new(
-        "ovsdb-server/remove-db",
-        "DB",
-        1..=1,
-        Command::RemoveDatabase,
-    ),
-    Usage::new(
-        "ovsdb-server/remove-remote",
-        "REMOTE",
-        1..=1,
-        Command::RemoveRemote,
-    ),
-    Usage::new(
-        "ovsdb-server/set-active-ovsdb-server",
-        "",
-        1..=1,
-        Command::SetActiveServer,
-    ),
-    Usage::new(
-        "ovsdb-server/set-active-ovsdb-server-probe-interval",
-        "",
-        1..=1,
-        Command::SetActiveServerProbeInterval,
-    ),
-    Usage::new(
-        "ovsdb-server/set-relay-source-probe-interval",
-        "",
-        1..=1,
-        Command::SetRelayProbeInterval,
-    ),
-    Usage::new(
-        "ovsdb-server/set-sync-exclude-tables",
-        "",
-        0..=1,
-        Command::SetExcludedTables,
-    ),
-    Usage::new("ovsdb-server/sync-status", "", 0..=0, Command::SyncStatus),
-    Usage::new("version", "", 0..=0, Command::Version),
-    Usage::new("vlog/close", "", 0..=0, Command::CloseLog),
-    Usage::new(
-        "vlog/disable-rate-limit",
-        "[module]...",
-        0..=usize::MAX,
-        Command::RateLimit,
-    ),
-    Usage::new(
-        "vlog/enable-rate-limit",
-        "[module]...",
-        0..=usize::MAX,
-        Command::RateLimit,
-    ),
-    Usage::new("vlog/list", "", 0..=0, Command::ListLogLevels),
-    Usage::new("vlog/reopen", "", 0..=0, Command::ReopenLog),
-    Usage::new(
-        "vlog/set",
-        "{spec | PATTERN:destination:pattern}",
-        0..=usize::MAX,
-        Command::SetLogLevels,
-    ),
-];
 
 /// Success of a command.
 pub(super) enum CommandResult {
@@ -434,7 +192,7 @@ impl Commands {
             }
             Command::Exit => return Ok(CommandResult::Exit),
             Command::ListCommands => list_commands(self.known()),
-            Command::MemoryShow => self.memory(),
+            Command::MemoryShow => memory::show(&self.server),
             Command::AddDatabase => {
                 let added = match required
                     .strip_prefix("relay:")
@@ -537,56 +295,6 @@ impl Commands {
             Err(failures)
         }
     }
-
-    /// Executes `memory/show`, in ovsdb-server's terms. Atoms are the elements of values, two for a
-    /// pair of a map. Cells are values. Triggers are waiting transactions. The others are of
-    /// clusters: entries of their logs, transactions in their histories and atoms of these.
-    fn memory(&self) -> String {
-        let (mut atoms, mut cells, mut monitors, mut triggers) = (0, 0, 0, 0);
-        let (mut log, mut history, mut history_atoms) = (0, 0, 0);
-        for database in self.server.databases().all().values() {
-            let snapshot = database.snapshot();
-            for table in snapshot.schema().table_ids() {
-                for row in snapshot.table(table).iter() {
-                    // Columns, _uuid and _version.
-                    cells += row.values.len() + 2;
-                    atoms += 2;
-                    atoms += row
-                        .values
-                        .iter()
-                        .map(|value| value.atoms().count())
-                        .sum::<usize>();
-                }
-            }
-            let state = database.state();
-            monitors += state.monitors.len();
-            if let Some(cluster) = state.cluster() {
-                let position = cluster.position();
-                log += (position.index + 1 - position.start) as usize;
-                let (transactions, atoms) = cluster.history().size();
-                history += transactions;
-                history_atoms += atoms as usize;
-            }
-            drop(state);
-            triggers += database.waiting_count();
-        }
-        let usage = [
-            ("atoms", atoms),
-            ("cells", cells),
-            ("monitors", monitors),
-            ("raft-log", log),
-            ("sessions", self.server.session_count()),
-            ("triggers", triggers),
-            ("txn-history", history),
-            ("txn-history-atoms", history_atoms),
-        ];
-        usage
-            .iter()
-            .filter(|(name, count)| *count > 0 || *name == "monitors")
-            .map(|(name, count)| format!("{name}:{count}"))
-            .collect::<Vec<_>>()
-            .join(" ")
-    }
 }
 
 /// Parses a probe interval in milliseconds. `None`: no probes.
@@ -597,18 +305,6 @@ fn probe_interval(text: &str) -> Result<Option<Duration>, String> {
     let milliseconds = u64::try_from(milliseconds).ok();
     let interval = milliseconds.filter(|one| *one > 0);
     Ok(interval.map(|one| Duration::from_millis(one.max(1000))))
-}
-
-fn list_commands(commands: impl Iterator<Item = &'static Usage>) -> String {
-    let mut text = "The available commands are:\n".to_owned();
-    for Usage {
-        name, arguments, ..
-    } in commands
-    {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "  {name:<23} {arguments}");
-    }
-    text
 }
 
 fn lines(texts: impl IntoIterator<Item: AsRef<str>>) -> String {

@@ -7,6 +7,8 @@
 mod cluster;
 mod commands;
 mod error_text;
+mod memory;
+mod usage;
 mod vlog;
 
 use std::fmt;
