@@ -28,7 +28,7 @@ pub(crate) struct ClusterMember {
     pub(crate) address: Option<String>,
 }
 
-/// Position in the RAFT log: the last entry, and what a snapshot after it has to say about it.
+/// Position in the RAFT log: the last entry, with the fields that a snapshot after it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     pub(crate) term: u64,

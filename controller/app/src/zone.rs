@@ -85,11 +85,11 @@ pub struct ZoneOutcome {
     pub skipped_networks: Vec<SkippedNetwork>,
     /// Reasons why pods are not wired as their objects say.
     pub pod_problems: Vec<(PodKey, PodProblem)>,
-    /// Reasons why policies do not apply as their objects say.
+    /// Reasons why policies do not apply as their objects specify.
     pub policy_problems: Vec<PolicyProblem>,
-    /// Reasons why services are not forwarded as their objects say.
+    /// Reasons why services are not forwarded as their objects specify.
     pub service_problems: Vec<(ServiceKey, ServiceProblem)>,
-    /// Reasons why EgressIPs do not apply as their objects say.
+    /// Reasons why EgressIPs do not apply as their objects specify.
     pub egress_problems: Vec<EgressProblem>,
     /// Transactions that were applied although their reply was lost, one sentence each.
     pub warnings: Vec<String>,

@@ -63,7 +63,7 @@ impl EgressController {
         self.engine.plan(inputs, snapshot).into_change()
     }
 
-    /// Reasons why EgressIPs do not apply as their objects say. Those of the schema are those of the
+    /// Reasons why EgressIPs do not apply as their objects specify. Those of the schema are those of the
     /// last plan's.
     pub fn problems(&self, inputs: &ZoneEgress) -> Vec<EgressProblem> {
         let mut problems = inputs.problems();

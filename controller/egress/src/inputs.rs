@@ -165,7 +165,7 @@ impl ZoneEgress {
         self.serving.set_pod(key, None);
     }
 
-    /// Reasons why EgressIPs do not apply as their objects say.
+    /// Reasons why EgressIPs do not apply as their objects specify.
     pub fn problems(&self) -> Vec<EgressProblem> {
         let off = self.off.iter().map(|name| EgressProblem {
             egress_ip: name.clone(),

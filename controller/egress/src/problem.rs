@@ -1,4 +1,4 @@
-//! Reasons why EgressIPs do not apply as their objects say.
+//! Reasons why EgressIPs do not apply as their objects specify.
 
 use std::fmt;
 use std::net::IpAddr;

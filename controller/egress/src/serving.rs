@@ -79,7 +79,7 @@ impl Serving {
         &self.served
     }
 
-    /// Reasons why EgressIPs do not apply as their objects say. Some come several times.
+    /// Reasons why EgressIPs do not apply as their objects specify. Some come several times.
     pub(super) fn problems(&self) -> impl Iterator<Item = &EgressProblem> {
         let of_objects = self.egress_ips.values().flat_map(|one| &one.problems);
         of_objects.chain(self.problems.values().flat_map(|of_pod| &**of_pod))

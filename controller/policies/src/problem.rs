@@ -1,4 +1,4 @@
-//! Reasons why policies do not apply as their objects say.
+//! Reasons why policies do not apply as their objects specify.
 
 use std::fmt;
 use std::sync::Arc;

@@ -154,7 +154,7 @@ impl ConfigFile {
         Ok(database.name().to_owned())
     }
 
-    /// Makes an open database follow its source as the file says.
+    /// Makes an open database follow its configured source.
     fn configure_following(&self, name: &str, config: &DatabaseConfig) {
         let server = self.sim.server();
         let Some(database) = server.database(name) else {

@@ -137,7 +137,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Tells the database whether there is a connection.
+    /// Reports the connection, or its loss, to the database.
     async fn update_link(&self) {
         let link = self.client.is_live().then(|| self.forwarder.clone());
         let _turn = self.target.database.turn().await;

@@ -59,12 +59,13 @@ use waiting_queue::WaitingQueue;
 /// **Lock order.** A thread that holds several locks has taken them in this order:
 ///
 /// 1. additions and removals of databases ([`DatabaseSet`](crate::database_set::DatabaseSet)),
-/// 2. the monitors of a session ([`SessionHandle`](crate::session_handle::SessionHandle)),
-/// 3. the content of a row in `_Server` ([`ServerRow`]),
-/// 4. the state of one database,
-/// 5. the server's lock table,
-/// 6. the schema of a database,
-/// 7. the waiting request ids of a session, faults, and outboxes.
+/// 2. the server's relays and backups,
+/// 3. the monitors of a session ([`SessionHandle`](crate::session_handle::SessionHandle)),
+/// 4. the content of a row in `_Server` ([`ServerRow`]),
+/// 5. the state of one database,
+/// 6. the server's lock table,
+/// 7. the schema of a database,
+/// 8. the waiting request ids of a session, faults, and outboxes.
 ///
 /// So the database's state must not be locked when its row in `_Server` is written or when its
 /// monitors are removed from their sessions.

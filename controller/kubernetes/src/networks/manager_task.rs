@@ -172,8 +172,8 @@ impl ManagerTerm {
         outcome
     }
 
-    /// Writes definitions before the conditions that report them. A condition says so if the API server
-    /// refuses a definition.
+    /// Writes definitions before the conditions that report them. A definition that the API
+    /// server refuses is in a condition.
     async fn write(&self, before: &Inventory, after: &mut Inventory, now: &Time) -> WriteOutcome {
         let (writer, mut outcome) = (&self.writer, WriteOutcome::default());
         let out = &mut outcome;

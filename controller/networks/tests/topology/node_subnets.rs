@@ -14,7 +14,7 @@ use crate::database::{World, inventory};
 /// Annotation of a node, beside its subnets.
 const CHASSIS: &str = "k8s.ovn.org/node-chassis-id";
 
-/// The network with a subnet of each node, as if somebody had edited the annotations of the nodes.
+/// The network with a subnet of each node, as after an edit of the nodes' annotations.
 /// An empty text is no subnet.
 fn with_subnets(subnets: &[&str]) -> ZoneNetworks {
     with_annotations(subnets, |_| {})

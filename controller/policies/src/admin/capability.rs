@@ -86,7 +86,7 @@ impl AdminPolicyController {
         self.engine.plan(inputs, snapshot).into_change()
     }
 
-    /// Reasons why policies do not apply as their objects say. Those of the schema are those of the
+    /// Reasons why policies do not apply as their objects specify. Those of the schema are those of the
     /// last plan's.
     pub fn problems(&self, inputs: &ZoneAdminPolicies) -> Vec<PolicyProblem> {
         let mut problems = inputs.problems();

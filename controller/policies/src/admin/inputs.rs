@@ -157,7 +157,7 @@ impl ZoneAdminPolicies {
         self.pods.remove(key);
     }
 
-    /// Reasons why policies do not apply as their objects say.
+    /// Reasons why policies do not apply as their objects specify.
     pub fn problems(&self) -> Vec<PolicyProblem> {
         let of_policies = self.policies.values().flat_map(|policy| {
             let reasons = self.reasons(policy).into_iter();

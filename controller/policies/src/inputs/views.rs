@@ -19,8 +19,8 @@ use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::selections::{PodSelector, Selection, SelectionKey};
 
 impl ZonePolicies {
-    /// Reasons why policies and namespaces with networks do not apply as their objects say, as far as
-    /// the objects alone show them.
+    /// Reasons why policies and namespaces with networks do not apply as their objects specify, as far
+    /// as the objects alone show them.
     pub fn problems(&self) -> Vec<PolicyProblem> {
         let mut found = Vec::new();
         for (name, namespace) in &self.namespaces {

@@ -1,4 +1,4 @@
-//! Networks that attachment definitions define, with what their annotations say.
+//! Networks that attachment definitions define, with their annotated ids.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! ClusterUserDefinedNetworks whose definitions stay as they are, and definitions that somebody
-//! changes.
+//! ClusterUserDefinedNetworks whose definitions stay as they are, and foreign changes of definitions.
 
 use patchbay_model::Feature;
 use patchbay_resources::manifests::ObjectKey;
