@@ -1,13 +1,13 @@
 //! EgressIPs from files: policies on the routers of both zones after each change.
 
-use jiff::Timestamp;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
-use patchbay_resources::object::Time;
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPolicy};
 use patchbay_schemas::uuids::UuidSource;
+
+use crate::cluster_of;
 
 const CLUSTER: &str = r#"
 apiVersion: v1
@@ -54,18 +54,16 @@ fn egress_ip(name: &str, mark: &str, node: &str, address: &str) -> String {
 }
 
 fn cluster(egress_ips: &str, features: &[Feature]) -> Cluster {
-    cluster_of(&format!("{CLUSTER}{egress_ips}"), features)
+    cluster_with(&format!("{CLUSTER}{egress_ips}"), features)
 }
 
-fn cluster_of(manifests: &str, features: &[Feature]) -> Cluster {
+fn cluster_with(manifests: &str, features: &[Feature]) -> Cluster {
     let settings = ClusterSettings {
         families: vec![IpFamily::V4],
         features: features.iter().copied().collect(),
         ..ClusterSettings::default()
     };
-    let now = Time(Timestamp::from_second(0).unwrap());
-    let stdin = ["-".into()];
-    Cluster::from_manifests(&stdin, &mut manifests.as_bytes(), None, settings, now).unwrap()
+    cluster_of(manifests, settings)
 }
 
 struct Zone(ZoneReconciler<Embedded>);
@@ -205,7 +203,7 @@ async fn nodes_of_files_have_the_addresses_of_their_derived_uplinks() {
     let manifests = CLUSTER.replace(annotation, "") + &egress_ip("eip", "1", "n1", "172.18.0.9");
     let mut zone = Zone::new("n1");
     let found = zone
-        .pass(&cluster_of(&manifests, &[Feature::EgressIp]))
+        .pass(&cluster_with(&manifests, &[Feature::EgressIp]))
         .await;
     assert_eq!(found, [] as [String; 0]);
     assert_eq!(zone.policies(100).len(), 4);

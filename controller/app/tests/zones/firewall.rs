@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use jiff::Timestamp;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, Feature};
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
-use patchbay_resources::object::Time;
 use patchbay_schemas::nb::{Acl, LogicalSwitchPort, PortGroup};
 use patchbay_schemas::uuids::UuidSource;
+
+use crate::cluster_of;
 
 const ZONE: &str = "ovn-worker";
 
@@ -48,9 +48,7 @@ fn cluster(rules: Option<&str>, features: &[Feature]) -> Cluster {
         features: features.iter().copied().collect(),
         ..ClusterSettings::default()
     };
-    let now = Time(Timestamp::from_second(0).unwrap());
-    let stdin = ["-".into()];
-    Cluster::from_manifests(&stdin, &mut manifests.as_bytes(), None, settings, now).unwrap()
+    cluster_of(&manifests, settings)
 }
 
 /// Match and action of the firewall's ACLs, by priority.

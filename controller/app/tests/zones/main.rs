@@ -11,3 +11,15 @@ mod firewall;
 mod namespace_groups;
 mod new_ports;
 mod services;
+
+use jiff::Timestamp;
+use patchbay_app::Cluster;
+use patchbay_model::ClusterSettings;
+use patchbay_resources::object::Time;
+
+/// The cluster of manifests.
+fn cluster_of(manifests: &str, settings: ClusterSettings) -> Cluster {
+    let now = Time(Timestamp::from_second(0).unwrap());
+    let stdin = ["-".into()];
+    Cluster::from_manifests(&stdin, &mut manifests.as_bytes(), None, settings, now).unwrap()
+}

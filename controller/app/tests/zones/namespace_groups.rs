@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
-use patchbay_resources::object::Time;
 use patchbay_schemas::nb::{LogicalSwitchPort, PortGroup};
 use patchbay_schemas::uuids::UuidSource;
+
+use crate::cluster_of;
 
 const CLUSTER: &str = "
 apiVersion: v1
@@ -48,9 +48,7 @@ fn cluster(features: &[Feature]) -> Cluster {
         features: features.iter().copied().collect(),
         ..ClusterSettings::default()
     };
-    let now = Time(Timestamp::from_second(0).unwrap());
-    let stdin = ["-".into()];
-    Cluster::from_manifests(&stdin, &mut CLUSTER.as_bytes(), None, settings, now).unwrap()
+    cluster_of(CLUSTER, settings)
 }
 
 /// Names of the ports of the groups, by network and namespace.

@@ -1,6 +1,5 @@
 //! New pods behind policies: no transaction lets a packet pass that the policies drop.
 
-use jiff::Timestamp;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{CommitError, Embedded, Northbound, ReconnectError};
 use patchbay_app::zone::ZoneReconciler;
@@ -8,9 +7,10 @@ use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
 use patchbay_reach::{Destination, Northbound as Rows, Question, Sender, Verdict};
-use patchbay_resources::object::Time;
 use patchbay_schemas::nb::LogicalSwitchPort;
 use patchbay_schemas::uuids::UuidSource;
+
+use crate::cluster_of;
 
 const CLUSTER: &str = "
 apiVersion: v1
@@ -50,9 +50,7 @@ fn cluster(objects: &[&str]) -> Cluster {
         features: [Feature::EgressFirewall].into(),
         ..ClusterSettings::default()
     };
-    let now = Time(Timestamp::from_second(0).unwrap());
-    let stdin = ["-".into()];
-    Cluster::from_manifests(&stdin, &mut manifests.as_bytes(), None, settings, now).unwrap()
+    cluster_of(&manifests, settings)
 }
 
 /// A database that asks after each transaction whether the client reaches the server.

@@ -8,7 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use jiff::Timestamp;
 use ovsdb_sim::Sim;
 use ovsdb_sim::testing::{Release, ScratchDir};
 use patchbay_app::Cluster;
@@ -17,10 +16,11 @@ use patchbay_app::zone::ZoneReconciler;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
 use patchbay_reach::{Answer, Destination, Northbound, Question, Sender, Verdict};
-use patchbay_resources::object::Time;
 use patchbay_schemas::nb::{LoadBalancer, LogicalSwitchPort};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
+
+use crate::cluster_of;
 
 /// Time in which a program must answer: far more than it needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -71,9 +71,7 @@ fn cluster(connectivity: &str) -> Cluster {
         features: Feature::ALL.into(),
         ..ClusterSettings::default()
     };
-    let now = Time(Timestamp::from_second(0).unwrap());
-    let stdin = ["-".into()];
-    Cluster::from_manifests(&stdin, &mut manifests.as_bytes(), None, settings, now).unwrap()
+    cluster_of(&manifests, settings)
 }
 
 /// Value of the service's only virtual address.
