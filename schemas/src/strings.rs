@@ -1,5 +1,6 @@
 //! Sharing of frequent strings: keys of maps, names, owners.
 
+use std::cell::RefCell;
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
@@ -27,7 +28,23 @@ const MAX_INLINE_LEN: usize = 23;
 /// Length in bytes above which strings are not cached, because they rarely repeat.
 const MAX_SHARED_LEN: usize = 128;
 
+thread_local! {
+    /// Cache of the texts that a thread decodes for no replica in particular.
+    static OF_THREAD: RefCell<StringCache> = RefCell::default();
+}
+
 impl StringCache {
+    /// Calls `decode` with the cache of this thread.
+    ///
+    /// Requests of different clients share strings through it, also across databases. A client that
+    /// is idle has no cache. A call within `decode` gets an empty cache.
+    pub fn with_thread<T>(decode: impl FnOnce(&mut Self) -> T) -> T {
+        let mut strings = OF_THREAD.take();
+        let result = decode(&mut strings);
+        OF_THREAD.set(strings);
+        result
+    }
+
     /// Returns a string with this text, shared with earlier ones if possible.
     pub fn share(&mut self, text: &str) -> SmolStr {
         if text.len() <= MAX_INLINE_LEN || text.len() > MAX_SHARED_LEN {
@@ -86,6 +103,13 @@ mod tests {
             strings.share(&format!("a port with a long name, {i}"));
         }
         assert!(is_shared(&frequent, &strings.share(FREQUENT)));
+    }
+
+    #[test]
+    fn calls_of_a_thread_share_a_text() {
+        let share = || StringCache::with_thread(|strings| strings.share(FREQUENT));
+        share();
+        assert!(is_shared(&share(), &share()));
     }
 
     #[test]

@@ -7,16 +7,12 @@ use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::strings::StringCache;
 
-use crate::session::DecodeContext;
 use crate::update::MonitorSpec;
 
 use super::{MethodError, Request, array_len};
 
 impl Request<'_> {
-    pub(super) fn monitor_cond_change(
-        &self,
-        context: &mut DecodeContext,
-    ) -> Result<(), MethodError> {
+    pub(super) fn monitor_cond_change(&self) -> Result<(), MethodError> {
         if array_len(self.params) != 3 {
             return Err(self.syntax_error("invalid parameters"));
         }
@@ -49,7 +45,9 @@ impl Request<'_> {
         let Some(spec) = state.monitors.spec(self.session.id(), &old_id).cloned() else {
             return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
         };
-        let new = change_conditions(spec, params, view.snapshot.schema(), &mut context.strings)?;
+        let new = StringCache::with_thread(|strings| {
+            change_conditions(spec, params, view.snapshot.schema(), strings)
+        })?;
         state
             .monitors
             .change(self.session.handle(), (&old_id, new_id.clone()), new, &view);

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
+use patchbay_schemas::strings::StringCache;
+use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, decode_transaction};
 use uuid::Uuid;
 
@@ -15,7 +17,7 @@ use crate::locks::LockMode;
 use crate::long_work::{LONG_TEXT_BYTES, run};
 use crate::reply;
 use crate::served_database::{DatabaseState, RequestParams, ServedDatabase};
-use crate::session::{DecodeContext, Session, StreamedTransaction};
+use crate::session::{Session, StreamedTransaction};
 use crate::session_monitors::{SessionMonitor, SessionMonitors};
 use crate::update::MonitorSpec;
 
@@ -55,11 +57,11 @@ impl From<OvsdbError> for MethodError {
 
 impl Request<'_> {
     /// Executes the request and sends the reply.
-    pub(crate) async fn answer(mut self, context: &mut DecodeContext) {
+    pub(crate) async fn answer(mut self, uuids: &mut UuidSource) {
         let faults = self.session.server().faults();
         let executed = match faults.refusal(self.session.id(), self.method) {
             Some(error) => Err(error.into()),
-            None => self.execute(context).await,
+            None => self.execute(uuids).await,
         };
         let reply = match executed {
             Ok(MethodResult::SentElsewhere) => return,
@@ -72,7 +74,7 @@ impl Request<'_> {
         self.session.reply(reply);
     }
 
-    async fn execute(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
+    async fn execute(&mut self, uuids: &mut UuidSource) -> Result<MethodResult, MethodError> {
         let is_long = self.is_long();
         let is_conditional = ["monitor_cond", "monitor_cond_since"].contains(&self.method);
         match self.method {
@@ -80,16 +82,16 @@ impl Request<'_> {
                 Err(MethodError::Text("unknown method"))
             }
             "echo" => Ok(run(is_long, || json_result(&self.params_json()))),
-            "transact" => self.transact(context).await,
+            "transact" => self.transact(uuids).await,
             "convert" => self.convert().await,
-            "monitor" => self.monitor(MonitorVersion::V1, context).await,
-            "monitor_cond" => self.monitor(MonitorVersion::V2, context).await,
-            "monitor_cond_since" => self.monitor(MonitorVersion::V3, context).await,
+            "monitor" => self.monitor(MonitorVersion::V1).await,
+            "monitor_cond" => self.monitor(MonitorVersion::V2).await,
+            "monitor_cond_since" => self.monitor(MonitorVersion::V3).await,
             "monitor_cond_change" => {
                 let Some(database) = self.monitored_database() else {
-                    return self.monitor_cond_change(context).map(|()| empty_object());
+                    return self.monitor_cond_change().map(|()| empty_object());
                 };
-                let change = || self.monitor_cond_change(context).map(|()| empty_object());
+                let change = || self.monitor_cond_change().map(|()| empty_object());
                 let is_long = |state: &DatabaseState| is_long || state.is_large();
                 database.in_turn(is_long, change).await
             }
@@ -202,7 +204,7 @@ impl Request<'_> {
         self.session.server().database(&name)
     }
 
-    async fn transact(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
+    async fn transact(&mut self, uuids: &mut UuidSource) -> Result<MethodResult, MethodError> {
         let streamed = self.streamed.take();
         let (database, params) = match self.database() {
             // The database was removed meanwhile. The error needs the request's text, which is
@@ -216,8 +218,11 @@ impl Request<'_> {
             schema,
         } = streamed.unwrap_or_else(|| {
             let schema = database.schema();
-            let (strings, uuids) = (&mut context.strings, &mut context.uuids);
-            let decode = || decode_transaction(params, &schema, strings, uuids);
+            let decode = || {
+                StringCache::with_thread(|strings| {
+                    decode_transaction(params, &schema, strings, uuids)
+                })
+            };
             StreamedTransaction {
                 transaction: run(self.is_long(), decode),
                 schema,
@@ -304,22 +309,14 @@ impl Request<'_> {
         Ok(MethodResult::SentElsewhere)
     }
 
-    async fn monitor(
-        &self,
-        version: MonitorVersion,
-        context: &mut DecodeContext,
-    ) -> Result<MethodResult, MethodError> {
+    async fn monitor(&self, version: MonitorVersion) -> Result<MethodResult, MethodError> {
         let (database, _) = self.database()?;
         let is_long = |state: &DatabaseState| self.is_long() || state.is_large();
-        let begin = || self.monitor_in_turn(version, context);
+        let begin = || self.monitor_in_turn(version);
         database.in_turn(is_long, begin).await
     }
 
-    fn monitor_in_turn(
-        &self,
-        version: MonitorVersion,
-        context: &mut DecodeContext,
-    ) -> Result<MethodResult, MethodError> {
+    fn monitor_in_turn(&self, version: MonitorVersion) -> Result<MethodResult, MethodError> {
         let (database, mut params) = self.database()?;
         let expected = match version {
             MonitorVersion::V1 => 3..=usize::MAX,
@@ -350,7 +347,9 @@ impl Request<'_> {
         let view = state.monitor_view();
         let schema = view.snapshot.schema();
         let at_requests = params;
-        let requests = MonitorRequests::decode(&mut params, schema, version, &mut context.strings)?;
+        let requests = StringCache::with_thread(|strings| {
+            MonitorRequests::decode(&mut params, schema, version, strings)
+        })?;
         let since = if version == MonitorVersion::V3 {
             let mut params = at_requests;
             params.skip();

@@ -5,9 +5,6 @@ mod streaming;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use patchbay_schemas::strings::StringCache;
-use patchbay_schemas::uuids::UuidSource;
-
 use crate::budget::BudgetExceeded;
 use crate::server::Server;
 use crate::session_handle::SessionHandle;
@@ -61,10 +58,4 @@ impl Deref for Session {
     fn deref(&self) -> &SessionHandle {
         &self.handle
     }
-}
-
-/// State of the decoding of a session's requests.
-pub(crate) struct DecodeContext {
-    pub(crate) strings: StringCache,
-    pub(crate) uuids: UuidSource,
 }

@@ -1,7 +1,7 @@
 //! Operations of a `transact` request, decoded on several threads while the request is being
 //! received.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::json::{Reader, TextBuf};
 use crate::schema::DatabaseSchema;
@@ -51,7 +51,6 @@ pub struct StreamedOperations {
     key: NameKey,
     /// Index of the second parameter, the first operation, in the complete request.
     index: usize,
-    strings: IdleCaches,
     /// Names that the inserts of the appended parts define.
     names: DefinedNames,
     /// Appended parts, in order.
@@ -64,7 +63,6 @@ pub struct OperationsText {
     text: TextBuf,
     schema: Arc<DatabaseSchema>,
     key: NameKey,
-    strings: IdleCaches,
 }
 
 /// Consecutive operations, decoded.
@@ -96,7 +94,6 @@ impl StreamedOperations {
             schema,
             key: NameKey::new(&mut UuidSource::random()),
             index: elements.index(),
-            strings: IdleCaches::default(),
             names: DefinedNames::default(),
             parts: Vec::new(),
         })
@@ -113,7 +110,6 @@ impl StreamedOperations {
             text: elements.take(),
             schema: self.schema.clone(),
             key: self.key,
-            strings: self.strings.clone(),
         }
     }
 
@@ -125,7 +121,7 @@ impl StreamedOperations {
     /// Decodes the operations that remain in the parameters of the complete request.
     pub fn decode_rest<'a>(&self, params: Reader<'a>) -> LastOperations<'a> {
         LastOperations {
-            part: decode(behind_first(params), &self.schema, self.key, &self.strings),
+            part: decode(behind_first(params), &self.schema, self.key),
             params,
         }
     }
@@ -154,7 +150,7 @@ impl StreamedOperations {
             let mut uuids = UuidSource::random();
             let names = std::mem::take(&mut self.names);
             let names = NamedUuids::with_key(&mut uuids, self.key).with_defined(names);
-            let OperationSequence { decoded, names } = self.strings.with_cache(|strings| {
+            let OperationSequence { decoded, names } = StringCache::with_thread(|strings| {
                 OperationSequence::decode(text, &self.schema, strings, names)
             });
             self.names = names;
@@ -169,7 +165,7 @@ impl OperationsText {
         let mut elements = Reader::new(self.text.as_text());
         elements.enter_array();
         DecodedOperations {
-            part: decode(Some(elements), &self.schema, self.key, &self.strings),
+            part: decode(Some(elements), &self.schema, self.key),
             text: self.text,
         }
     }
@@ -180,28 +176,14 @@ fn decode(
     elements: Option<Reader<'_>>,
     schema: &DatabaseSchema,
     key: NameKey,
-    strings: &IdleCaches,
 ) -> OperationSequence {
     let mut uuids = UuidSource::random();
     let names = NamedUuids::with_key(&mut uuids, key);
     elements.map_or_else(OperationSequence::default, |elements| {
-        strings.with_cache(|strings| OperationSequence::decode(elements, schema, strings, names))
+        StringCache::with_thread(|strings| {
+            OperationSequence::decode(elements, schema, strings, names)
+        })
     })
-}
-
-/// String caches of a request that no thread uses. Each part borrows one while it is being decoded.
-#[derive(Clone, Debug, Default)]
-struct IdleCaches(Arc<Mutex<Vec<StringCache>>>);
-
-impl IdleCaches {
-    /// Calls `decode` with an idle cache, or with a new one if there is none.
-    fn with_cache<T>(&self, decode: impl FnOnce(&mut StringCache) -> T) -> T {
-        let idle = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut strings = idle().pop().unwrap_or_default();
-        let result = decode(&mut strings);
-        idle().push(strings);
-        result
-    }
 }
 
 /// Moves behind the first element of an array. `None`: not an array, or an empty one.
