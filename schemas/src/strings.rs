@@ -20,13 +20,13 @@ pub struct StringCache {
 }
 
 /// Number of hashes in the cache; a power of two.
-const SEEN_HASHES: usize = 8192;
+const SEEN_HASHES: usize = 16384;
 /// Number of strings in the cache; a power of two.
-const SHARED_STRINGS: usize = 2048;
+const SHARED_STRINGS: usize = 8192;
 /// Length in bytes up to which [`SmolStr`] stores a string without an allocation.
 const MAX_INLINE_LEN: usize = 23;
 /// Length in bytes above which strings are not cached, because they rarely repeat.
-const MAX_SHARED_LEN: usize = 128;
+const MAX_SHARED_LEN: usize = 256;
 
 thread_local! {
     /// Cache of the texts that a thread decodes for no replica in particular.
