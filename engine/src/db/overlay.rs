@@ -44,26 +44,53 @@ impl TouchedRow {
 #[derive(Debug)]
 pub(super) struct Overlay<'a> {
     pub(super) base: &'a Snapshot,
-    /// Touched rows of each table in the order in which the transaction touched them first. When
-    /// many rows are inserted, this is also their order in memory.
-    pub(super) tables: Vec<IndexMap<Uuid, TouchedRow, RandomState>>,
+    /// Touched tables, sorted. Most transactions touch few of a schema's tables.
+    pub(super) tables: Vec<TouchedTable>,
+}
+
+/// Table of which a transaction has touched rows.
+#[derive(Debug)]
+pub(super) struct TouchedTable {
+    pub(super) id: TableId,
+    /// Touched rows in the order in which the transaction touched them first. When many rows are
+    /// inserted, this is also their order in memory.
+    pub(super) rows: IndexMap<Uuid, TouchedRow, RandomState>,
 }
 
 impl<'a> Overlay<'a> {
     pub(super) fn new(base: &'a Snapshot) -> Self {
         Self {
             base,
-            tables: base.tables.iter().map(|_| IndexMap::default()).collect(),
+            tables: Vec::new(),
         }
     }
 
     /// Reserves room for rows that are about to be inserted.
     pub(super) fn reserve(&mut self, table: TableId, rows: usize) {
-        self.tables[table.index()].reserve(rows);
+        self.touched_rows_mut(table).reserve(rows);
+    }
+
+    /// Touched rows of a table. `None`: the transaction has touched none.
+    fn touched_rows(&self, table: TableId) -> Option<&IndexMap<Uuid, TouchedRow, RandomState>> {
+        let touched = self.tables.iter().find(|touched| touched.id == table);
+        touched.map(|touched| &touched.rows)
+    }
+
+    fn touched_rows_mut(&mut self, table: TableId) -> &mut IndexMap<Uuid, TouchedRow, RandomState> {
+        let place = self.tables.partition_point(|touched| touched.id < table);
+        if self
+            .tables
+            .get(place)
+            .is_none_or(|touched| touched.id != table)
+        {
+            let rows = IndexMap::default();
+            self.tables.insert(place, TouchedTable { id: table, rows });
+        }
+        &mut self.tables[place].rows
     }
 
     pub(super) fn get(&self, table: TableId, uuid: Uuid) -> Option<&Arc<Row>> {
-        match self.tables[table.index()].get(&uuid) {
+        match self.touched(RowId::new(table, uuid)) {
             Some(touched) => touched.new.as_ref(),
             None => self.base.row(table, uuid),
         }
@@ -72,23 +99,23 @@ impl<'a> Overlay<'a> {
     /// `true` if a row with this UUID may be inserted: the table has none, and this transaction has
     /// not deleted one.
     pub(super) fn may_insert(&self, table: TableId, uuid: Uuid) -> bool {
-        !self.tables[table.index()].contains_key(&uuid) && self.base.row(table, uuid).is_none()
+        self.touched(RowId::new(table, uuid)).is_none() && self.base.row(table, uuid).is_none()
     }
 
     /// The row if this transaction has touched it.
     pub(super) fn touched(&self, row: RowId) -> Option<&TouchedRow> {
-        self.tables[row.table.index()].get(&row.uuid)
+        self.touched_rows(row.table)?.get(&row.uuid)
     }
 
     /// Present rows of a table.
     pub(super) fn rows(&self, table: TableId) -> impl Iterator<Item = &Arc<Row>> {
-        let touched = &self.tables[table.index()];
+        let touched = self.touched_rows(table);
         let untouched = self
             .base
             .table(table)
             .iter()
-            .filter(|row| !touched.contains_key(&row.uuid));
-        untouched.chain(touched.values().filter_map(|touched| touched.new.as_ref()))
+            .filter(move |row| touched.is_none_or(|touched| !touched.contains_key(&row.uuid)));
+        untouched.chain(self.present_touched_rows(table))
     }
 
     /// Present rows that may satisfy a condition, if it names all columns of a unique index: the
@@ -98,29 +125,37 @@ impl<'a> Overlay<'a> {
         table: TableId,
         condition: &Condition,
     ) -> Option<impl Iterator<Item = &Arc<Row>>> {
-        let touched = &self.tables[table.index()];
+        let touched = self.touched_rows(table);
         let committed = self.base.table(table).find_named(condition)?;
-        let untouched = committed.filter(|row| !touched.contains_key(&row.uuid));
-        let present = touched.values().filter_map(|touched| touched.new.as_ref());
-        Some(untouched.chain(present))
+        let untouched = committed
+            .filter(move |row| touched.is_none_or(|touched| !touched.contains_key(&row.uuid)));
+        Some(untouched.chain(self.present_touched_rows(table)))
+    }
+
+    /// Rows of a table that the transaction has touched and not deleted.
+    fn present_touched_rows(&self, table: TableId) -> impl Iterator<Item = &Arc<Row>> {
+        let touched = self.touched_rows(table).into_iter().flatten();
+        touched.filter_map(|(_, touched)| touched.new.as_ref())
     }
 
     /// Number of present rows of a table.
     pub(super) fn len(&self, table: TableId) -> usize {
-        let touched = self.tables[table.index()].values();
-        touched.fold(self.base.table(table).len(), |len, row| {
+        let touched = self.touched_rows(table).into_iter().flatten();
+        touched.fold(self.base.table(table).len(), |len, (_, row)| {
             len + usize::from(row.new.is_some()) - usize::from(row.old.is_some())
         })
     }
 
     pub(super) fn insert(&mut self, table: TableId, row: Row) {
-        self.tables[table.index()].insert(row.uuid, TouchedRow::new(None, Some(Arc::new(row))));
+        let uuid = row.uuid;
+        let touched = TouchedRow::new(None, Some(Arc::new(row)));
+        self.touched_rows_mut(table).insert(uuid, touched);
     }
 
     /// Touches a row and returns its present version for modification; `None` if it does not exist.
     pub(super) fn modify(&mut self, table: TableId, uuid: Uuid) -> Option<&mut Row> {
         let base = self.base;
-        let touched = match self.tables[table.index()].entry(uuid) {
+        let touched = match self.touched_rows_mut(table).entry(uuid) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let row = base.row(table, uuid)?;
@@ -131,13 +166,14 @@ impl<'a> Overlay<'a> {
     }
 
     pub(super) fn delete(&mut self, table: TableId, uuid: Uuid) {
-        let rows = &mut self.tables[table.index()];
+        let base = self.base;
+        let rows = self.touched_rows_mut(table);
         if let Some(touched) = rows.get_mut(&uuid) {
             touched.new = None;
             if touched.old.is_none() {
                 rows.swap_remove(&uuid);
             }
-        } else if let Some(row) = self.base.row(table, uuid) {
+        } else if let Some(row) = base.row(table, uuid) {
             rows.insert(uuid, TouchedRow::new(Some(row.clone()), None));
         }
     }

@@ -6,7 +6,7 @@ use patchbay_schemas::wire::{DecodedTransaction, Operation};
 use super::change::{ChangeSet, RowChange};
 use super::execute::Executor;
 use super::execution::Access;
-use super::overlay::{Overlay, TouchedRow};
+use super::overlay::{Overlay, TouchedRow, TouchedTable};
 use super::snapshot::Snapshot;
 
 impl Snapshot {
@@ -30,14 +30,11 @@ impl Snapshot {
             let same = matches!((&old, &new), (Some(old), Some(new)) if old.values == new.values);
             (!same).then_some(RowChange { table, old, new })
         };
-        let rows = self
-            .schema()
-            .table_ids()
-            .zip(overlay.tables)
-            .flat_map(|(table, touched)| {
-                touched
-                    .into_values()
-                    .filter_map(move |row| changed(table, row))
+        let rows = overlay
+            .tables
+            .into_iter()
+            .flat_map(|TouchedTable { id, rows }| {
+                rows.into_values().filter_map(move |row| changed(id, row))
             })
             .collect();
         Some(ChangeSet { rows })

@@ -10,7 +10,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use indexmap::IndexMap;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
@@ -52,7 +51,7 @@ impl<'a, 'o> Commit<'a, 'o> {
     /// The first violation of a constraint.
     pub(super) fn check(&mut self) -> Result<(), OvsdbError> {
         self.drop_unchanged();
-        if self.overlay.tables.iter().all(IndexMap::is_empty) {
+        if self.overlay.tables.is_empty() {
             return Ok(());
         }
         self.count_strong_references()?;
@@ -77,9 +76,11 @@ impl<'a, 'o> Commit<'a, 'o> {
                 None => strong_deltas.push((row, delta)),
             }
         }
-        let mut rows = Vec::with_capacity(self.overlay.tables.iter().map(IndexMap::len).sum());
-        for (table, touched) in self.schema.table_ids().zip(self.overlay.tables.iter_mut()) {
-            for (uuid, row) in touched.drain(..) {
+        let counts = self.overlay.tables.iter().map(|touched| touched.rows.len());
+        let mut rows = Vec::with_capacity(counts.sum());
+        for touched in &mut self.overlay.tables {
+            let table = touched.id;
+            for (uuid, row) in touched.rows.drain(..) {
                 let TouchedRow {
                     old,
                     mut new,
@@ -99,20 +100,21 @@ impl<'a, 'o> Commit<'a, 'o> {
 
     /// Removes rows from the overlay whose values are as before the transaction.
     fn drop_unchanged(&mut self) {
-        for touched in &mut self.overlay.tables {
-            touched.retain(|_, row| match (&row.old, &row.new) {
+        self.overlay.tables.retain_mut(|touched| {
+            touched.rows.retain(|_, row| match (&row.old, &row.new) {
                 (Some(old), Some(new)) => old.values != new.values,
                 _ => true,
             });
-        }
+            !touched.rows.is_empty()
+        });
     }
 
     /// Checks the row limits of touched tables.
     fn check_max_rows(&self) -> Result<(), OvsdbError> {
-        for table in self
-            .schema
-            .table_ids()
-            .filter(|table| !self.overlay.tables[table.index()].is_empty())
+        let touched = self.overlay.tables.iter();
+        for table in touched
+            .filter(|touched| !touched.rows.is_empty())
+            .map(|touched| touched.id)
         {
             let (schema, rows) = (self.schema.table(table), self.overlay.len(table));
             if rows > schema.max_rows as usize {

@@ -9,15 +9,17 @@ use patchbay_schemas::schema::{RefType, TableId};
 use uuid::Uuid;
 
 use super::Commit;
+use crate::db::overlay::TouchedTable;
 use crate::db::references::{ReferenceColumn, RowId};
 
 impl Commit<'_, '_> {
     /// Counts the strong references that the touched rows gained and lost, and checks that each new
     /// one has a target and that no deleted row is still referred to.
     pub(super) fn count_strong_references(&mut self) -> Result<(), OvsdbError> {
-        for table in self.schema.table_ids() {
+        for TouchedTable { id: table, rows } in &self.overlay.tables {
+            let table = *table;
             for reference in self.columns.of(table, RefType::Strong) {
-                for (uuid, row) in &self.overlay.tables[table.index()] {
+                for (uuid, row) in rows {
                     let mut missing = None;
                     reference.diff(row.old.as_deref(), row.new.as_deref(), |target, delta| {
                         let target = RowId::new(reference.target, target);
@@ -64,10 +66,9 @@ impl Commit<'_, '_> {
     }
 
     fn check_deleted_rows(&self) -> Result<(), OvsdbError> {
-        for table in self.schema.table_ids() {
-            let deleted = self.overlay.tables[table.index()]
-                .iter()
-                .filter(|(_, row)| row.new.is_none());
+        for TouchedTable { id: table, rows } in &self.overlay.tables {
+            let table = *table;
+            let deleted = rows.iter().filter(|(_, row)| row.new.is_none());
             for (uuid, _) in deleted {
                 let remaining = self.strong_count(RowId::new(table, *uuid));
                 if remaining > 0 {
@@ -96,14 +97,13 @@ impl Commit<'_, '_> {
     /// to.
     pub(super) fn collect_garbage(&mut self) {
         let mut candidates: Vec<RowId> = Vec::new();
-        for table in self
-            .schema
-            .table_ids()
-            .filter(|table| !self.schema.table(*table).is_root)
-        {
-            let touched = self.overlay.tables[table.index()].iter();
+        for TouchedTable { id: table, rows } in &self.overlay.tables {
+            let table = *table;
+            if self.schema.table(table).is_root {
+                continue;
+            }
             candidates.extend(
-                touched
+                rows.iter()
                     .filter(|(_, row)| row.new.is_some() && !row.is_new_and_referred_to())
                     .map(|(uuid, _)| RowId::new(table, *uuid)),
             );
@@ -141,8 +141,9 @@ impl Commit<'_, '_> {
         // Rows whose weak references must be checked, with the targets that they have lost for
         // certain.
         let mut suspects: HashMap<RowId, Vec<RowId>, RandomState> = HashMap::default();
-        for table in self.schema.table_ids() {
-            for (uuid, row) in &self.overlay.tables[table.index()] {
+        for TouchedTable { id: table, rows } in &self.overlay.tables {
+            let table = *table;
+            for (uuid, row) in rows {
                 let id = RowId::new(table, *uuid);
                 if let Some(row) = &row.new {
                     if self.columns.has_weak(table, row) {

@@ -12,14 +12,19 @@ use patchbay_schemas::schema::{ColumnId, TableId};
 use uuid::Uuid;
 
 use super::Commit;
-use crate::db::overlay::TouchedRow;
+use crate::db::overlay::{TouchedRow, TouchedTable};
+use crate::db::references::RowId;
 use crate::db::unique_index::UniqueIndex;
 
 impl Commit<'_, '_> {
     /// Checks that no two rows have the same key of a unique index. Rows may swap keys.
     pub(super) fn check_unique_indexes(&self) -> Result<(), OvsdbError> {
-        for table in self.schema.table_ids() {
-            let touched = &self.overlay.tables[table.index()];
+        for TouchedTable {
+            id: table,
+            rows: touched,
+        } in &self.overlay.tables
+        {
+            let table = *table;
             for index in &self.overlay.base.table(table).unique_indexes {
                 let mut keys: HashMap<Cow<'_, [Datum]>, Uuid, RandomState> =
                     HashMap::with_capacity_and_hasher(touched.len(), RandomState::default());
@@ -44,7 +49,7 @@ impl Commit<'_, '_> {
 
     /// `true` if a committed row still exists with the same index key.
     fn keeps_key(&self, table: TableId, uuid: Uuid, index: &UniqueIndex) -> bool {
-        match self.overlay.tables[table.index()].get(&uuid) {
+        match self.overlay.touched(RowId::new(table, uuid)) {
             None => true,
             Some(TouchedRow {
                 old: Some(old),
@@ -115,7 +120,7 @@ impl Commit<'_, '_> {
     /// Text that describes how the transaction changed a row.
     fn provenance(&self, table: TableId, index: &UniqueIndex, uuid: Uuid) -> String {
         const EXISTED: &str = "existed in the database before this transaction";
-        match self.overlay.tables[table.index()].get(&uuid) {
+        match self.overlay.touched(RowId::new(table, uuid)) {
             None => format!("{EXISTED} and was not modified by the transaction."),
             Some(TouchedRow { old: None, .. }) => "was inserted by this transaction.".to_owned(),
             Some(TouchedRow {
