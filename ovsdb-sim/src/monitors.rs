@@ -15,6 +15,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::MonitorVersion;
 use uuid::Uuid;
 
+use crate::chunk::Chunk;
 use crate::reply;
 use crate::session_handle::SessionHandle;
 use crate::session_id::SessionId;
@@ -258,6 +259,8 @@ impl Monitors {
         let mut slow_readers = BTreeMap::new();
         for MonitorGroup { spec, members } in self.groups.values() {
             let mut body = None;
+            // Most clients of one kind give their monitors one id, so they share its text, too.
+            let mut whole = None;
             for GroupMember {
                 session,
                 id: monitor,
@@ -271,8 +274,16 @@ impl Monitors {
                 let Some(body) = body.get_or_insert_with(encode) else {
                     break;
                 };
-                let update = reply::update(monitor, spec.version, id, body.clone());
-                session.handle.outbox().push_update(update);
+                let outbox = session.handle.outbox();
+                if body.is_whole() {
+                    let encode = || reply::whole_update(monitor, spec.version, id, body);
+                    let (of_id, text) = whole.get_or_insert_with(|| (monitor, encode()));
+                    if *of_id == monitor {
+                        outbox.push_update([Chunk::Update(text.clone())]);
+                        continue;
+                    }
+                }
+                outbox.push_update(reply::update(monitor, spec.version, id, body.clone()));
             }
         }
         for (id_of_session, session) in slow_readers {

@@ -17,6 +17,11 @@ use crate::update::UpdateText;
 const INSERT_RESULT_BYTES: usize =
     br#"{"uuid":["uuid","550e8400-e29b-41d4-a716-446655440000"]},"#.len();
 
+/// Text of an update notification behind the changes.
+const UPDATE_TAIL: &[u8] = b"]}";
+/// Bytes that are reserved for the rest of an update notification: more than usual ids need.
+const WHOLE_UPDATE_BYTES: usize = 128;
+
 /// Encodes a successful reply. `write_result` appends the result's JSON text.
 pub(crate) fn success(id: &Json, write_result: impl FnOnce(&mut Vec<u8>)) -> Chunk {
     let mut out = b"{\"id\":".to_vec();
@@ -72,19 +77,40 @@ pub(crate) fn update(
     last_id: Uuid,
     body: Arc<UpdateText>,
 ) -> [Chunk; 3] {
-    let method = version.update_method();
-    let mut out = format!("{{\"id\":null,\"method\":\"{method}\",\"params\":[").into_bytes();
-    id.write(&mut out);
+    let mut head = Vec::new();
+    write_update_head(&mut head, id, version, last_id);
+    [
+        Chunk::Bytes(head),
+        Chunk::Update(body),
+        Chunk::Bytes(UPDATE_TAIL.to_vec()),
+    ]
+}
+
+/// Encodes the same notification as [`update`] as one text, for all monitors with this `id`. The
+/// changes, `body`, must be whole.
+pub(crate) fn whole_update(
+    id: &Json,
+    version: MonitorVersion,
+    last_id: Uuid,
+    body: &UpdateText,
+) -> Arc<UpdateText> {
+    let mut text = Vec::with_capacity(body.piece().len() + WHOLE_UPDATE_BYTES);
+    write_update_head(&mut text, id, version, last_id);
+    text.extend_from_slice(body.piece());
+    text.extend_from_slice(UPDATE_TAIL);
+    Arc::new(text.into())
+}
+
+fn write_update_head(out: &mut Vec<u8>, id: &Json, version: MonitorVersion, last_id: Uuid) {
+    out.extend_from_slice(b"{\"id\":null,\"method\":\"");
+    out.extend_from_slice(version.update_method().as_bytes());
+    out.extend_from_slice(b"\",\"params\":[");
+    id.write(out);
     if version == MonitorVersion::V3 {
         out.push(b',');
-        write_transaction_id(&mut out, last_id);
+        write_transaction_id(out, last_id);
     }
     out.push(b',');
-    [
-        Chunk::Bytes(out),
-        Chunk::Update(body),
-        Chunk::Bytes(b"]}".to_vec()),
-    ]
 }
 
 /// Appends a transaction's id as a JSON string.

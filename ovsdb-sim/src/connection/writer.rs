@@ -40,6 +40,8 @@ pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl A
                 chunks
             }
         };
+        let waiting: usize = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
+        batch.reserve(waiting.min(WRITE_BATCH_BYTES));
         for chunk in chunks {
             let bytes = chunk.bytes();
             let goes_alone = bytes.len() >= WRITE_BATCH_BYTES || !chunk.is_whole();
