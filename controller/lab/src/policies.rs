@@ -113,13 +113,13 @@ impl NetworkPolicies {
             PolicyDirection::Egress => packet.from,
         };
         let policies = self.policies.iter();
-        let isolating = policies.filter(|policy| self.is_about(policy, subject));
-        let mut isolating = isolating
-            .filter_map(|policy| Some((policy, policy.rules(direction)?)))
-            .peekable();
+        let isolating = policies.filter(|policy| {
+            policy.isolated.contains(&direction) && self.is_about(policy, subject)
+        });
+        let mut isolating = isolating.peekable();
         isolating.peek().is_none()
-            || isolating.any(|(policy, rules)| {
-                let mut rules = rules.iter();
+            || isolating.any(|policy| {
+                let mut rules = policy.rules(direction).iter();
                 rules.any(|rule| self.has_peer(rule, policy, direction, packet))
             })
     }

@@ -1,5 +1,6 @@
 //! NetworkPolicies and MultiNetworkPolicies.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -85,21 +86,30 @@ pub struct Policy {
     /// Pods of the namespace that the policy isolates. `None`: the selector cannot be read, and no
     /// pod is selected.
     pub pods: Option<Selector>,
-    /// What is allowed to the pods. `None`: ingress is not isolated.
-    pub ingress: Option<Vec<PolicyRule>>,
-    /// What is allowed from the pods. `None`: egress is not isolated.
-    pub egress: Option<Vec<PolicyRule>>,
+    /// Directions in which the pods are isolated: the policy types.
+    pub isolated: BTreeSet<PolicyDirection>,
+    /// What is allowed to the pods, whether or not ingress is isolated.
+    pub ingress: Vec<PolicyRule>,
+    /// What is allowed from the pods, whether or not egress is isolated.
+    pub egress: Vec<PolicyRule>,
     /// Fields that cannot be used. They allow nothing; the rest of the policy is used.
     pub problems: Vec<PolicyFieldProblem>,
 }
 
 impl Policy {
-    /// Rules of a direction. `None`: the direction is not isolated.
-    pub fn rules(&self, direction: PolicyDirection) -> Option<&[PolicyRule]> {
+    /// Rules of a direction, whether or not it is isolated.
+    pub fn rules(&self, direction: PolicyDirection) -> &[PolicyRule] {
         match direction {
-            PolicyDirection::Ingress => self.ingress.as_deref(),
-            PolicyDirection::Egress => self.egress.as_deref(),
+            PolicyDirection::Ingress => &self.ingress,
+            PolicyDirection::Egress => &self.egress,
         }
+    }
+
+    /// Returns `true` if a rule selects peers by labels.
+    pub fn has_pod_peers(&self) -> bool {
+        let rules = self.ingress.iter().chain(&self.egress);
+        let mut peers = rules.filter_map(|rule| rule.peers.as_ref());
+        peers.any(|peers| !peers.pods.is_empty())
     }
 }
 

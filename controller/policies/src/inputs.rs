@@ -385,6 +385,26 @@ impl ZonePolicies {
 
     /// Names of the networks that a policy applies to.
     fn networks_of(&self, policy: &Policy) -> Vec<Arc<str>> {
+        let mut networks = self.named_networks(policy);
+        networks.retain(|name| !self.is_unmanaged(name, policy));
+        networks
+    }
+
+    /// Names of the networks that a policy names and does not apply to: as in OVN-Kubernetes, those
+    /// that do not manage addresses, if it selects peers by labels.
+    fn unmanaged_networks(&self, policy: &Policy) -> Vec<Arc<str>> {
+        let mut networks = self.named_networks(policy);
+        networks.retain(|name| self.is_unmanaged(name, policy));
+        networks
+    }
+
+    fn is_unmanaged(&self, network: &str, policy: &Policy) -> bool {
+        let network = self.networks.get(network);
+        policy.has_pod_peers() && network.is_some_and(|network| network.subnets.is_empty())
+    }
+
+    /// Names of the networks that a policy is about.
+    fn named_networks(&self, policy: &Policy) -> Vec<Arc<str>> {
         let mut networks: Vec<Arc<str>> = match policy.key.kind {
             PolicyKind::NetworkPolicy => {
                 let network = self.primary.get(&policy.key.namespace);

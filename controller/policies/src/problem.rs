@@ -62,17 +62,12 @@ pub enum PolicyProblemReason {
          primary, so NetworkPolicies apply to it"
     )]
     PrimaryNetwork(NadKey),
-    /// A rule selects peers by labels in a network that does not manage addresses.
+    /// A policy selects peers by labels in a network that does not manage addresses.
     #[error(
-        "spec.{field}: network {network} does not manage addresses, so peers are selected by \
-         ipBlock only"
+        "spec: network {0} does not manage addresses, so peers are selected by ipBlock only; the \
+         policy does not apply there"
     )]
-    NoAddresses {
-        /// Path of the rule below `spec`.
-        field: String,
-        /// The network.
-        network: Arc<str>,
-    },
+    NoAddresses(Arc<str>),
     /// An egress rule names a port of peers that are not selected by labels.
     #[error(
         "spec.{field}.ports: port {name:?} is that of a pod, so it needs a peer with podSelector \

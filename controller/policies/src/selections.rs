@@ -402,12 +402,11 @@ impl Selection {
 /// Everything that a policy selects.
 fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
     let rules = PolicyDirection::BOTH.into_iter();
-    let rules = rules.flat_map(|direction| policy.rules(direction).unwrap_or_default());
+    let rules = rules.flat_map(|direction| policy.rules(direction));
     let peers = rules.flat_map(|rule| rule.peers.iter().flat_map(|peers| &peers.pods));
     let namespace = &policy.key.namespace;
     let peers = peers.map(|peer| (PodSelector::of_peer(peer, namespace), Use::Peer));
-    let isolates = |direction: &PolicyDirection| policy.rules(*direction).is_some();
-    let directions = PolicyDirection::BOTH.into_iter().filter(isolates).collect();
+    let directions = policy.isolated.iter().copied().collect();
     let subject = Subject::Policy(policy.key.name.clone(), directions);
     let subject = PodSelector::of_policy(policy).map(|selector| (selector, Use::Subject(subject)));
     subject.into_iter().chain(peers).collect()

@@ -10,6 +10,7 @@ mod egress;
 mod firewall;
 mod namespace_groups;
 mod new_ports;
+mod policies;
 mod services;
 
 use jiff::Timestamp;

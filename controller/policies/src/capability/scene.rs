@@ -80,8 +80,7 @@ impl<'a> Scene<'_, 'a> {
         let group = policy_group(place, name);
         let (mut acls, mut problems) = (Vec::new(), Vec::new());
         for direction in PolicyDirection::BOTH {
-            let rules = policy.rules(direction).unwrap_or_default();
-            for (index, rule) in rules.iter().enumerate() {
+            for (index, rule) in policy.rules(direction).iter().enumerate() {
                 let receivers = self.receivers(policy, direction, rule);
                 let ports = rule.ports.as_deref();
                 let labelled = port_matches(ports, &receivers);
@@ -98,7 +97,7 @@ impl<'a> Scene<'_, 'a> {
                     severity,
                 };
                 acls.extend(scene.acls(&labelled, &blocks));
-                problems.extend(self.rule_problems(direction, index, rule));
+                problems.extend(rule_problems(direction, index, rule));
             }
         }
         self.gate(&self.tables.allowed, group, &acls, rows);
@@ -262,42 +261,23 @@ impl<'a> Scene<'_, 'a> {
             pods,
         }
     }
+}
 
-    fn rule_problems(
-        &self,
-        direction: PolicyDirection,
-        index: usize,
-        rule: &PolicyRule,
-    ) -> Vec<PolicyProblemReason> {
-        let field = match direction {
-            PolicyDirection::Ingress => format!("ingress[{index}]"),
-            PolicyDirection::Egress => format!("egress[{index}]"),
-        };
-        let mut problems = Vec::new();
-        let has_labelled = rule
-            .peers
-            .as_ref()
-            .is_some_and(|peers| !peers.pods.is_empty());
-        if has_labelled && self.network.subnets.is_empty() {
-            problems.push(PolicyProblemReason::NoAddresses {
-                field: field.clone(),
-                network: self.network.name.clone(),
-            });
-        }
-        let has_blocks = rule
-            .peers
-            .as_ref()
-            .is_none_or(|peers| !peers.blocks.is_empty());
-        if direction == PolicyDirection::Egress && has_blocks {
-            problems.extend(
-                named_ports(rule).map(|name| PolicyProblemReason::NamedPort {
-                    field: field.clone(),
-                    name: name.to_owned(),
-                }),
-            );
-        }
-        problems
-    }
+/// Named ports of an egress rule's destinations by address, which give them no numbers.
+fn rule_problems(
+    direction: PolicyDirection,
+    index: usize,
+    rule: &PolicyRule,
+) -> Vec<PolicyProblemReason> {
+    let peers = rule.peers.as_ref();
+    let has_blocks = peers.is_none_or(|peers| !peers.blocks.is_empty());
+    let is_about_addresses = direction == PolicyDirection::Egress && has_blocks;
+    let names = named_ports(rule).filter(|_| is_about_addresses);
+    let problems = names.map(|name| PolicyProblemReason::NamedPort {
+        field: format!("egress[{index}]"),
+        name: name.to_owned(),
+    });
+    problems.collect()
 }
 
 /// Names of the selections of a rule's peers.

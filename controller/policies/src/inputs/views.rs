@@ -42,7 +42,10 @@ impl ZonePolicies {
                     None => Some(PolicyProblemReason::NoNetwork(key.clone())),
                 }
             });
-            found.extend(fields.chain(definitions).map(|reason| PolicyProblem {
+            let unmanaged = self.unmanaged_networks(policy).into_iter();
+            let unmanaged = unmanaged.map(PolicyProblemReason::NoAddresses);
+            let reasons = fields.chain(definitions).chain(unmanaged);
+            found.extend(reasons.map(|reason| PolicyProblem {
                 subject: PolicySubject::Policy(policy.key.clone()),
                 reason,
             }));
@@ -148,7 +151,7 @@ impl ZonePolicies {
         let isolating = PolicyDirection::BOTH.into_iter().filter(|direction| {
             let mut policies = self.policies(&place);
             policies.any(|policy| {
-                policy.rules(*direction).is_some() && is_selected(PodSelector::of_policy(policy))
+                policy.isolated.contains(direction) && is_selected(PodSelector::of_policy(policy))
             })
         });
         let isolating = isolating.map(|direction| isolated_group(&place, direction).name);

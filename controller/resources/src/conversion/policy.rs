@@ -1,9 +1,11 @@
 //! Conversion of NetworkPolicies and MultiNetworkPolicies.
 
+use std::collections::BTreeSet;
+
 use ipnet::IpNet;
 use patchbay_model::{
-    IpBlock, NadKey, POLICY_FOR, PodPeer, Policy, PolicyFieldProblem, PolicyKey, PolicyKind,
-    PolicyPeers, PolicyPort, PolicyRule, PortNumbers, Protocol, Selector,
+    IpBlock, NadKey, POLICY_FOR, PodPeer, Policy, PolicyDirection, PolicyFieldProblem, PolicyKey,
+    PolicyKind, PolicyPeers, PolicyPort, PolicyRule, PortNumbers, Protocol, Selector,
 };
 use serde_json::Value;
 
@@ -59,44 +61,49 @@ struct Reading {
 impl Reading {
     fn policy(mut self, key: PolicyKey, spec: &PolicySpec) -> Policy {
         let pods = self.selector("spec.podSelector", &spec.pod_selector);
-        let (has_ingress, has_egress) = self.types(spec);
-        let no_rules = Vec::new();
-        let mut rules = |is_isolated: bool, field, rules: &Option<Vec<object::PolicyRule>>| {
-            let rules = rules.as_ref().unwrap_or(&no_rules).iter().enumerate();
-            is_isolated.then(|| {
-                let rule = |(index, rule)| self.rule(&format!("spec.{field}[{index}]"), rule);
-                rules.map(rule).collect()
-            })
+        let isolated = self.types(spec);
+        let mut rules = |field, rules: &Option<Vec<object::PolicyRule>>| {
+            let rules = rules.iter().flatten().enumerate();
+            let rule = |(index, rule)| self.rule(&format!("spec.{field}[{index}]"), rule);
+            rules.map(rule).collect()
         };
-        let ingress = rules(has_ingress, "ingress", &spec.ingress);
-        let egress = rules(has_egress, "egress", &spec.egress);
+        let ingress = rules("ingress", &spec.ingress);
+        let egress = rules("egress", &spec.egress);
         Policy {
             key,
             definitions: Vec::new(),
             pods,
+            isolated,
             ingress,
             egress,
             problems: self.problems,
         }
     }
 
-    /// Which of ingress and egress is isolated.
-    fn types(&mut self, spec: &PolicySpec) -> (bool, bool) {
+    /// Directions that are isolated.
+    fn types(&mut self, spec: &PolicySpec) -> BTreeSet<PolicyDirection> {
         let types = spec.policy_types.as_ref();
         let Some(types) = types.filter(|types| !types.is_empty()) else {
             let has_egress = spec.egress.as_ref().is_some_and(|rules| !rules.is_empty());
-            return (true, has_egress);
+            let egress = has_egress.then_some(PolicyDirection::Egress);
+            return egress
+                .into_iter()
+                .chain([PolicyDirection::Ingress])
+                .collect();
         };
-        for (index, text) in types.iter().enumerate() {
-            if text != "Ingress" && text != "Egress" {
+        let types = types.iter().enumerate();
+        let directions = types.filter_map(|(index, text)| match text.as_str() {
+            "Ingress" => Some(PolicyDirection::Ingress),
+            "Egress" => Some(PolicyDirection::Egress),
+            _ => {
                 self.problems.push(PolicyFieldProblem::Type {
                     field: format!("spec.policyTypes[{index}]"),
                     text: text.clone(),
                 });
+                None
             }
-        }
-        let has = |name: &str| types.iter().any(|one| one == name);
-        (has("Ingress"), has("Egress"))
+        });
+        directions.collect()
     }
 
     fn selector(&mut self, field: &str, selector: &LabelSelector) -> Option<Selector> {
@@ -276,19 +283,22 @@ mod tests {
     #[test]
     fn types_follow_from_rules_unless_they_are_given() {
         let rule = json!([{}]);
+        let (ingress, egress) = (PolicyDirection::Ingress, PolicyDirection::Egress);
         let cases = [
-            (json!({}), (true, false)),
-            (json!({"egress": rule}), (true, true)),
+            (json!({}), vec![ingress]),
+            (json!({"egress": rule}), vec![ingress, egress]),
             (
                 json!({"egress": rule, "policyTypes": ["Egress"]}),
-                (false, true),
+                vec![egress],
             ),
-            (json!({"policyTypes": ["Ingress", "Egress"]}), (true, true)),
+            (
+                json!({"policyTypes": ["Ingress", "Egress"]}),
+                vec![ingress, egress],
+            ),
         ];
         for (spec, expected) in cases {
-            let policy = policy(&spec);
-            let found = (policy.ingress.is_some(), policy.egress.is_some());
-            assert_eq!(found, expected, "{spec}");
+            let isolated = policy(&spec).isolated;
+            assert_eq!(isolated, expected.into_iter().collect(), "{spec}");
         }
         let policy = policy(&json!({"policyTypes": ["ingress"]}));
         assert_eq!(
@@ -312,7 +322,7 @@ mod tests {
                 {"port": "http", "endPort": 90},
             ],
         }]}));
-        let rules = policy.ingress.as_ref().unwrap();
+        let rules = &policy.ingress;
         assert_eq!(rules[0].peers, Some(PolicyPeers::default()));
         assert_eq!(rules[0].ports, Some(Vec::new()));
         assert_eq!(
