@@ -21,6 +21,7 @@ use super::rows::{
     ServedPod, is_egress_row, reply_rules, served_set, served_set_name, service_pods_set,
     stay_policies,
 };
+use super::serving::{self, Server};
 use super::tables::{DEFAULT_ROUTER, PolicyOwner, SetName, Tables};
 
 /// Keeps the egress rows of one zone as they should be. See `patchbay_rows`.
@@ -29,8 +30,6 @@ pub struct EgressController {
     engine: Engine<Egress>,
     /// `true` if the feature is off, and no rows were there when it was looked for them.
     is_idle: bool,
-    /// `true` if the schema of the last plan lacks marks of rules in `QoS`.
-    lacks_marks: bool,
 }
 
 impl Default for EgressController {
@@ -45,7 +44,6 @@ impl EgressController {
         Self {
             engine: Engine::new(uuids),
             is_idle: false,
-            lacks_marks: false,
         }
     }
 
@@ -59,22 +57,16 @@ impl EgressController {
         if self.is_idle {
             return Ok(Change::default());
         }
-        self.lacks_marks = !has_marks(snapshot.schema());
         self.engine.plan(inputs, snapshot).into_change()
     }
 
-    /// Reasons why EgressIPs do not apply as their objects specify. Those of the schema are those of the
-    /// last plan's.
+    /// Reasons why EgressIPs do not apply as their objects specify: those that the objects show, and
+    /// those that the last plan has found.
     pub fn problems(&self, inputs: &ZoneEgress) -> Vec<EgressProblem> {
         let mut problems = inputs.problems();
-        if self.lacks_marks {
-            let served = inputs.serving().into_iter();
-            problems.extend(served.map(|egress_ip| EgressProblem {
-                egress_ip,
-                reason: EgressProblemReason::NoReplyMarks,
-            }));
-        }
-        problems
+        let reports = self.engine.reports().filter(|_| !self.is_idle);
+        problems.extend(reports.flat_map(|(_, found)| found).cloned());
+        problems.into_iter().collect()
     }
 }
 
@@ -115,13 +107,13 @@ pub(super) struct Egress {
     tables: Tables,
 }
 
-type Rows = PartRows<()>;
+type Rows = PartRows<Vec<EgressProblem>>;
 
 impl Capability for Egress {
     type Part = Part;
     type Inputs = ZoneEgress;
     type Group = ();
-    type Report = ();
+    type Report = Vec<EgressProblem>;
     type SharedKey = Infallible;
     type Shared = ();
 
@@ -224,8 +216,8 @@ impl Egress {
         let subnets: Vec<_> = network.pod_subnets.iter().map(|of| of.cidr).collect();
         let join = &inputs.settings().join_subnets;
         for policy in stay_policies(&name, &subnets, join, &families) {
-            rows.put(tables.policies, &policy)
-                .held_by(tables.policies_of_router, router.as_str());
+            rows.put(tables.stays, &policy)
+                .held_by(tables.stays_of_router, router.as_str());
         }
         for family in &families {
             rows.put(tables.served, &served_set(&name, *family));
@@ -252,20 +244,29 @@ impl Egress {
             return;
         };
         let zone = inputs.zone();
+        let pod_name = pod.to_string();
+        let (server, problems) = self.server(name, pod, served, reader);
+        if !problems.is_empty() {
+            rows.report(problems);
+        }
+        let is_marked = server.and_then(|server| Some((server, server.mark?)));
+        let Some((server, mark)) = is_marked else {
+            return;
+        };
         for address in served.addresses.iter().filter(|_| served.is_local) {
             let set = served_set_name(name, IpFamily::of(*address));
             rows.member(tables.served, set, format_address(*address).into());
         }
         let made = ServedPod {
             network: name,
-            egress_ip: &served.egress_ip,
-            pod: &pod.to_string(),
-            mark: served.mark,
+            egress_ip: &server.egress_ip,
+            pod: &pod_name,
+            mark,
         };
         for family in IpFamily::BOTH {
             let mut addresses = served.addresses.iter().copied();
             let address = addresses.find(|address| IpFamily::of(*address) == family);
-            let assignments = served.assignments.iter();
+            let assignments = server.assignments.iter();
             let assignments = assignments.filter(|one| IpFamily::of(one.address) == family);
             let nodes: BTreeSet<&Arc<str>> = assignments.map(|one| &one.node).collect();
             let Some(address) = address.filter(|_| !nodes.is_empty()) else {
@@ -291,5 +292,54 @@ impl Egress {
                     .held_by(tables.policies_of_router, gateway);
             }
         }
+    }
+
+    /// The EgressIP that serves a pod, and what keeps others, or this one, from it. As in
+    /// OVN-Kubernetes, it is the one that has served the pod so far; otherwise the first by name.
+    fn server<'s>(
+        &self,
+        network: &str,
+        pod: &PodKey,
+        served: &'s serving::ServedPod,
+        reader: &Reader<'_, Self>,
+    ) -> (Option<&'s Server>, Vec<EgressProblem>) {
+        let pod_name = pod.to_string();
+        let has_rows = |server: &&Server| {
+            let made = ServedPod {
+                network,
+                egress_ip: &server.egress_ip,
+                pod: &pod_name,
+                mark: 0,
+            };
+            made.ids()
+                .any(|id| reader.row(self.tables.policies, &id).is_some())
+        };
+        let servers = &served.servers;
+        let known = servers.iter().filter(|_| servers.len() > 1).find(has_rows);
+        let Some(server) = known.or_else(|| servers.first()) else {
+            return (None, Vec::new());
+        };
+        let problem = |egress_ip: &Arc<str>, reason| EgressProblem {
+            egress_ip: egress_ip.clone(),
+            reason,
+        };
+        let others = servers
+            .iter()
+            .filter(|one| one.egress_ip != server.egress_ip);
+        let mut problems: Vec<EgressProblem> = others
+            .map(|one| {
+                let (pod, other) = (pod.clone(), server.egress_ip.clone());
+                problem(&one.egress_ip, EgressProblemReason::Taken { pod, other })
+            })
+            .collect();
+        if server.mark.is_none() {
+            problems.push(problem(&server.egress_ip, EgressProblemReason::NoMark));
+        } else if !has_marks(reader.schema()) {
+            problems.push(problem(
+                &server.egress_ip,
+                EgressProblemReason::NoReplyMarks,
+            ));
+        }
+        (Some(server), problems)
     }
 }

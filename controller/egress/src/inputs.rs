@@ -165,20 +165,14 @@ impl ZoneEgress {
         self.serving.set_pod(key, None);
     }
 
-    /// Reasons why EgressIPs do not apply as their objects specify.
-    pub fn problems(&self) -> Vec<EgressProblem> {
+    /// Reasons why EgressIPs do not apply as their objects specify, as far as the objects alone show
+    /// them.
+    pub fn problems(&self) -> BTreeSet<EgressProblem> {
         let off = self.off.iter().map(|name| EgressProblem {
             egress_ip: name.clone(),
             reason: EgressProblemReason::FeatureOff(Feature::EgressIp),
         });
-        let problems: BTreeSet<_> = off.chain(self.serving.problems().cloned()).collect();
-        problems.into_iter().collect()
-    }
-
-    /// EgressIPs that serve pods.
-    pub(super) fn serving(&self) -> BTreeSet<Arc<str>> {
-        let pods = self.serving.served().values();
-        pods.map(|pod| pod.egress_ip.clone()).collect()
+        off.chain(self.serving.problems().cloned()).collect()
     }
 
     /// `true` if the feature is on.

@@ -129,7 +129,8 @@ pub(super) fn service_pods_set(family: IpFamily) -> AddressSet {
     }
 }
 
-/// Policies that keep packets of a network's pods from being led to an egress node.
+/// Policies that keep packets of a network's pods from being led to an egress node. Those for
+/// several subnets have equal external ids.
 pub(super) fn stay_policies(
     network: &str,
     subnets: &[IpNet],
@@ -171,19 +172,16 @@ pub(super) fn stay_policies(
         if pods.is_empty() {
             continue;
         }
-        let pods = one_or_set(&pods);
-        let from_pods = format!("{version}.src == {pods}");
-        policies.push(stay(
-            "EIP-No-Reroute-Pod-To-Pod",
-            version,
-            format!("{from_pods} && {version}.dst == {pods}"),
-        ));
-        if !join.is_empty() {
-            policies.push(stay(
-                "EIP-No-Reroute-Pod-To-Join",
-                version,
-                format!("{from_pods} && {version}.dst == {}", one_or_set(&join)),
-            ));
+        for (name, destinations) in [
+            ("EIP-No-Reroute-Pod-To-Pod", &pods),
+            ("EIP-No-Reroute-Pod-To-Join", &join),
+        ] {
+            let from_all = pods.iter();
+            let pairs = from_all.flat_map(|from| destinations.iter().map(move |to| (from, to)));
+            policies.extend(pairs.map(|(from, to)| {
+                let matched = format!("{version}.src == {from} && {version}.dst == {to}");
+                stay(name, version, matched)
+            }));
         }
         let services = hashed_name(&reachable_services_id(family));
         policies.push(stay(
@@ -193,13 +191,6 @@ pub(super) fn stay_policies(
         ));
     }
     policies
-}
-
-fn one_or_set(values: &[String]) -> String {
-    match values {
-        [value] => value.clone(),
-        values => format!("{{{}}}", values.join(", ")),
-    }
 }
 
 /// Rules that mark replies of served pods, so that they are not led to an egress node.
@@ -251,6 +242,16 @@ impl ServedPod<'_> {
             r#match: format!("{version}.src == {address} && pkt.mark == 0"),
             ..self.policy(MARK_PRIORITY, version)
         }
+    }
+
+    /// Identities of the policies of both families.
+    pub(super) fn ids(&self) -> impl Iterator<Item = String> {
+        let priorities = [LEAVE_PRIORITY, MARK_PRIORITY].into_iter();
+        let keys = priorities.flat_map(|priority| IpFamily::BOTH.map(|family| (priority, family)));
+        keys.filter_map(|(priority, family)| {
+            let policy = self.policy(priority, version(family));
+            policy.external_ids.get(key::ID).cloned()
+        })
     }
 
     fn policy(&self, priority: i64, family: &str) -> LogicalRouterPolicy {

@@ -15,12 +15,20 @@ type Labels = BTreeMap<String, String>;
 /// A pod of a network that an EgressIP serves.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ServedPod {
-    pub(super) egress_ip: Arc<str>,
-    pub(super) mark: u32,
     /// `true` if the pod is on the zone's node.
     pub(super) is_local: bool,
     pub(super) addresses: Vec<IpAddr>,
-    /// The nodes that the packets leave through, with the addresses that they get there.
+    /// The EgressIPs that select the pod and have nodes, by name. One of them serves it.
+    pub(super) servers: Vec<Server>,
+}
+
+/// An EgressIP that may serve a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Server {
+    pub(super) egress_ip: Arc<str>,
+    /// `None`: packets cannot be marked.
+    pub(super) mark: Option<u32>,
+    /// The nodes that the packets leave through, with the addresses that they get there. Not empty.
     pub(super) assignments: Vec<EgressAssignment>,
 }
 
@@ -62,8 +70,6 @@ pub(super) struct Serving {
     namespaces: OrdMap<Arc<str>, Arc<Labels>>,
     candidates: OrdMap<PodKey, Arc<Candidate>>,
     served: OrdMap<(Arc<str>, PodKey), Arc<ServedPod>>,
-    /// Problems of pods.
-    problems: OrdMap<PodKey, Arc<[EgressProblem]>>,
 }
 
 impl Serving {
@@ -79,10 +85,10 @@ impl Serving {
         &self.served
     }
 
-    /// Reasons why EgressIPs do not apply as their objects specify. Some come several times.
+    /// Reasons why EgressIPs do not apply as their objects specify, as far as the objects alone show
+    /// them.
     pub(super) fn problems(&self) -> impl Iterator<Item = &EgressProblem> {
-        let of_objects = self.egress_ips.values().flat_map(|one| &one.problems);
-        of_objects.chain(self.problems.values().flat_map(|of_pod| &**of_pod))
+        self.egress_ips.values().flat_map(|one| &one.problems)
     }
 
     /// Sets a pod. `None`: it is gone, or in no primary network.
@@ -204,20 +210,13 @@ impl Serving {
         }
     }
 
-    /// Finds the EgressIP of a pod: of several the first by name.
+    /// Finds the EgressIPs that may serve a pod.
     fn serve(&mut self, key: &PodKey) {
         let Some(candidate) = self.candidates.get(key).cloned() else {
-            self.problems.remove(key);
             return;
         };
-        let (served, problems) = self.served_pod(&candidate);
-        if problems.is_empty() {
-            self.problems.remove(key);
-        } else {
-            self.problems.insert(key.clone(), problems.into());
-        }
         let place = (candidate.network.clone(), key.clone());
-        match served {
+        match self.served_pod(&candidate) {
             Some(served) => {
                 self.served.insert(place, Arc::new(served));
             }
@@ -227,40 +226,26 @@ impl Serving {
         }
     }
 
-    fn served_pod(&self, candidate: &Candidate) -> (Option<ServedPod>, Vec<EgressProblem>) {
-        let pod = &candidate.pod;
-        let objects = self.egress_ips.values();
-        let mut objects = objects.filter(|usable| self.selects(&usable.object, candidate));
-        let Some(usable) = objects.next() else {
-            return (None, Vec::new());
-        };
-        let object = &usable.object;
-        let taken = objects.map(|other| EgressProblem {
-            egress_ip: other.object.name.clone(),
-            reason: EgressProblemReason::Taken {
-                pod: pod.key.clone(),
-                other: object.name.clone(),
-            },
+    /// `None`: the zone does not serve the pod.
+    fn served_pod(&self, candidate: &Candidate) -> Option<ServedPod> {
+        let objects = self.egress_ips.values().filter(|usable| {
+            !usable.assignments.is_empty() && self.selects(&usable.object, candidate)
         });
-        let mut problems: Vec<EgressProblem> = taken.collect();
-        let Some(mark) = object.mark else {
-            problems.push(EgressProblem {
-                egress_ip: object.name.clone(),
-                reason: EgressProblemReason::NoMark,
-            });
-            return (None, problems);
-        };
-        let is_local = pod.node.as_ref() == Some(&self.zone);
-        let mut nodes = usable.assignments.iter().map(|one| &one.node);
-        let leaves_here = nodes.any(|node| *node == self.zone);
-        let is_served = (is_local || leaves_here) && !usable.assignments.is_empty();
-        let served = is_served.then(|| ServedPod {
-            egress_ip: object.name.clone(),
-            mark,
+        let servers: Vec<Server> = objects
+            .map(|usable| Server {
+                egress_ip: usable.object.name.clone(),
+                mark: usable.object.mark,
+                assignments: usable.assignments.clone(),
+            })
+            .collect();
+        let is_local = candidate.pod.node.as_ref() == Some(&self.zone);
+        let mut assignments = servers.iter().flat_map(|server| &server.assignments);
+        let leaves_here = assignments.any(|one| one.node == self.zone);
+        let is_served = (is_local || leaves_here) && !servers.is_empty();
+        is_served.then(|| ServedPod {
             is_local,
             addresses: candidate.addresses.to_vec(),
-            assignments: usable.assignments.clone(),
-        });
-        (served, problems)
+            servers,
+        })
     }
 }

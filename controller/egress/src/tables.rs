@@ -52,11 +52,15 @@ table_row! {
 pub(super) struct Tables {
     pub(super) routers: Table<RouterName>,
     pub(super) switches: Table<SwitchName>,
+    /// Policies that keep packets in the cluster.
+    pub(super) stays: Table<LogicalRouterPolicy>,
+    /// Policies of served pods.
     pub(super) policies: Table<LogicalRouterPolicy>,
     pub(super) rules: Table<QoS>,
     /// Addresses of served pods, which contribute them.
     pub(super) served: Table<AddressSet>,
     pub(super) service_pods: Table<SetName>,
+    pub(super) stays_of_router: Holding,
     pub(super) policies_of_router: Holding,
     pub(super) rules_of_switch: Holding,
 }
@@ -66,14 +70,17 @@ impl Tables {
         let by_id = Identity::ExternalId(key::ID);
         let routers = layout.table(Identity::NAME).shared().declare();
         let switches = layout.table(Identity::NAME).shared().declare();
-        let policies = layout.table(by_id).owned_by(owned_row).declare();
+        // Policies for several subnets of a network have the same external ids.
+        let stays = layout
+            .table(Identity::InHolder(&["priority", "match"]))
+            .owned_by(owned_by_network)
+            .declare();
+        let policies = layout.table(by_id).owned_by(owned_by_pod).declare();
         let rules = layout.table(by_id).owned_by(owned_row).declare();
+        let router_policies = Field::<RouterName, ()>::new(LogicalRouter::POLICIES.name());
         Self {
-            policies_of_router: layout.holding(
-                routers,
-                Field::<RouterName, ()>::new(LogicalRouter::POLICIES.name()),
-                policies,
-            ),
+            stays_of_router: layout.holding(routers, router_policies, stays),
+            policies_of_router: layout.holding(routers, router_policies, policies),
             rules_of_switch: layout.holding(
                 switches,
                 Field::<SwitchName, ()>::new(LogicalSwitch::QOS_RULES.name()),
@@ -87,9 +94,24 @@ impl Tables {
             service_pods: layout.table(Identity::NAME).shared().declare(),
             routers,
             switches,
+            stays,
             policies,
             rules,
         }
+    }
+}
+
+fn owned_by_network(row: &RowView<'_>) -> Owner<Part> {
+    match owned_row(row) {
+        owner @ Owner::Part(Part::Network(_)) => owner,
+        _ => Owner::Other,
+    }
+}
+
+fn owned_by_pod(row: &RowView<'_>) -> Owner<Part> {
+    match owned_row(row) {
+        owner @ Owner::Part(Part::Pod(..)) => owner,
+        _ => Owner::Other,
     }
 }
 

@@ -1,5 +1,8 @@
 //! EgressIPs from files: policies on the routers of both zones after each change.
 
+use std::collections::BTreeSet;
+use std::mem;
+
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
@@ -108,6 +111,18 @@ impl Zone {
         found.sort();
         found
     }
+
+    /// Names of the EgressIPs that have policies of pods.
+    fn serving(&self) -> BTreeSet<String> {
+        let snapshot = self.0.northbound().snapshot();
+        let policies = snapshot.typed::<LogicalRouterPolicy>();
+        let policies = policies.iter().map(|row| row.unwrap().1);
+        let names = policies.filter_map(|policy| {
+            let name = policy.external_ids.get("k8s.ovn.org/name")?;
+            Some(name.split_once('_')?.0.to_owned())
+        });
+        names.collect()
+    }
 }
 
 #[tokio::test]
@@ -193,6 +208,64 @@ async fn what_cannot_be_served_is_named() {
         assert_eq!(found.first().map(String::as_str), Some(message));
         let is_served = message.contains("served by");
         assert_eq!(zone.policies(100).is_empty(), !is_served, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_egress_ip_that_serves_a_pod_keeps_it() {
+    let features = [Feature::EgressIp];
+    let first = egress_ip("a", "50000", "n1", "172.18.0.100");
+    let second = egress_ip("b", "50001", "n1", "172.18.0.101");
+    let both = format!("{first}{second}");
+    let taken = |by: &str, name: &str| {
+        ["blue/p1", "green/q1"]
+            .map(|pod| format!("EgressIP {name}: pod {pod} is served by EgressIP {by}"))
+    };
+    let mut zone = Zone::new("n1");
+    let steps = [
+        (&second, "b", vec![]),
+        (&both, "b", taken("b", "a").to_vec()),
+        (&first, "a", vec![]),
+        (&both, "a", taken("a", "b").to_vec()),
+    ];
+    for (egress_ips, serving, problems) in steps {
+        let cluster = cluster(egress_ips, &features);
+        assert_eq!(zone.pass(&cluster).await, problems);
+        assert_eq!(zone.serving(), [serving.to_owned()].into());
+        // A new controller finds the same in the rows.
+        let database = mem::replace(zone.0.northbound_mut(), Embedded::new(0).unwrap());
+        zone = Zone(ZoneReconciler::new("n1", database, UuidSource::seeded(1)));
+        assert_eq!(zone.pass(&cluster).await, problems);
+        assert_eq!(zone.serving(), [serving.to_owned()].into());
+    }
+}
+
+#[tokio::test]
+async fn each_pair_of_ranges_of_a_network_has_a_policy() {
+    let subnets = "subnets: [{cidr: 10.10.0.0/16, hostSubnet: 24}";
+    let more = format!("{subnets}, {{cidr: 10.11.0.0/16, hostSubnet: 24}}");
+    let manifests = CLUSTER.replace(subnets, &more);
+    assert_ne!(manifests, CLUSTER);
+    let mut zone = Zone::new("n1");
+    for _ in 0..2 {
+        let cluster = cluster_with(&manifests, &[Feature::EgressIp]);
+        assert_eq!(zone.pass(&cluster).await, [] as [String; 0]);
+        let found = zone.policies(102);
+        let found = found.iter().filter(|policy| policy.contains(" == 10.1"));
+        let found: Vec<&str> = found.map(|policy| policy.trim_end()).collect();
+        let router = "blue_l3_ovn_cluster_router 102";
+        let expected = [
+            ("10.10", "10.10"),
+            ("10.10", "10.11"),
+            ("10.10", "100.64"),
+            ("10.11", "10.10"),
+            ("10.11", "10.11"),
+            ("10.11", "100.64"),
+        ];
+        let expected = expected.map(|(from, to)| {
+            format!("{router} ip4.src == {from}.0.0/16 && ip4.dst == {to}.0.0/16")
+        });
+        assert_eq!(found, expected);
     }
 }
 
