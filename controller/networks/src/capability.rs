@@ -160,6 +160,7 @@ impl Capability for Topologies {
                     .for_each(|prefix| part(remote(prefix, node)));
             }
             NetworkCell::Networks
+            | NetworkCell::Nodes
             | NetworkCell::Hosts
             | NetworkCell::OlderLayout
             | NetworkCell::Unread => {}

@@ -82,6 +82,8 @@ pub enum NetworkCell {
     Services,
     /// Networks that may exist although they are not known.
     Unread,
+    /// All nodes.
+    Nodes,
     /// Addresses of the hosts of all nodes.
     Hosts,
     /// Nodes in the older layout of layer2 networks.
@@ -303,6 +305,23 @@ impl ZoneNetworks {
         others.any(|(_, node)| node.older_key(network).is_some())
     }
 
+    /// `true` if the rows of a network depend on whether it leads to other nodes.
+    pub(super) fn follows_nodes(&self, prefix: &str) -> bool {
+        self.site(prefix).is_some_and(|site| {
+            site.is_ok_and(|site| {
+                site.network.topology == Topology::Layer3 && layer3::follows_remotes(&site)
+            })
+        })
+    }
+
+    fn has_remote_nodes(&self, prefix: &str) -> bool {
+        let remotes = self.remotes(prefix);
+        remotes.is_some_and(|remotes| {
+            let mut nodes = self.nodes.values();
+            nodes.any(|node| remotes.rows(node).is_some())
+        })
+    }
+
     /// Addresses of the hosts of all nodes.
     pub(super) fn host_addresses(&self) -> Vec<IpAddr> {
         let nodes = self.nodes.values();
@@ -327,6 +346,7 @@ impl ZoneNetworks {
         let made = self.site(prefix)?.and_then(|mut site| {
             site.is_advertised = is_advertised;
             site.has_older_nodes = self.has_older_nodes(&site.network.name);
+            site.has_remote_nodes = self.follows_nodes(prefix) && self.has_remote_nodes(prefix);
             match site.network.topology {
                 Topology::Layer3 => layer3::rows(&site),
                 Topology::Layer2 => layer2::rows(&site),
@@ -396,17 +416,21 @@ impl ZoneNetworks {
     }
 
     /// `true` if a route to this prefix of a network that leads to a node stays if it is there,
-    /// although the node has no such subnet: the node's annotation is wrong, so that its subnets
-    /// are unknown.
+    /// although the node has no such subnet: as in OVN-Kubernetes while the node has another one, or
+    /// because the node's annotation is wrong, so that its subnets are unknown.
     pub(super) fn retains_route(&self, prefix: &str, node: &str, route: IpNet) -> bool {
-        let network = self.networks.get(prefix).map(|network| &network.kind);
+        let known = self.networks.get(prefix).filter(|network| {
+            let nodes = network.nodes.as_ref();
+            nodes.is_none_or(|nodes| nodes.contains(node))
+        });
+        let network = known.map(|network| &network.kind);
         let (Some(NetworkKind::Overlay { network, .. }), Some(node)) =
             (network, self.nodes.get(node))
         else {
             return false;
         };
         let mut ranges = network.pod_subnets.iter();
-        ranges.any(|range| range.cidr.contains(&route)) && node.may_have(&network.name, route)
+        ranges.any(|range| range.cidr.contains(&route)) && node.may_lead_to(&network.name, route)
     }
 
     /// The address sets of the default network's services that networks reach.
@@ -455,8 +479,11 @@ impl Inputs for ZoneNetworks {
         let earlier = earlier.unwrap_or(&nothing);
         let features = [Feature::RouteAdvertisements, Feature::EgressIp];
         let has = |feature: &Feature| self.zone.settings.has_feature(*feature);
-        if features.iter().any(has) && changed_keys(&earlier.nodes, &self.nodes).next().is_some() {
-            changed(NetworkCell::Hosts);
+        if changed_keys(&earlier.nodes, &self.nodes).next().is_some() {
+            changed(NetworkCell::Nodes);
+            if features.iter().any(has) {
+                changed(NetworkCell::Hosts);
+            }
         }
         let has_older_layout = |nodes: &OrdMap<Arc<str>, Arc<ZoneNode>>, name: &Arc<str>| {
             nodes.get(name).is_some_and(|node| node.has_older_layout())

@@ -7,7 +7,7 @@ use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{DatapathKey, Feature, IpFamily, Transport};
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy,
-    LogicalSwitch,
+    LogicalSwitch, LogicalSwitchPort,
 };
 
 use super::gateway::{Inside, gateway, host_rows, source_routes};
@@ -56,6 +56,7 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
         Ok(addresses) => local_rows(site, &addresses, &mut rows, &mut router, join.as_mut()),
         Err(SkipReason::NoNodeSubnets) => {
             rows.incomplete = Some(SkipReason::NoNodeSubnets);
+            rows.switches.extend(remote_transit_switch(site));
             if site.is_primary() {
                 rows.port_groups = site.port_groups(None, None);
             }
@@ -88,9 +89,12 @@ fn local_rows(
         let router_port = site.has_multicast().then_some(router_port.as_str());
         rows.port_groups = site.port_groups(Some(&port.name), router_port);
     }
-    if has_transit_switch(site) {
+    if has_transit_port(site) {
         router.ports.push(transit_port(site));
-        rows.switches.push(transit_switch(site));
+        rows.switches
+            .push(transit_switch(site, vec![own_transit_port(site)]));
+    } else {
+        rows.switches.extend(remote_transit_switch(site));
     }
     let (Some(uplink), Some(join)) = (site.uplink(), join) else {
         return;
@@ -192,9 +196,10 @@ fn join_switch(site: &Site<'_>, router: &mut RouterRows) -> SwitchRows {
     }
 }
 
-/// `true` if rows of the network lead to other nodes.
+/// `true` if rows of the network lead to other nodes. They do not depend on the subnets of the zone's
+/// node.
 pub(super) fn has_remotes(site: &Site<'_>) -> bool {
-    has_transit_switch(site) && LocalAddresses::of(site).is_ok()
+    site.has_interconnect() && !lacks_place(site)
 }
 
 /// `true` if the node has subnets of the network that cannot be used.
@@ -202,9 +207,19 @@ pub(super) fn lacks_place(site: &Site<'_>) -> bool {
     LocalAddresses::of(site).is_err_and(|reason| reason != SkipReason::NoNodeSubnets)
 }
 
-/// `true` if the network has a switch to the other nodes.
-fn has_transit_switch(site: &Site<'_>) -> bool {
+/// `true` if the network has a switch to other nodes only if there is one that it leads to.
+pub(super) fn follows_remotes(site: &Site<'_>) -> bool {
+    site.has_interconnect() && (!has_transit_port(site) || LocalAddresses::of(site).is_err())
+}
+
+/// `true` if the router has a port to the other nodes, once it has subnets.
+fn has_transit_port(site: &Site<'_>) -> bool {
     site.has_interconnect() && !site.node.transit.is_empty()
+}
+
+/// The switch to other nodes without a port of this one. `None`: there are no other nodes.
+fn remote_transit_switch(site: &Site<'_>) -> Option<SwitchRows> {
+    (site.has_interconnect() && site.has_remote_nodes).then(|| transit_switch(site, Vec::new()))
 }
 
 fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {
@@ -296,17 +311,9 @@ pub(super) fn transit_switch_name(site: &Site<'_>) -> String {
     transit_switch_of(&site.prefix())
 }
 
-fn transit_switch(site: &Site<'_>) -> SwitchRows {
+fn transit_switch(site: &Site<'_>, ports: Vec<LogicalSwitchPort>) -> SwitchRows {
     let name = transit_switch_name(site);
     let key = DatapathKey::of_network(site.network.id).to_string();
-    let mut local = router_side(
-        transit_switch_port_name(site, &site.node.name),
-        &transit_port_name(site),
-    );
-    local
-        .options
-        .insert("requested-tnl-key".to_owned(), site.node_id.to_string());
-    local.external_ids = texts([("node", &site.node.name)]);
     SwitchRows {
         switch: LogicalSwitch {
             other_config: interconnect_config(&name, &key),
@@ -314,9 +321,21 @@ fn transit_switch(site: &Site<'_>) -> SwitchRows {
             external_ids: site.ids_with_role(),
             ..LogicalSwitch::default()
         },
-        ports: vec![local],
+        ports,
         ..SwitchRows::default()
     }
+}
+
+/// The port of the transit switch to the router of this node.
+fn own_transit_port(site: &Site<'_>) -> LogicalSwitchPort {
+    let mut port = router_side(
+        transit_switch_port_name(site, &site.node.name),
+        &transit_port_name(site),
+    );
+    port.options
+        .insert("requested-tnl-key".to_owned(), site.node_id.to_string());
+    port.external_ids = texts([("node", &site.node.name)]);
+    port
 }
 
 /// Name of a node's port of the transit switch. Without the node it is the start of the names.

@@ -143,12 +143,13 @@ impl ZoneNode {
         }
     }
 
-    /// `true` if the node may have a subnet of a network, as far as its annotation can be read.
-    pub(super) fn may_have(&self, network: &str, subnet: IpNet) -> bool {
+    /// `true` if a route to a subnet of a network may lead to the node: the annotation names subnets of
+    /// the network, or cannot be read, and the subnet is not refused.
+    pub(super) fn may_lead_to(&self, network: &str, subnet: IpNet) -> bool {
         let refused = self.refused.get(network);
         let mut refused = refused.into_iter().flatten();
-        self.subnets_of(network).is_empty()
-            && self.unreadable.contains(network)
+        let has_subnets = !self.subnets_of(network).is_empty();
+        (has_subnets || self.unreadable.contains(network))
             && !refused.any(|refusal| refusal.forbids(subnet))
     }
 

@@ -19,6 +19,8 @@ use super::node::ZoneNode;
 use super::site::Site;
 use super::tables::{PortRow, RouteRow};
 
+/// Option with the tunnel key of a port of the transit switch.
+pub(super) const TUNNEL_KEY: &str = "requested-tnl-key";
 /// External id of routes with the node that they lead to.
 const NODE_OF_ROUTE: &str = "ic-node";
 
@@ -162,7 +164,7 @@ fn remote_port(name: &str, (id, chassis): (NodeId, &str), transit: &[IpNet]) -> 
         r#type: "remote".into(),
         addresses: Set::one(addresses.as_str().into()),
         options: text_map([
-            ("requested-tnl-key", &id.to_string()),
+            (TUNNEL_KEY, &id.to_string()),
             ("requested-chassis", chassis),
         ]),
         external_ids: text_map([("node", name)]),

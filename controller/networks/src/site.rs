@@ -29,6 +29,9 @@ pub(super) struct Site<'a> {
     pub(super) is_advertised: bool,
     /// `true` if another node has the network in the older layer2 layout.
     pub(super) has_older_nodes: bool,
+    /// `true` if rows of a layer3 network lead to another node. Asked for only if
+    /// [`follows_remotes`](super::layer3::follows_remotes).
+    pub(super) has_remote_nodes: bool,
 }
 
 impl<'a> Site<'a> {
@@ -50,6 +53,7 @@ impl<'a> Site<'a> {
             services,
             is_advertised: false,
             has_older_nodes: false,
+            has_remote_nodes: false,
         })
     }
 

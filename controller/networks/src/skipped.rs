@@ -29,7 +29,10 @@ impl SkippedNetworks {
                 are_all_changed = true;
             }
             NetworkCell::Node(name) => are_all_changed |= name == *networks.zone(),
-            NetworkCell::Networks | NetworkCell::Unread | NetworkCell::Hosts => {}
+            NetworkCell::Networks
+            | NetworkCell::Unread
+            | NetworkCell::Nodes
+            | NetworkCell::Hosts => {}
         });
         if are_all_changed {
             changed.extend(networks.prefixes().cloned());

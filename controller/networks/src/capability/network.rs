@@ -23,7 +23,15 @@ impl Topologies {
                 let nodes = advertised::node_addresses_name(family);
                 reader.row(self.tables.address_sets, &nodes).is_some()
             });
-        let made = match read_network(reader, prefix).rows_of_prefix(prefix, is_advertised) {
+        let inputs = read_network(reader, prefix);
+        if inputs.follows_nodes(prefix) {
+            reader.read(&NetworkCell::Nodes);
+        }
+        let made = match inputs.rows_of_prefix(prefix, is_advertised) {
+            // As in OVN-Kubernetes, what follows from the node's subnets stays when they are withdrawn.
+            Some(Ok(made)) if made.incomplete.is_some() && self.has_switch(prefix, reader) => {
+                return rows.keep_rest();
+            }
             Some(Ok(made)) => made,
             Some(Err(_)) => return rows.keep_rest(),
             None => {
@@ -51,6 +59,13 @@ impl Topologies {
         for set in &made.address_sets {
             rows.put(self.tables.address_sets, set);
         }
+    }
+
+    /// `true` if the network has its switch on the zone's node.
+    fn has_switch(&self, prefix: &str, reader: &Reader<'_, Self>) -> bool {
+        let zone = reader.read(&NetworkCell::Zone).zone();
+        let name = [prefix, &**zone].concat();
+        reader.row(self.tables.switches, &name).is_some()
     }
 
     pub(super) fn port_group(

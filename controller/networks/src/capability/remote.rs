@@ -8,8 +8,10 @@ use patchbay_model::{Feature, Topology};
 use patchbay_rows::{PartRow, Reader};
 
 use super::{LinkRows, Links, Rows, Shared, SharedKey, Topologies, read_network};
+use crate::RemoteRows;
 use crate::inputs::NetworkCell;
-use crate::tables::RouteRow;
+use crate::remotes::TUNNEL_KEY;
+use crate::tables::{PortRow, RouteRow};
 
 impl Topologies {
     /// What the rows of a network that lead to other nodes follow from.
@@ -55,7 +57,7 @@ impl Topologies {
             LinkRows::OfEachNode => read_network(reader, prefix).remote_layer2_rows(prefix, node),
             LinkRows::Common(remotes) => inputs.node(node).and_then(|node| remotes.rows(node)),
         };
-        let Some(made) = made else {
+        let Some(mut made) = made else {
             // As in OVN-Kubernetes, what leads to a node stays while its annotations are incomplete.
             if let (LinkRows::Common(remotes), Some(node)) = (&links.rows, inputs.node(node))
                 && remotes.leads_to(node)
@@ -64,6 +66,9 @@ impl Topologies {
             }
             return;
         };
+        if let LinkRows::Common(_) = &links.rows {
+            self.keep_chassis(&mut made, reader);
+        }
         for port in &made.switch_ports {
             rows.put(tables.switch_ports, port)
                 .held_by(tables.ports_of_switch, made.switch.clone());
@@ -78,7 +83,34 @@ impl Topologies {
         }
     }
 
-    /// Routes of other routers stay, and those to subnets of a node that it may have.
+    /// Leaves the port to a node bound to the chassis that it has, if nothing else of the rows to the
+    /// node differs. As in OVN-Kubernetes, the chassis follows with the next other change, or when the
+    /// controller starts.
+    fn keep_chassis(&self, made: &mut RemoteRows, reader: &Reader<'_, Self>) {
+        for port in &mut made.switch_ports {
+            let known = reader.row(self.tables.switch_ports, &port.name);
+            let known = known.and_then(|row| reader.typed::<PortRow>(row).ok());
+            let Some(known) = known.filter(|known| known.options != port.options) else {
+                continue;
+            };
+            let is_same = |key| known.options.get_str(key) == port.options.get_str(key);
+            let kept = PortRow {
+                options: known.options.clone(),
+                ..port.clone()
+            };
+            let has_routes = || {
+                let own = reader.owned().filter(|row| row.is_of(self.tables.routes));
+                let own = own.filter_map(|row| reader.typed::<RouteRow>(row.view()).ok());
+                let own: Vec<RouteRow> = own.collect();
+                made.static_routes.iter().all(|route| own.contains(route))
+            };
+            if kept == known && is_same(TUNNEL_KEY) && has_routes() {
+                *port = kept;
+            }
+        }
+    }
+
+    /// Routes of other routers stay, and those to subnets that a node has had, or may have.
     pub(super) fn keeps_remote(
         &self,
         (prefix, node): (&Arc<str>, &Arc<str>),

@@ -72,8 +72,13 @@ impl World {
         }
     }
 
-    /// Plans, commits, and makes sure that neither this controller nor a new one finds more to do.
-    pub(crate) fn pass(&mut self, networks: &ZoneNetworks) -> Counts {
+    /// Goes on with a new controller.
+    pub(crate) fn restart(&mut self) {
+        self.controller = NetworkController::new(UuidSource::seeded(4));
+    }
+
+    /// Plans and commits.
+    fn commit(&mut self, networks: &ZoneNetworks) -> Counts {
         let change = self
             .controller
             .plan(networks, &self.database.snapshot())
@@ -81,6 +86,12 @@ impl World {
         if let Some(transaction) = change.transaction {
             self.database.transact(transaction.operations()).unwrap();
         }
+        change.counts
+    }
+
+    /// Plans, commits, and makes sure that neither this controller nor a new one finds more to do.
+    pub(crate) fn pass(&mut self, networks: &ZoneNetworks) -> Counts {
+        let counts = self.commit(networks);
         let snapshot = self.database.snapshot();
         let mut fresh = NetworkController::new(UuidSource::seeded(3));
         for controller in [&mut self.controller, &mut fresh] {
@@ -88,7 +99,7 @@ impl World {
             let again = again.map(|again| again.operations().to_vec());
             assert!(again.is_none(), "{again:?}");
         }
-        change.counts
+        counts
     }
 
     pub(crate) fn rows<T: TableRow>(&self) -> Vec<(Ref<T>, T)> {

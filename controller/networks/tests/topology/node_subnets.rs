@@ -6,7 +6,7 @@ use patchbay_model::{ClusterSettings, NODE_SUBNETS};
 use patchbay_networks::ZoneNetworks;
 use patchbay_resources::conversion::network_objects;
 use patchbay_rows::Counts;
-use patchbay_schemas::nb::{LogicalRouterStaticRoute, LogicalSwitchPort};
+use patchbay_schemas::nb::{LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort};
 use serde_json::{Value, json};
 
 use crate::database::{World, inventory};
@@ -117,20 +117,92 @@ fn routes_to_n2(world: &World) -> Vec<String> {
 
 #[test]
 fn a_node_keeps_its_route_when_its_subnet_is_refused() {
-    for (wrong, prefix) in [
-        ("0.0.0.0/0", "10.10.2.0/24"),
-        ("10.20.0.0/24", "10.10.2.0/24"),
-        ("10.10.0.0/16", "10.10.2.0/24"),
-        ("10.10.1.0/24", "10.10.2.0/24"),
-        ("not a subnet", "10.10.2.0/24"),
-        ("10.10.3.0/24", "10.10.3.0/24"),
+    for wrong in [
+        "0.0.0.0/0",
+        "10.20.0.0/24",
+        "10.10.0.0/16",
+        "10.10.1.0/24",
+        "not a subnet",
     ] {
         let mut world = World::new();
         world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
         assert_eq!(routes_to_n2(&world), ["10.10.2.0/24"]);
         world.pass(&with_subnets(&["10.10.1.0/24", wrong]));
-        assert_eq!(routes_to_n2(&world), [prefix], "{wrong}");
+        assert_eq!(routes_to_n2(&world), ["10.10.2.0/24"], "{wrong}");
     }
+}
+
+#[test]
+fn the_route_to_a_replaced_subnet_stays_until_another_node_has_it() {
+    let mut world = World::new();
+    world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
+    let replaced = with_subnets(&["10.10.1.0/24", "10.10.3.0/24"]);
+    world.pass(&replaced);
+    let rest = ["100.65.0.3/32", "blue_l3_tstor-n2"];
+    let both = [&["10.10.2.0/24", "10.10.3.0/24"], &rest[..]].concat();
+    assert_eq!(rows_to(&world, "n2"), both);
+    world.restart();
+    assert_eq!(world.pass(&replaced), Counts::default());
+    world.pass(&with_subnets(&[
+        "10.10.1.0/24",
+        "10.10.3.0/24",
+        "10.10.2.0/24",
+    ]));
+    assert_eq!(
+        rows_to(&world, "n2"),
+        [&["10.10.3.0/24"], &rest[..]].concat()
+    );
+    assert!(rows_to(&world, "n3").contains(&"10.10.2.0/24".to_owned()));
+}
+
+#[test]
+fn the_port_to_a_node_follows_its_chassis_with_another_change() {
+    let subnets = ["10.10.1.0/24", "10.10.2.0/24"];
+    let with_chassis = |subnets: [&str; 2], chassis: &str| {
+        with_annotations(&subnets, |annotations| {
+            annotations.insert(CHASSIS.to_owned(), chassis.to_owned());
+        })
+    };
+    let bound = |world: &World| {
+        let ports = world.rows::<LogicalSwitchPort>().into_iter();
+        let mut ports = ports.filter(|(_, port)| port.name == "blue_l3_tstor-n2");
+        ports.next().unwrap().1.options["requested-chassis"].clone()
+    };
+    let mut world = World::new();
+    world.pass(&with_chassis(subnets, "c2"));
+    let changed = with_chassis(subnets, "c2new");
+    assert_eq!(world.pass(&changed), Counts::default());
+    assert_eq!(bound(&world), "c2");
+    world.pass(&with_chassis(["10.10.1.0/24", "10.10.3.0/24"], "c2new"));
+    assert_eq!(bound(&world), "c2new");
+}
+
+/// Names of the switches.
+fn switches(world: &World) -> Vec<String> {
+    let switches = world.rows::<LogicalSwitch>().into_iter();
+    let mut names: Vec<String> = switches.map(|(_, switch)| switch.name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_zone_without_a_subnet_leads_to_other_nodes_only() {
+    let mut world = World::new();
+    world.pass(&with_subnets(&["", ""]));
+    assert_eq!(switches(&world), ["blue_l3_join"]);
+    let to_n2 = ["10.10.2.0/24", "100.65.0.3/32", "blue_l3_tstor-n2"];
+    world.pass(&with_subnets(&["", "10.10.2.0/24"]));
+    assert_eq!(switches(&world), ["blue_l3_join", "blue_l3_transit_switch"]);
+    assert_eq!(rows_to(&world, "n2"), to_n2);
+    assert_eq!(rows_to(&world, "n1"), [""; 0]);
+    world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
+    assert_eq!(rows_to(&world, "n2"), to_n2);
+    assert_eq!(rows_to(&world, "n1"), ["blue_l3_tstor-n1"]);
+    // What follows from the subnet stays when it is withdrawn.
+    assert_eq!(
+        world.pass(&with_subnets(&["", "10.10.2.0/24"])),
+        Counts::default()
+    );
 }
 
 #[test]
