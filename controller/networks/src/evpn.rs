@@ -9,7 +9,7 @@ use patchbay_model::external_ids::key;
 use patchbay_schemas::nb::{Acl, AclAction, AclDirection, LogicalSwitchPort};
 
 use super::isolation;
-use super::rows::{port_mac, texts};
+use super::rows::{gateway_mac, texts};
 use super::site::Site;
 
 const DROP_PRIORITY: i64 = 1000;
@@ -31,7 +31,7 @@ impl Site<'_> {
     ///
     /// OVN-Kubernetes selects requests of IPv6 by `icmp.type`, which is no field of OVN.
     pub(super) fn fabric_acls(&self, port: &str, gateways: &[IpNet]) -> Vec<Acl> {
-        let mac = port_mac(gateways);
+        let mac = gateway_mac(gateways);
         let acl = |gateway: &IpNet| {
             let (name, request) = match gateway.addr() {
                 IpAddr::V4(address) => (

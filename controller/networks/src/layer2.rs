@@ -12,8 +12,8 @@ use patchbay_schemas::nb::{
 use super::gateway::{Inside, gateway, host_rows, source_routes};
 use super::node::ZoneNode;
 use super::rows::{
-    TextMap, address_config, interconnect_config, port_mac, port_networks, router_side,
-    snooping_config, texts,
+    TextMap, address_config, gateway_mac, interconnect_config, port_mac, port_networks,
+    router_side, snooping_config, texts,
 };
 use super::site::Site;
 use super::tables::as_row;
@@ -395,7 +395,7 @@ fn router(site: &Site<'_>, key: Option<DatapathKey>, gateways: &[IpNet]) -> Rout
             gateway_chassis: Some(site.gateway_chassis(&name)),
             port: LogicalRouterPort {
                 name,
-                mac: port_mac(gateways),
+                mac: gateway_mac(gateways),
                 networks: port_networks(gateways),
                 options,
                 ipv6_ra_configs: if has_ipv6 {

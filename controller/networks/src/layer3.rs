@@ -13,14 +13,15 @@ use patchbay_schemas::nb::{
 use super::gateway::{Inside, gateway, host_rows, source_routes};
 use super::multicast::multicast_config;
 use super::rows::{
-    TextMap, address_config, interconnect_config, port_mac, port_networks, router_side, texts,
+    TextMap, address_config, gateway_mac, interconnect_config, port_mac, port_networks,
+    router_side, texts,
 };
 use super::site::Site;
 use super::{NetworkRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
 
 /// Addresses of a network on the zone's node.
 struct LocalAddresses {
-    /// IPv4 first.
+    /// In the order of the node's annotation.
     subnets: Vec<IpNet>,
     gateways: Vec<IpNet>,
     management: Vec<IpAddr>,
@@ -28,8 +29,7 @@ struct LocalAddresses {
 
 impl LocalAddresses {
     fn of(site: &Site<'_>) -> Result<Self, SkipReason> {
-        let mut subnets = site.node.own_subnets(&site.network.name)?.to_vec();
-        subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());
+        let subnets = site.node.own_subnets(&site.network.name)?.to_vec();
         let management = nth_addresses(&subnets, 2)?;
         Ok(Self {
             gateways: nth_addresses(&subnets, 1)?,
@@ -277,7 +277,7 @@ fn node_switch_port(site: &Site<'_>, gateways: &[IpNet]) -> RouterPortRows {
         gateway_chassis: Some(site.gateway_chassis(&name)),
         port: LogicalRouterPort {
             name,
-            mac: port_mac(gateways),
+            mac: gateway_mac(gateways),
             networks: port_networks(gateways),
             options: site.gateway_mtu().into_iter().collect(),
             ..LogicalRouterPort::default()

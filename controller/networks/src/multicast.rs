@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use patchbay_model::{Feature, link_local_address};
 use patchbay_schemas::nb::{Acl, AclAction, AclDirection};
 
-use super::rows::{TextMap, port_mac, texts};
+use super::rows::{TextMap, gateway_mac, texts};
 use super::site::Site;
 
 /// Owner type of the ACLs that drop multicast, and of those for routers.
@@ -27,7 +27,7 @@ pub(super) fn multicast_config(gateways: &[IpNet]) -> TextMap {
         config.extend(texts([("mcast_querier", "false")]));
         return config;
     }
-    let mac = port_mac(gateways);
+    let mac = gateway_mac(gateways);
     config.extend(texts([("mcast_querier", "true"), ("mcast_eth_src", &mac)]));
     for gateway in gateways {
         let (key, source) = match gateway {

@@ -279,6 +279,13 @@ pub(super) fn port_mac(networks: &[IpNet]) -> String {
         .unwrap_or_default()
 }
 
+/// MAC address of a router's port towards pods: that of its first IPv4 address, if it has one.
+pub(super) fn gateway_mac(gateways: &[IpNet]) -> String {
+    let v4 = gateways.iter().find(|gateway| gateway.addr().is_ipv4());
+    let gateway = v4.or_else(|| gateways.first());
+    gateway.map_or_else(String::new, |gateway| mac_address(gateway.addr()))
+}
+
 /// A column with networks of a router port.
 pub(super) fn port_networks(networks: &[IpNet]) -> std::collections::BTreeSet<String> {
     networks.iter().map(ToString::to_string).collect()

@@ -95,19 +95,10 @@ impl<'a> Site<'a> {
         families.filter(move |family| settings.has_family(*family))
     }
 
-    /// Families of the network, IPv4 first.
-    pub(super) fn network_families(&self) -> impl Iterator<Item = IpFamily> {
-        let network = self.network;
-        let families = IpFamily::BOTH.into_iter();
-        families.filter(move |family| network.has_family(*family))
-    }
-
-    /// Subnets of the network in the order of their families.
+    /// Subnets of the network in the order of its definition.
     pub(super) fn subnets(&self) -> Vec<IpNet> {
-        IpFamily::BOTH
-            .into_iter()
-            .flat_map(|family| self.network.pod_subnets_of(family))
-            .collect()
+        let subnets = self.network.pod_subnets.iter();
+        subnets.map(|subnet| subnet.cidr).collect()
     }
 
     /// Join address of the gateway router of a node.
@@ -131,9 +122,12 @@ impl<'a> Site<'a> {
             .collect()
     }
 
-    /// Addresses of a node at the transit router, for each family of the network.
+    /// Addresses of a node at the transit router, for each family of the network, in the order of its
+    /// transit subnets.
     pub(super) fn transit_pairs(&self, node: NodeId) -> Vec<(IpNet, IpNet)> {
-        let families = self.network_families();
+        let subnets = self.network.transit_subnets.iter();
+        let families = subnets.map(|subnet| IpFamily::of_net(*subnet));
+        let families = families.filter(|family| self.network.has_family(*family));
         families
             .filter_map(|family| self.network.transit_pair(node, family))
             .collect()

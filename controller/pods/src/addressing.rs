@@ -18,7 +18,7 @@ const MANAGEMENT_PORT: u128 = 2;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Ranges<'a> {
     pub(crate) network: &'a AttachedNetwork,
-    /// Subnets, at most one of each family, IPv4 first.
+    /// Subnets, at most one of each family, in the order of the node's annotation or the network.
     pub(crate) subnets: Vec<IpNet>,
 }
 
@@ -26,12 +26,11 @@ impl<'a> Ranges<'a> {
     /// Ranges in a network, in which the pod's node has these subnets. `None`: the node has none
     /// yet.
     pub(crate) fn new(network: &'a AttachedNetwork, of_node: &[IpNet]) -> Option<Self> {
-        let mut subnets = match network.topology {
+        let subnets = match network.topology {
             AttachedTopology::Layer3 if of_node.is_empty() => return None,
             AttachedTopology::Layer3 => of_node.to_vec(),
             AttachedTopology::Layer2 | AttachedTopology::Localnet => network.subnets.clone(),
         };
-        subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());
         Some(Self { network, subnets })
     }
 

@@ -19,9 +19,13 @@ fn dual_stack_layer2_with_addresses_of_its_own() {
     assert!(printed.contains(
         "max_interval=900 min_interval=300 mtu=1300 router_preference=LOW send_periodic=true"
     ));
+    // The order of addresses is that of the subnets.
     assert!(
-        printed.contains("  k8s-green_l2_n2 \"\" 0a:58:0a:14:05:00 10.20.5.0 fd20::1 |"),
+        printed.contains("  k8s-green_l2_n2 \"\" 0a:58:4d:5a:1c:75 fd20::1 10.20.5.0 |"),
         "{printed}"
+    );
+    assert!(
+        printed.contains("  trtor-GR_green_l2_n2 0a:58:c3:f8:4b:ae 100.88.0.6/31,fd97::6/127 |")
     );
     assert!(printed.contains("ipv6_prefix=fd20:: mcast"), "{printed}");
     assert!(
