@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use patchbay_resources::object::{Object, Pod, Time};
 
+use super::warnings::status_warnings;
 use super::zone_view::ZoneView;
 use super::{pods, warnings};
 use patchbay_allocate::connects::{
@@ -20,7 +21,7 @@ use patchbay_pods::ZonePods;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{
     DEFAULT_MAX_MANIFEST_BYTES, Inventory, InventoryKind, LoadError, ObjectKey, Objects as Sources,
-    Origin, Sourced, read_manifests_within,
+    Origin, Problem, Sourced, read_manifests_within,
 };
 use patchbay_resources::state::{StateFolder, restore};
 
@@ -93,28 +94,25 @@ impl Cluster {
     ) -> Result<Self, LoadError> {
         allocate_networks::resolve(&mut inventory, &settings, &now)?;
         let unaddressed = pods::allocate(&mut inventory, &settings, &now);
-        let warnings = inventory.warnings.iter().map(ToString::to_string);
-        let warnings = warnings.chain(unaddressed).collect();
+        let mut found = inventory.warnings.clone();
+        found.extend(unaddressed.into_iter().map(without_location));
         let mut cluster = Self {
             inventory,
             settings,
             now,
             is_watched: false,
-            warnings,
+            warnings: Vec::new(),
         };
         let networks = cluster.networks();
         let inventory = &cluster.inventory;
-        cluster.warnings.extend(
-            warnings::network_warnings(inventory)
-                .into_iter()
-                .chain(warnings::selector_warnings(inventory, &networks)),
-        );
-        let reported = cluster.allocate_connects();
-        cluster.warnings.extend(warnings::definition_warnings(
-            &cluster.inventory,
-            &networks,
-            &reported,
+        found.extend(warnings::network_warnings(inventory));
+        found.extend(warnings::selector_warnings(inventory, &networks));
+        let reported = cluster.allocate_connects(&mut found);
+        let inventory = &cluster.inventory;
+        found.extend(warnings::definition_warnings(
+            inventory, &networks, &reported,
         ));
+        cluster.warnings = warnings::texts(found);
         Ok(cluster)
     }
 
@@ -159,9 +157,9 @@ impl Cluster {
         }
     }
 
-    /// Sets annotations and status of all connects, as the cluster manager does. Returns the
-    /// network attachment definitions that its warnings are about.
-    fn allocate_connects(&mut self) -> BTreeSet<NadKey> {
+    /// Sets annotations and status of all connects, as the cluster manager does, and adds its warnings.
+    /// Returns the network attachment definitions that they are about.
+    fn allocate_connects(&mut self, warnings: &mut Vec<Problem>) -> BTreeSet<NadKey> {
         let networks = self.networks();
         let inventory = &self.inventory;
         let nodes: Vec<Node> = objects(&inventory.nodes)
@@ -179,8 +177,8 @@ impl Cluster {
                 .filter_map(|node| Some((&*node.name, node.id?))),
         );
         let report = ClusterController::new(self.settings.clone()).reconcile(&objects, &self.now);
-        self.warnings
-            .extend(report.warnings.iter().map(ToString::to_string));
+        let texts = report.warnings.iter().map(ToString::to_string);
+        warnings.extend(texts.map(without_location));
         let reported = report
             .warnings
             .iter()
@@ -199,8 +197,7 @@ impl Cluster {
                 object.status = Some(outcome.status);
             });
             if !is_accepted {
-                self.warnings
-                    .extend(warnings::status_warnings(&self.inventory, &outcome.name));
+                warnings.extend(status_warnings(&self.inventory, &outcome.name));
             }
         }
         reported
@@ -352,4 +349,12 @@ fn connect_activity(activity: &NetworkActivity) -> Activity {
 
 fn objects<T: InventoryKind>(objects: &Sources<T>) -> impl Iterator<Item = &T> {
     objects.iter().map(|(_, sourced)| &sourced.object)
+}
+
+/// A warning that is about no object of a file.
+fn without_location(message: String) -> Problem {
+    Problem {
+        message,
+        ..Problem::default()
+    }
 }

@@ -18,7 +18,7 @@ use patchbay_resources::udn::NetworkStatus;
 const MAX_LISTED: usize = 5;
 
 /// Returns warnings about selectors of connects that match nothing or only a part.
-pub(crate) fn selector_warnings(inventory: &Inventory, networks: &Networks) -> Vec<String> {
+pub(crate) fn selector_warnings(inventory: &Inventory, networks: &Networks) -> Vec<Problem> {
     let connects = inventory.cluster_network_connects.in_order().into_iter();
     let labels = &Labels::new(inventory);
     connects
@@ -130,7 +130,7 @@ fn check_namespaces(
 }
 
 /// Returns a warning for each condition of a connect that is `False`.
-pub(crate) fn status_warnings(inventory: &Inventory, connect: &str) -> Vec<String> {
+pub(crate) fn status_warnings(inventory: &Inventory, connect: &str) -> Vec<Problem> {
     let key = ObjectKey::cluster(connect);
     let Some(sourced) = inventory.cluster_network_connects.get(&key) else {
         return Vec::new();
@@ -146,29 +146,30 @@ pub(crate) fn status_warnings(inventory: &Inventory, connect: &str) -> Vec<Strin
         .collect()
 }
 
-/// Returns a warning for each network that a cluster would refuse, in the order of the manifests.
-pub(crate) fn network_warnings(inventory: &Inventory) -> Vec<String> {
-    let udns = inventory
-        .user_defined_networks
-        .iter()
-        .map(|(_, udn)| (udn.position, refusal(udn, udn.object.status.as_ref())));
-    let cudns = inventory
-        .cluster_user_defined_networks
-        .iter()
-        .map(|(_, cudn)| (cudn.position, refusal(cudn, cudn.object.status.as_ref())));
-    let mut warnings: Vec<_> = udns.chain(cudns).collect();
-    warnings.sort_by_key(|(position, _)| *position);
-    warnings
-        .into_iter()
-        .filter_map(|(_, warning)| warning)
-        .collect()
+/// Returns a warning for each network that a cluster would refuse.
+pub(crate) fn network_warnings(inventory: &Inventory) -> Vec<Problem> {
+    let udns = inventory.user_defined_networks.iter();
+    let udns = udns.map(|(_, udn)| refusal(udn, udn.object.status.as_ref()));
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let cudns = cudns.map(|(_, cudn)| refusal(cudn, cudn.object.status.as_ref()));
+    udns.chain(cudns).flatten().collect()
+}
+
+/// Texts of warnings: first those about objects of files, in their order there.
+pub(crate) fn texts(mut warnings: Vec<Problem>) -> Vec<String> {
+    warnings.sort_by(|one, other| {
+        let place = |of: &Problem| of.location.is_none();
+        let places = place(one).cmp(&place(other));
+        places.then_with(|| one.location.cmp(&other.location))
+    });
+    warnings.iter().map(ToString::to_string).collect()
 }
 
 /// Returns a warning if the network is refused. Nodes without subnets have warnings of their own.
 fn refusal<T: InventoryKind>(
     network: &Sourced<T>,
     status: Option<&NetworkStatus>,
-) -> Option<String> {
+) -> Option<Problem> {
     let conditions = &status?.conditions;
     let is_refused = |condition: &&Condition| condition.status == "False";
     // A network that is not created needs no warning about its transport.
@@ -201,7 +202,7 @@ pub(crate) fn definition_warnings(
     inventory: &Inventory,
     networks: &Networks,
     reported: &BTreeSet<NadKey>,
-) -> Vec<String> {
+) -> Vec<Problem> {
     let nads = inventory.network_attachment_definitions.in_order();
     let warned: BTreeSet<&str> = inventory
         .warnings
@@ -229,12 +230,11 @@ fn problem<T: InventoryKind>(
     object: &Sourced<T>,
     field: Option<String>,
     message: impl Into<String>,
-) -> String {
-    let problem = Problem {
+) -> Problem {
+    Problem {
         location: object.origin.location().cloned(),
         object: Some(describe(&object.object)),
         field,
         message: message.into(),
-    };
-    problem.to_string()
+    }
 }

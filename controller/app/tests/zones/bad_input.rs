@@ -236,3 +236,30 @@ async fn a_policy_peer_that_cannot_be_used() {
                   podSelector and namespaceSelector";
     assert_named(&messages, &[reason]);
 }
+
+#[tokio::test]
+async fn warnings_come_in_the_order_of_the_files() {
+    let network = "- {apiVersion: k8s.ovn.org/v1, kind: UserDefinedNetwork, metadata: {name: second, \
+                   namespace: blue}, spec: {topology: Layer2, layer2: {role: Primary, subnets: \
+                   [10.30.0.0/16]}}}\n";
+    let definition = "- {apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, metadata: \
+                      {name: bad, namespace: green}, spec: {config: '{'}}\n";
+    for objects in [[network, definition], [definition, network]] {
+        let cluster = complete(&objects.concat()).unwrap();
+        let warnings = cluster.warnings.iter();
+        let named: Vec<bool> = warnings
+            .filter_map(|text| {
+                let is_network = text.contains("UserDefinedNetwork blue/second");
+                let is_definition = text.contains("NetworkAttachmentDefinition green/bad");
+                (is_network || is_definition).then_some(is_network)
+            })
+            .collect();
+        let network_first = objects[0] == network;
+        assert_eq!(
+            named,
+            [network_first, !network_first],
+            "{:?}",
+            cluster.warnings
+        );
+    }
+}

@@ -39,6 +39,8 @@ pub(super) struct Decoder {
     pub(super) errors: Vec<Problem>,
     /// Number of objects so far, including invalid and ignored ones.
     pub(super) objects: u64,
+    /// Number of files so far.
+    files: u32,
 }
 
 impl Decoder {
@@ -48,6 +50,7 @@ impl Decoder {
             inventory: Inventory::default(),
             errors: Vec::new(),
             objects: 0,
+            files: 0,
         }
     }
 
@@ -65,16 +68,20 @@ impl Decoder {
     /// Decodes all objects in the text of a file.
     pub(super) fn read(&mut self, file: &str, text: &str) {
         let file: Arc<str> = file.into();
+        let place = self.files;
+        self.files += 1;
         for YamlDocument { number, content } in yaml::parse_stream(text) {
             match content {
                 Ok(node) => self.read_object(&ManifestObject {
                     node: &node,
                     file: &file,
+                    place,
                     document: number,
                     item_type: None,
                 }),
                 Err(error) => self.errors.push(Problem {
                     location: Some(SourceLocation {
+                        place,
                         file: file.clone(),
                         document: number,
                         line: error.line,

@@ -13,6 +13,8 @@ use crate::Violation;
 pub(super) struct ManifestObject<'a> {
     pub(super) node: &'a YamlNode,
     pub(super) file: &'a Arc<str>,
+    /// Number of files that were read before.
+    pub(super) place: u32,
     /// Number of the document in the file, from 1.
     pub(super) document: u32,
     /// `apiVersion` and kind of the items of the enclosing typed list. `None`: the object is not
@@ -58,6 +60,7 @@ impl ManifestObject<'_> {
     /// Location of the field with this path; an empty path stands for the object.
     pub(super) fn location(&self, field: &str) -> SourceLocation {
         SourceLocation {
+            place: self.place,
             file: self.file.clone(),
             document: self.document,
             line: self.node.line_of(field),

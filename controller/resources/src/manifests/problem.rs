@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Location in a manifest or state file.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// Location in a manifest or state file. Locations are ordered as they are read.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct SourceLocation {
+    /// Number of files that were read before.
+    pub place: u32,
     /// Path of the file as given, or `standard input`.
     pub file: Arc<str>,
     /// Number of the document in the file, from 1.
