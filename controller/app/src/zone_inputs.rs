@@ -86,9 +86,8 @@ impl ZoneInputs {
         zone: &str,
         activity: Option<NetworkActivity>,
     ) {
-        let followed = self.followed.take().filter(|followed| {
-            followed.settings == *cluster.settings() && self.activity == activity
-        });
+        let followed = self.followed.take();
+        let followed = followed.filter(|followed| followed.settings == *cluster.settings());
         let (Some(followed), Some(pods), Some(policies), true) = (
             followed,
             self.pods.take(),
@@ -98,6 +97,8 @@ impl ZoneInputs {
             *self = Self::read(cluster, zone, activity);
             return;
         };
+        let has_other_activity = self.activity != activity;
+        let former = std::mem::replace(&mut self.activity, activity);
         let mut following = Following {
             cluster,
             zone,
@@ -107,6 +108,13 @@ impl ZoneInputs {
             pods,
             policies,
             changed_pods: BTreeSet::new(),
+            activity: match (&former, &self.activity) {
+                _ if !has_other_activity => ChangedActivity::None,
+                (Some(former), Some(current)) if has_same_networks(zone, former, current) => {
+                    ChangedActivity::OtherNodes
+                }
+                _ => ChangedActivity::Zone,
+            },
         };
         following.update(self);
         self.pods = Some(following.pods);
@@ -129,17 +137,40 @@ struct Following<'a> {
     policies: ZonePolicies,
     /// Pods with other inputs than before.
     changed_pods: BTreeSet<PodKey>,
+    activity: ChangedActivity,
+}
+
+/// Change of the nodes on which networks are rendered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ChangedActivity {
+    None,
+    /// The zone has the same networks as before.
+    OtherNodes,
+    /// The zone has others.
+    Zone,
+}
+
+/// `true` if a zone has the same networks in both activities.
+fn has_same_networks(zone: &str, one: &NetworkActivity, other: &NetworkActivity) -> bool {
+    let mut limited = one.limited().chain(other.limited());
+    limited.all(|(name, _)| one.is_rendered(name, zone) == other.is_rendered(name, zone))
 }
 
 impl Following<'_> {
     fn update(&mut self, inputs: &mut ZoneInputs) {
         let policies_before = self.policies.clone();
-        let has_other_networks = self.has_other_networks();
+        let has_other_networks =
+            self.activity == ChangedActivity::Zone || self.has_other_networks();
         if has_other_networks {
             self.read_networks(inputs);
         } else {
             self.follow_nodes(inputs);
             self.follow_services(inputs);
+            let activity = inputs.activity.as_ref();
+            let activity = activity.filter(|_| self.activity == ChangedActivity::OtherNodes);
+            if let Some(activity) = activity {
+                inputs.networks.set_activity(activity);
+            }
         }
         self.follow_labels_and_addresses(inputs);
         self.follow_endpoints(inputs);

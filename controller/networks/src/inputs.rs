@@ -152,10 +152,15 @@ impl ZoneNetworks {
 
     /// Limits rows that lead to other nodes to those on which the network is rendered.
     pub fn set_activity(&mut self, activity: &NetworkActivity) {
-        for (name, nodes) in activity.limited() {
-            let network = self.networks.get_mut(network_prefix(name).as_str());
-            if let Some(network) = network.filter(|network| network.name == *name) {
-                Arc::make_mut(network).nodes = Some(nodes.clone());
+        let networks = self.networks.iter();
+        let differs =
+            |network: &ZoneNetwork| activity.nodes(&network.name) != network.nodes.as_ref();
+        let changed = networks.filter(|(_, network)| differs(network));
+        let changed: Vec<Arc<str>> = changed.map(|(prefix, _)| prefix.clone()).collect();
+        for prefix in changed {
+            if let Some(network) = self.networks.get_mut(&prefix) {
+                let nodes = activity.nodes(&network.name).cloned();
+                Arc::make_mut(network).nodes = nodes;
             }
         }
     }

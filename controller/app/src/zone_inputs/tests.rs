@@ -414,9 +414,9 @@ proptest! {
             }
             let cluster = cluster(&inventory);
             let active = activity.update(&cluster);
-            prop_assert_eq!(active, FollowedActivity::default().update(&cluster));
-            followed.update(&cluster, ZONE, None);
-            let read = ZoneInputs::read(&cluster, ZONE, None);
+            prop_assert_eq!(&active, &FollowedActivity::default().update(&cluster));
+            followed.update(&cluster, ZONE, active.clone());
+            let read = ZoneInputs::read(&cluster, ZONE, active);
             assert_equal(&followed, &read);
             prop_assert_eq!(skipped.update(&followed.networks), read.networks.skipped());
         }
@@ -469,8 +469,13 @@ fn the_networks_of_a_zone_follow_their_pods() {
         object.take(&mut inventory, usize::MAX);
     }
     let mut activity = FollowedActivity::default();
+    let mut followed = ZoneInputs::default();
     let mut nodes = |inventory: &Inventory| {
-        let active = activity.update(&cluster(inventory)).unwrap();
+        let cluster = cluster(inventory);
+        let active = activity.update(&cluster).unwrap();
+        followed.update(&cluster, ZONE, Some(active.clone()));
+        let read = ZoneInputs::read(&cluster, ZONE, Some(active.clone()));
+        assert_equal(&followed, &read);
         let nodes = active.nodes("blue_l3").unwrap().iter();
         nodes.map(ToString::to_string).collect::<Vec<_>>()
     };

@@ -227,7 +227,6 @@ spec: {}
 fn each_refused_network_is_one_warning_with_its_reason() {
     let label = r#"required namespace label "k8s.ovn.org/primary-user-defined-network" must both be present"#;
     let expected = [
-        "warning: standard input:53 (document 10): NetworkAttachmentDefinition two/other: spec.config: Failed to parse network config: invalid network role value tertiary".to_owned(),
         format!(
             r#"warning: standard input:18 (document 5): ClusterUserDefinedNetwork half: NetworkCreated is False: invalid primary network state for namespace "three": a valid primary user defined network or network attachment definition custom resource, and {label}"#
         ),
@@ -235,6 +234,7 @@ fn each_refused_network_is_one_warning_with_its_reason() {
         r#"warning: standard input:30 (document 7): UserDefinedNetwork one/u: NetworkCreated is False: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: user defined subnet "100.88.0.0/16" overlaps transit switch subnet "100.88.0.0/16""#.to_owned(),
         "warning: standard input:35 (document 8): ClusterUserDefinedNetwork fabric: NetworkCreated is False: EVPN transport requested but EVPN feature is not enabled".to_owned(),
         r#"warning: standard input:46 (document 9): ClusterUserDefinedNetwork wide: NetworkCreated is False: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: user defined subnet "10.96.0.0/12" overlaps service subnet "10.96.0.0/16""#.to_owned(),
+        "warning: standard input:53 (document 10): NetworkAttachmentDefinition two/other: spec.config: Failed to parse network config: invalid network role value tertiary".to_owned(),
     ];
     for command in ["apply", "apply -o yaml", "plan"] {
         let run = run_on(&format!("{command} --service-cidr 10.96.0.0/16"), REFUSED);
