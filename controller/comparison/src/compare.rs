@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use patchbay_reach::{Answer, Northbound, Question, Verdict};
+use patchbay_reach::{Answer, HopKind, Northbound, Question, Verdict};
 
 use crate::outcome::TraceOutcome;
 use crate::trace_server::TraceServer;
@@ -167,8 +167,8 @@ fn is_excused(answer: &Answer, question: &Question, rows: &str) -> bool {
     answer.hops.iter().any(|hop| hop.stage == "ls_in_hairpin")
         // It takes the state of a router's load balancer for that of the switch behind the router.
         || (answer.out.is_some() && answer.out == question.sender.port)
-        // It keeps the connection state of a router's NAT in the switch behind the router.
-        || has_state_of_router(answer, rows)
+        // It keeps the connection state of a switch or router in the switch behind the router.
+        || has_state_of_former_datapath(answer, rows)
 }
 
 /// `true` if the answer is that of ovn-trace.
@@ -190,14 +190,14 @@ fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, gets_m
     }
 }
 
-/// `true` if a router has translated the packet, and an ACL of the port that it goes to asks for the
-/// state of the connection. `rows`: text of the database.
-fn has_state_of_router(answer: &Answer, rows: &str) -> bool {
-    let stages = ["lr_in_unsnat", "lr_in_dnat", "lr_out_undnat", "lr_out_snat"];
+/// `true` if the packet came through a router, and an ACL of the port that it goes to asks for the
+/// state of the connection. Patch ports clear the state, which the lab shows with packets. `rows`:
+/// text of the database.
+fn has_state_of_former_datapath(answer: &Answer, rows: &str) -> bool {
     let mut hops = answer.hops.iter().rev();
     let port = hops.find_map(|hop| hop.decision.strip_prefix("to port "));
-    let mut all = answer.hops.iter();
-    all.any(|hop| stages.contains(&hop.stage))
+    let has_router = hops.any(|hop| hop.kind == HopKind::Router);
+    has_router
         && port.is_some_and(|port| {
             let ports = format!(r#"outport == \"{port}\" && "#);
             let mut matches = rows.split(&ports).skip(1);

@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
+mod connection_states;
 mod connects;
 mod ends;
 mod faults;
