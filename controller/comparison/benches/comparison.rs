@@ -1,7 +1,7 @@
 //! Random questions, answered by `reach` and by ovn-northd with ovn-trace: numbers and differences.
 //!
 //! `PATCHBAY_REACH_QUESTIONS` is the number of questions of each kind, and `PATCHBAY_REACH_SEED` the
-//! seed, which is the time without it.
+//! seed, which is the time without it. `PATCHBAY_REACH_KIND` leaves one kind.
 
 use std::env;
 use std::path::Path;
@@ -19,6 +19,8 @@ const QUESTIONS: usize = 10_000;
 const QUESTIONS_VARIABLE: &str = "PATCHBAY_REACH_QUESTIONS";
 /// Environment variable with the seed.
 const SEED_VARIABLE: &str = "PATCHBAY_REACH_SEED";
+/// Environment variable with the kind of questions, if it is to be one only.
+const KIND_VARIABLE: &str = "PATCHBAY_REACH_KIND";
 
 fn main() -> ExitCode {
     // `cargo test --benches` only checks that the program starts.
@@ -33,16 +35,23 @@ fn main() -> ExitCode {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seed = number(SEED_VARIABLE).unwrap_or(now.map_or(1, |time| time.as_secs()));
     println!("{SEED_VARIABLE}={seed}");
-    let mut random = Random::new(seed);
-    let mut kinds = vec![
-        report("free topologies", || {
-            ask_free_topologies(&release, wanted, &mut random)
-        }),
-        report("clusters of manifests", || {
+    let only = env::var(KIND_VARIABLE).ok();
+    let is_wanted = |kind: &str| only.as_deref().is_none_or(|only| only == kind);
+    let mut kinds = Vec::new();
+    if is_wanted("free") {
+        kinds.push(report("free topologies", || {
+            ask_free_topologies(&release, wanted, &mut Random::new(seed))
+        }));
+    }
+    if is_wanted("clusters") {
+        kinds.push(report("clusters of manifests", || {
             ask_clusters(&release, wanted, &mut Random::new(seed))
-        }),
-    ];
-    for folder in ["udn", "udn_full"] {
+        }));
+    }
+    for folder in ["udn", "udn_full"]
+        .into_iter()
+        .filter(|kind| is_wanted(kind))
+    {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../app/tests/golden");
         let states = RecordedState::read_folder(&golden.join(folder));
         kinds.push(report(folder, || {

@@ -167,6 +167,8 @@ fn is_excused(answer: &Answer, question: &Question, rows: &str) -> bool {
     answer.hops.iter().any(|hop| hop.stage == "ls_in_hairpin")
         // It takes the state of a router's load balancer for that of the switch behind the router.
         || (answer.out.is_some() && answer.out == question.sender.port)
+        // ACLs behind the router see another source there.
+        || has_hidden_source(answer)
         // It keeps the connection state of a switch or router in the switch behind the router.
         || has_state_of_former_datapath(answer, rows)
 }

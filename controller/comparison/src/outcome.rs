@@ -69,6 +69,12 @@ impl TraceOutcome {
                 self.source = Some(source.to_owned());
             }
         }
+        // `ct_snat(ip4.src=...)`, or the assignment of a NAT rule without state.
+        for prefix in ["ip4.src = ", "ip6.src = "] {
+            if let Some(rest) = line.strip_prefix(prefix) {
+                self.source = Some(rest.trim_end_matches(';').to_owned());
+            }
+        }
         self.is_answer |=
             line.starts_with("icmp4.type = 0") || line.starts_with("icmp6.type = 129");
     }

@@ -24,6 +24,9 @@ pub(crate) struct Topology {
     pub(crate) destinations: Vec<String>,
     /// Localnet port and MAC address of the router behind it. `None`: no external network.
     pub(crate) outside: Option<(String, String)>,
+    /// Addresses at which ovn-trace stops in a gateway router, because it puts them in place of
+    /// sources.
+    pub(super) untraced: Vec<String>,
     /// Numbers of its rows.
     pub(crate) rows: Range<usize>,
     priority: i64,
@@ -61,6 +64,7 @@ impl Topology {
                 .map(str::to_owned)
                 .into(),
             outside: None,
+            untraced: Vec::new(),
             rows: 0..0,
             priority: 0,
         };
@@ -91,17 +95,18 @@ impl Topology {
             for host in 10..13 + random.below(2) {
                 let port = format!("{switch}-v{host}");
                 let address = format!("10.{index}.0.{host}");
-                let interface = format!("{} {address}", mac(host));
+                let mut interface = format!("{} {address}", mac(host));
+                if random.chance(15) {
+                    let second = format!("10.{index}.9.{host}");
+                    interface = format!("{interface} {second}");
+                    self.destinations.push(second);
+                }
                 let has_unknown = !may_disable && random.chance(20);
                 let mut addresses = vec![interface.clone()];
                 addresses.extend(has_unknown.then(|| "unknown".to_owned()));
                 // ovn-trace gives packets with an unknown MAC address to other ports.
-                let is_enabled = may_disable && !random.chance(8);
-                let security = if random.chance(30) {
-                    vec![interface]
-                } else {
-                    vec![]
-                };
+                let is_enabled = !(may_disable && random.chance(8));
+                let security = port_security(random, &mac(host), index, host);
                 let kind = if host > 10 && random.chance(10) {
                     "remote"
                 } else {
@@ -173,10 +178,19 @@ impl Topology {
             let acls = self.acls(random, rows, count, &address_set, &group);
             let own = some_of(random, &balancers);
             let marks = self.marks(random, rows);
+            let group = some_of(random, &balancers);
+            let groups = if random.chance(20) {
+                let name = format!("{name}-lbg");
+                let row = json!({"name": name, "load_balancer": references(&group)});
+                vec![rows.insert("Load_Balancer_Group", row)]
+            } else {
+                Vec::new()
+            };
             rows.insert(
                 "Logical_Switch",
                 json!({"name": name, "ports": references(&ports), "acls": references(&acls),
-                    "load_balancer": references(&own), "qos_rules": references(&marks)}),
+                    "load_balancer": references(&own), "qos_rules": references(&marks),
+                    "load_balancer_group": references(&groups)}),
             );
         }
         self.router(random, rows, exit, router_ports, &balancers, &set_row);
@@ -202,9 +216,16 @@ impl Topology {
         if random.chance(15) {
             options.push(("route_table", "rtb"));
         }
+        if random.chance(20) {
+            options.push(("gateway_mtu", "1400"));
+        }
+        let mut networks = vec![format!("{address}/24")];
+        if random.chance(25) {
+            networks.push(format!("10.{index}.9.1/24"));
+        }
         rows.insert(
             "Logical_Router_Port",
-            json!({"name": router_port, "mac": mac, "networks": format!("{address}/24"),
+            json!({"name": router_port, "mac": mac, "networks": set(&networks),
                 "enabled": !random.chance(4), "options": map(&options)}),
         )
     }
@@ -252,7 +273,8 @@ impl Topology {
                     "ACL",
                     json!({"direction": if is_ingress { "from-lport" } else { "to-lport" },
                         "priority": self.next_priority(random), "match": matches,
-                        "action": random.pick(&ACTIONS), "tier": random.below(3),
+                        "action": random.pick(&ACTIONS), "tier": random.below(4),
+                        "log": random.chance(20), "label": if random.chance(20) { 7 } else { 0 },
                         "options": map(&options)}),
                 )
             })
@@ -286,25 +308,67 @@ impl Topology {
                     (false, true) => format!("{backend}:8080"),
                     (false, false) => backend,
                 };
-                let key = if has_port { format!("{vip}:80") } else { vip };
+                let key = if has_port {
+                    format!("{vip}:80")
+                } else {
+                    vip.clone()
+                };
+                let mut vips = vec![(key, backends)];
+                if random.chance(25) {
+                    let machine = random.pick(&self.machines).address.clone();
+                    vips.push((format!("{vip}:22"), format!("{machine}:22")));
+                }
+                if has_port && random.chance(15) {
+                    let machine = random.pick(&self.machines).address.clone();
+                    vips.push((vip, machine));
+                }
                 let mut options = vec![];
-                for option in ["reject", "skip_snat", "add_route"] {
-                    if random.chance(30) {
+                for option in ["reject", "skip_snat", "add_route", "event", "distributed"] {
+                    if random.chance(if option == "distributed" { 5 } else { 25 }) {
                         options.push((option, "true"));
                     }
                 }
                 if random.chance(30) {
                     options.push(("hairpin_snat_ip", "169.254.0.5"));
                 }
-                let protocol = if random.chance(75) { "tcp" } else { "udp" };
+                if random.chance(30) {
+                    let responders = ["all", "none", "reachable"];
+                    options.push(("neighbor_responder", *random.pick(&responders)));
+                }
+                let protocol = *random.pick(&["tcp", "tcp", "tcp", "udp", "sctp"]);
+                let fields = ["eth_src", "ip_src"];
+                let fields = if random.chance(15) { &fields[..] } else { &[] };
                 rows.insert(
                     "Load_Balancer",
                     json!({"name": self.name(&format!("lb{index}")), "protocol": protocol,
-                        "vips": map(&[(key, backends)]), "options": map(&options)}),
+                        "vips": map(&vips), "options": map(&options),
+                        "selection_fields": set(fields)}),
                 )
             })
             .collect()
     }
+}
+
+/// Addresses of the column `port_security` for the machine with a number on a switch.
+fn port_security(random: &mut Random, mac: &str, index: usize, host: usize) -> Vec<String> {
+    if !random.chance(40) {
+        return Vec::new();
+    }
+    let own = format!("10.{index}.0.{host}");
+    let choices = [
+        vec![format!("{mac} {own}")],
+        vec![format!("{mac} {own}")],
+        vec![format!("{mac} {own}")],
+        vec![mac.to_owned()],
+        // ovn-trace compares with single addresses, where OVN allows networks.
+        vec![format!("{mac} {own}/24")],
+        vec![format!("{mac} 20.0.0.5 {own}")],
+        vec![
+            format!("0a:99:00:00:00:01 {own}"),
+            format!("{mac} {own} 8.8.8.8"),
+        ],
+    ];
+    random.pick(&choices).clone()
 }
 
 /// Some of the rows.

@@ -15,7 +15,10 @@ const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
 /// A random question. `None`: the addresses that were picked do not fit together.
 pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked> {
     let destination = random.pick(&topology.destinations).clone();
-    let (protocol, header) = match random.below(4) {
+    if topology.untraced.contains(&destination) {
+        return None;
+    }
+    let (protocol, header) = match random.below(5) {
         0 => (
             Protocol::Icmp,
             "icmp4.type == 8 && icmp4.code == 0".to_owned(),
@@ -23,6 +26,10 @@ pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked
         1 => (
             Protocol::Udp(53),
             "udp.src == 40000 && udp.dst == 53".to_owned(),
+        ),
+        2 if random.chance(50) => (
+            Protocol::Sctp(80),
+            "sctp.src == 40000 && sctp.dst == 80".to_owned(),
         ),
         _ => {
             let port = *random.pick(&[80, 80, 22, 8080]);

@@ -82,8 +82,10 @@ impl Topology {
     }
 
     fn random_route(&self, random: &mut Random) -> Value {
-        const PREFIXES: [&str; 7] = [
+        const PREFIXES: [&str; 9] = [
             "20.0.0.0/16",
+            "20.0.0.9/16",
+            "10.2.0.10/24",
             "20.0.0.5",
             "8.8.8.0/24",
             "10.2.0.0/24",
@@ -102,8 +104,21 @@ impl Topology {
             "dst-ip"
         };
         let table = if random.chance(20) { "rtb" } else { "" };
-        json!({"ip_prefix": random.pick(&PREFIXES), "nexthop": next_hop, "policy": policy,
-            "route_table": table})
+        let mut row = json!({"ip_prefix": random.pick(&PREFIXES), "nexthop": next_hop,
+            "policy": policy, "route_table": table});
+        if random.chance(20) {
+            let index = 1 + random.below(3);
+            row["output_port"] = json!(self.name(&format!("rp{index}")));
+        }
+        let mut options = Vec::new();
+        if random.chance(10) {
+            options.push(("ecmp_symmetric_reply", "true"));
+        }
+        if random.chance(10) {
+            options.push(("origin", "connected"));
+        }
+        row["options"] = map(&options);
+        row
     }
 
     fn policy(
@@ -308,6 +323,13 @@ impl Topology {
                     }
                     row
                 }
+                1 if random.chance(50) => {
+                    self.destinations
+                        .extend([external.clone(), external.clone()]);
+                    self.untraced.push(external.clone());
+                    json!({"type": "dnat_and_snat", "external_ip": external,
+                        "logical_ip": machine.address})
+                }
                 1 => json!({"type": "snat", "external_ip": external,
                     "logical_ip": machine.address}),
                 _ => {
@@ -317,8 +339,16 @@ impl Topology {
                         "logical_ip": machine.address})
                 }
             };
+            let mut options = Vec::new();
             if random.chance(20) {
-                row["options"] = map(&[("add_route", "true")]);
+                options.push(("add_route", "true"));
+            }
+            if row["type"] == "dnat_and_snat" && random.chance(20) {
+                options.push(("stateless", "true"));
+            }
+            row["options"] = map(&options);
+            if random.chance(10) {
+                row["external_port_range"] = json!("1024-65000");
             }
             if random.chance(20) {
                 row["match"] = json!(self.ip_match(random));

@@ -9,6 +9,7 @@ mod connection_states;
 mod connects;
 mod ends;
 mod faults;
+mod port_security;
 mod random_graphs;
 mod scenarios;
 mod spoiled_rows;

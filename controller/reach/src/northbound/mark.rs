@@ -76,16 +76,19 @@ impl Marks {
         marks
     }
 
-    /// Marks a packet as the first matching row does.
-    pub(crate) fn apply(&self, is_ingress: bool, packet: &mut Packet) {
+    /// Marks a packet as the first matching row does. Returns `true` if OVN leaves open whether the
+    /// row counts, because its own flow that changes nothing has the priority 0, too.
+    pub(crate) fn apply(&self, is_ingress: bool, packet: &mut Packet) -> bool {
         let rules = if is_ingress {
             &self.ingress
         } else {
             &self.egress
         };
-        if let Some(rule) = rules.iter().find(|rule| rule.matches.matches(packet)) {
-            packet.mark = rule.mark.unwrap_or(packet.mark);
-            packet.dscp = rule.dscp.unwrap_or(packet.dscp);
-        }
+        let Some(rule) = rules.iter().find(|rule| rule.matches.matches(packet)) else {
+            return false;
+        };
+        packet.mark = rule.mark.unwrap_or(packet.mark);
+        packet.dscp = rule.dscp.unwrap_or(packet.dscp);
+        rule.priority == 0 && (rule.mark.is_some() || rule.dscp.is_some())
     }
 }

@@ -9,6 +9,7 @@ mod nat;
 mod neighbor;
 mod note;
 mod policy;
+mod port_security;
 mod ports;
 mod route;
 mod router;

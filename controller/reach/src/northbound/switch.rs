@@ -10,8 +10,9 @@ use super::acl::Acls;
 use super::id::{PortId, RouterPortId, SwitchId, SwitchPortId};
 use super::load_balancer::Attached;
 use super::mark::Marks;
+use super::port_security::PortSecurity;
 use crate::address::{Interface, Mac, Prefix};
-use crate::packet::{IpPacket, Packet, Payload};
+use crate::packet::Packet;
 
 /// Switch.
 #[derive(Debug)]
@@ -42,8 +43,8 @@ pub(crate) struct SwitchPort {
     /// MAC and IP addresses; for a port to a router with the address `router`, the router port's.
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) is_unknown: bool,
-    /// Addresses that the port may use. Empty: all.
-    pub(crate) security: Vec<Interface>,
+    /// Addresses that the port may use. `None`: all.
+    pub(crate) security: Option<PortSecurity>,
     /// Router port or other switch port behind this port.
     pub(crate) peer: Option<PortId>,
     /// Networks for which the port answers ARP and ND requests, with its MAC address.
@@ -93,10 +94,6 @@ impl SwitchPort {
         let interfaces = addresses
             .filter_map(|text| Interface::parse(text))
             .collect();
-        let security = row
-            .port_security
-            .iter()
-            .filter_map(|text| Interface::parse(text));
         Self {
             name: row.name.clone(),
             switch,
@@ -105,7 +102,7 @@ impl SwitchPort {
             external_ids: row.external_ids.clone(),
             interfaces,
             is_unknown: row.addresses.contains("unknown") || kind == SwitchPortKind::Switch,
-            security: security.collect(),
+            security: PortSecurity::new(&row.port_security),
             peer: None,
             proxy: row
                 .options
@@ -126,48 +123,15 @@ impl SwitchPort {
 
     /// `true` if the port may send a packet.
     pub(crate) fn may_send(&self, packet: &Packet) -> bool {
-        if self.security.is_empty() {
-            return true;
-        }
-        let own = self
-            .security
-            .iter()
-            .find(|own| own.mac == packet.eth_source);
-        own.is_some_and(|own| match &packet.payload {
-            Payload::Arp(arp) => {
-                arp.source_mac == own.mac
-                    && (!own
-                        .addresses
-                        .iter()
-                        .any(|address| address.address.is_ipv4())
-                        || own.has(arp.source.into()))
-            }
-            Payload::Ip(ip) => is_own(own, ip.source) || own.mac.link_local() == ip.source,
-        })
+        let security = self.security.as_ref();
+        security.is_none_or(|security| security.may_send(packet))
     }
 
     /// `true` if the port may receive a packet: its own MAC and IP addresses only.
     pub(crate) fn may_receive(&self, packet: &Packet) -> bool {
-        if self.security.is_empty() {
-            return true;
-        }
-        let own = self
-            .security
-            .iter()
-            .find(|own| own.mac == packet.eth_destination);
-        own.is_some_and(|own| match &packet.payload {
-            Payload::Arp(_) => true,
-            Payload::Ip(IpPacket { destination, .. }) => is_own(own, *destination),
-        })
+        let security = self.security.as_ref();
+        security.is_none_or(|security| security.may_receive(packet))
     }
-}
-
-/// `true` if an interface of the column `port_security` allows an address.
-fn is_own(own: &Interface, address: IpAddr) -> bool {
-    own.addresses.is_empty()
-        || own.has(address)
-        || matches!(address, IpAddr::V6(address) if address == own.mac.link_local()
-            && own.addresses.iter().any(|address| address.address.is_ipv6()))
 }
 
 /// Parses `arp_proxy`: `[MAC] NETWORK...`. Without a MAC address it is zero. `None`: bad option.

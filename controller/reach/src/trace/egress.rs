@@ -15,7 +15,7 @@ impl Trace<'_> {
         self.packet.output = Some(output.into());
         self.packet.is_tracked = self.is_tracked_out(switch, output);
         self.pass_acls(switch, AclPlace::Egress)?;
-        switch.marks.apply(false, &mut self.packet);
+        self.mark(switch, false);
         if !port.may_receive(&self.packet) {
             let reason = format!("port security of {}", port.name);
             return Err(self.stop(switch, "ls_out_apply_port_sec", reason));

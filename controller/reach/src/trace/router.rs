@@ -341,6 +341,12 @@ impl Trace<'_> {
                     policy.priority, router.name
                 ));
             }
+            // OVN's own flow that lets packets pass has the priority 0, too.
+            let is_plain = policy.action == PolicyAction::Allow && policy.mark.is_none();
+            if policy.priority == 0 && !is_plain {
+                self.path
+                    .leave_open(format!("{label} counts as little as no policy"));
+            }
             if let Some(mark) = policy.mark {
                 self.packet.mark = mark;
             }

@@ -31,7 +31,7 @@ impl Trace<'_> {
         }
         self.packet.is_tracked = self.is_tracked_in(switch, input);
         self.pass_acls(switch, AclPlace::BeforeLoadBalancing)?;
-        switch.marks.apply(true, &mut self.packet);
+        self.mark(switch, true);
         let balanced = self.balance(switch)?;
         if let Some(hairpin_source) = balanced {
             let decision = format!("{} is the sender itself", self.ip()?.destination);
@@ -155,6 +155,15 @@ impl Trace<'_> {
         let is_family = |address: &&IpAddr| address.is_ipv4() == backend.is_ipv4();
         let source = balancer.hairpin_sources.iter().find(is_family);
         Ok(Some(source.copied().unwrap_or(vip.address)))
+    }
+
+    /// Applies the rows of `QoS` of one direction.
+    pub(super) fn mark(&mut self, switch: &Switch, is_ingress: bool) {
+        if switch.marks.apply(is_ingress, &mut self.packet) {
+            let name = &switch.name;
+            let choice = format!("QoS of priority 0 on switch {name} counts as little as none");
+            self.path.leave_open(choice);
+        }
     }
 
     /// The port behind which the destination MAC address is.

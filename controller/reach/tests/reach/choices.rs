@@ -62,3 +62,40 @@ fn a_tie_with_pass_is_open_although_the_next_tier_decides() {
     assert_eq!(clear.verdict, Verdict::Dropped);
     assert_eq!(clear.open, [""; 0]);
 }
+
+#[test]
+fn a_policy_of_priority_0_counts_as_little_as_none() {
+    let mut request = vec![json!("OVN_Northbound")];
+    let mut insert = |table: &str, name: &str, row: serde_json::Value| {
+        request.push(json!({"op": "insert", "table": table, "uuid-name": name, "row": row}));
+        json!(["named-uuid", name])
+    };
+    let mut router_ports = Vec::new();
+    for number in [1, 2] {
+        let mac = format!("0a:00:00:00:0{number}:01");
+        let networks = format!("10.{number}.0.1/24");
+        let row = json!({"name": format!("rp{number}"), "mac": mac, "networks": networks});
+        router_ports.push(insert("Logical_Router_Port", &format!("rp{number}"), row));
+        let row = json!({"name": format!("sp{number}"), "type": "router", "addresses": "router",
+            "options": ["map", [["router-port", format!("rp{number}")]]]});
+        let router = insert("Logical_Switch_Port", &format!("sp{number}"), row);
+        let addresses = format!("0a:00:00:00:0{number}:02 10.{number}.0.2");
+        let row = json!({"name": format!("v{number}"), "addresses": addresses});
+        let machine = insert("Logical_Switch_Port", &format!("v{number}"), row);
+        let row = json!({"name": format!("s{number}"), "ports": ["set", [router, machine]]});
+        insert("Logical_Switch", &format!("s{number}"), row);
+    }
+    let row = json!({"priority": 0, "match": "ip4", "action": "drop"});
+    let policy = insert("Logical_Router_Policy", "policy", row);
+    let row = json!({"name": "lr", "ports": ["set", router_ports], "policies": policy});
+    insert("Logical_Router", "lr", row);
+    let question = Question {
+        sender: Sender::port("v1"),
+        destination: Destination::Port("v2".into()),
+        protocol: Protocol::Tcp(80),
+    };
+    let request = serde_json::Value::Array(request).to_string();
+    let answer = northbound(&request).answer(&question).unwrap();
+    let expected = ["policy 0 on lr counts as little as no policy"];
+    assert_eq!(answer.open, expected, "{answer:?}");
+}
