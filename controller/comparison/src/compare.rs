@@ -123,12 +123,15 @@ pub fn compare(
     let outcome = TraceOutcome::read(&text);
     tally.asked += 1;
     tally.arrived += usize::from(!outcome.outputs.is_empty());
-    let gets_mac = answer.verdict != Verdict::Unanswered
-        || packet.arp.as_ref().is_none_or(|arp| {
-            trace
-                .trace(&packet.datapath, &arp.expression)
-                .is_none_or(|text| TraceOutcome::read(&text).outputs.contains(&arp.port))
-        });
+    let arp = packet
+        .arp
+        .as_ref()
+        .filter(|_| answer.verdict == Verdict::Unanswered);
+    let arp_text = arp.and_then(|arp| trace.trace(&packet.datapath, &arp.expression));
+    let gets_mac = match (arp, &arp_text) {
+        (Some(arp), Some(text)) => TraceOutcome::read(text).outputs.contains(&arp.port),
+        _ => true,
+    };
     if is_right(&answer, &outcome, &asked.question, gets_mac)
         || is_excused(&answer, &asked.question, rows)
         || outcome.is_learning && outcome.outputs.is_empty()
@@ -140,8 +143,10 @@ pub fn compare(
         return;
     }
     let expected = format!(
-        "{}: {}\nexpected {outcome:?}\n{text}",
-        packet.datapath, packet.expression
+        "{}: {}\nexpected {outcome:?}\n{text}\n{}",
+        packet.datapath,
+        packet.expression,
+        arp_text.unwrap_or_default()
     );
     tally.wrong.push(describe(&answer, &expected));
 }

@@ -1,5 +1,6 @@
 //! Random switches and routers that belong together, isolated from all others.
 
+mod extras;
 mod family;
 mod matches;
 mod questions;
@@ -27,6 +28,8 @@ pub(crate) struct Topology {
     /// Addresses at which ovn-trace stops in a gateway router, because it puts them in place of
     /// sources.
     pub(super) untraced: Vec<String>,
+    /// `true` if a route has a session of BFD.
+    pub(super) has_session: bool,
     /// Numbers of its rows.
     pub(crate) rows: Range<usize>,
     priority: i64,
@@ -65,6 +68,7 @@ impl Topology {
                 .into(),
             outside: None,
             untraced: Vec::new(),
+            has_session: false,
             rows: 0..0,
             priority: 0,
         };
@@ -133,6 +137,7 @@ impl Topology {
                     row,
                 });
             }
+            ports.extend(self.special_ports(random, rows, &switch, index));
             router_ports.push(self.attach(
                 rows,
                 &mut ports,
@@ -338,11 +343,22 @@ impl Topology {
                 let protocol = *random.pick(&["tcp", "tcp", "tcp", "udp", "sctp"]);
                 let fields = ["eth_src", "ip_src"];
                 let fields = if random.chance(15) { &fields[..] } else { &[] };
+                let mut checks = Vec::new();
+                let mut mappings = Vec::new();
+                if random.chance(15) {
+                    let row = json!({"vip": vips[0].0});
+                    checks.push(rows.insert("Load_Balancer_Health_Check", row));
+                    for machine in self.machines.iter().filter(|_| random.chance(70)) {
+                        let source = format!("{}:10.1.0.250", machine.port);
+                        mappings.push((machine.address.clone(), source));
+                    }
+                }
                 rows.insert(
                     "Load_Balancer",
                     json!({"name": self.name(&format!("lb{index}")), "protocol": protocol,
                         "vips": map(&vips), "options": map(&options),
-                        "selection_fields": set(fields)}),
+                        "selection_fields": set(fields), "health_check": references(&checks),
+                        "ip_port_mappings": map(&mappings)}),
                 )
             })
             .collect()

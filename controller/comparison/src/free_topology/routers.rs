@@ -42,7 +42,21 @@ impl Topology {
             routes.push(route);
         }
         for _ in 0..random.below(4) {
-            routes.push(self.random_route(random));
+            let mut route = self.random_route(random);
+            let next_hop = route["nexthop"].as_str().unwrap_or_default().to_owned();
+            if let Some(session) = self.bfd_session(random, rows, &next_hop) {
+                route["bfd"] = json!(["named-uuid", session]);
+            }
+            routes.push(route);
+        }
+        if random.chance(40) {
+            let (port, route) = self.second_router(random, rows, balancers);
+            ports.push(port);
+            routes.push(route);
+        }
+        if exit == Exit::None && random.chance(20) {
+            nats = self.nats(random, rows, false, external_set);
+            self.untraced.clear();
         }
         let routes: Vec<_> = routes
             .into_iter()

@@ -12,7 +12,6 @@ use super::Names;
 use super::id::LoadBalancerId;
 use super::note::{Notes, RowRef};
 use super::rows::{Tables, option};
-use crate::address::Prefix;
 use crate::packet::{IpPacket, Transport};
 
 /// Load balancer.
@@ -215,10 +214,12 @@ impl LoadBalancer {
                 notes.add(reference, format!("bad VIP {key} with backends {value}"));
                 continue;
             };
-            let is_checked = checked.contains(key.as_str()) && !is_template;
+            let is_checked = checked.contains(key.as_str())
+                && !is_template
+                && row.protocol != Some(LoadBalancerProtocol::Sctp);
             if is_checked || is_distributed {
                 vip.backends.retain(|(address, _)| {
-                    mapped_port(&row.ip_port_mappings, *address)
+                    mapped_port(&row.ip_port_mappings, *address, !is_checked)
                         .is_some_and(|port| !is_checked || has_enabled_port(port))
                 });
             }
@@ -303,17 +304,44 @@ fn parse_endpoint(text: &str) -> Option<(IpAddr, u16)> {
     Some((address, 0))
 }
 
-/// The switch port of a backend in `ip_port_mappings`, whose values are `PORT:SOURCE[:ZONE]`.
-fn mapped_port(mappings: &BTreeMap<String, String>, backend: IpAddr) -> Option<&str> {
-    let value = mappings.iter().find_map(|(key, value)| {
-        let key = key.trim_start_matches('[').trim_end_matches(']');
-        (Prefix::parse(key)?.address == backend).then_some(value)
-    })?;
-    let port = match value.strip_prefix('"') {
-        Some(quoted) => quoted.split_once('"')?.0,
-        None => value.split(':').next()?,
+/// The switch port of a backend in `ip_port_mappings`, whose values are `PORT:SOURCE[:ZONE]`, and
+/// also `PORT` if the source is optional.
+fn mapped_port(
+    mappings: &BTreeMap<String, String>,
+    backend: IpAddr,
+    is_source_optional: bool,
+) -> Option<&str> {
+    let value = match backend {
+        IpAddr::V4(_) => mappings.get(&backend.to_string()),
+        IpAddr::V6(_) => mappings.get(&format!("[{backend}]")),
+    }?;
+    let (port, source) = match value.strip_prefix('"') {
+        Some(quoted) => {
+            let (port, source) = quoted.split_once('"')?;
+            (port, source.strip_prefix(':'))
+        }
+        None => match value.split_once(':') {
+            Some((port, source)) => (port, Some(source)),
+            None => (value.as_str(), None),
+        },
     };
-    (!port.is_empty()).then_some(port)
+    let is_valid = source.map_or(is_source_optional, is_check_source);
+    (is_valid && !port.is_empty()).then_some(port)
+}
+
+/// `true` if a text is `SOURCE[:ZONE]`, with brackets around an IPv6 address.
+fn is_check_source(text: &str) -> bool {
+    let (address, zone) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, zone)) => (address, zone.strip_prefix(':')),
+            None => return false,
+        },
+        None => match text.split_once(':') {
+            Some((address, zone)) => (address, Some(zone)),
+            None => (text, None),
+        },
+    };
+    address.parse::<IpAddr>().is_ok() && zone != Some("")
 }
 
 #[cfg(test)]
@@ -345,11 +373,19 @@ mod tests {
         let mappings = [
             ("10.0.0.1".to_owned(), "vm1:10.0.0.254".to_owned()),
             ("[fd00::1]".to_owned(), "\"vm:2\":[fd00::fe]".to_owned()),
+            ("fd00::2".to_owned(), "vm3:[fd00::fe]".to_owned()),
+            ("[fd00::3]".to_owned(), "vm3:fd00::fe".to_owned()),
+            ("10.0.0.4".to_owned(), "vm4".to_owned()),
+            ("10.0.0.5".to_owned(), "vm5:10.0.0.254:".to_owned()),
         ];
         let mappings = mappings.into();
-        let port = |backend: &str| mapped_port(&mappings, backend.parse().unwrap());
+        let port = |backend: &str| mapped_port(&mappings, backend.parse().unwrap(), false);
         assert_eq!(port("10.0.0.1"), Some("vm1"));
         assert_eq!(port("fd00::1"), Some("vm:2"));
-        assert_eq!(port("10.0.0.2"), None);
+        for bad in ["10.0.0.2", "fd00::2", "fd00::3", "10.0.0.4", "10.0.0.5"] {
+            assert_eq!(port(bad), None, "{bad}");
+        }
+        let optional = mapped_port(&mappings, "10.0.0.4".parse().unwrap(), true);
+        assert_eq!(optional, Some("vm4"));
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use nat::{Nat, NatEffect};
 pub(crate) use neighbor::Neighbor;
 pub use note::{Note, RowRef};
 pub(crate) use policy::{Policy, PolicyAction};
-pub(crate) use route::RouteKind;
+pub(crate) use route::{Route, RouteKind};
 pub(crate) use router::{Link, Router, RouterKind, RouterPort};
 pub(crate) use switch::{Switch, SwitchPort, SwitchPortKind};
 

@@ -86,7 +86,7 @@ impl Routes {
         for (uuid, row) in rows {
             let reference = RowRef::new::<LogicalRouterStaticRoute>(uuid);
             match static_route(row, reference, ports, tables) {
-                Ok(route) => {
+                Ok(mut route) => {
                     let table = routes.table_number(&row.route_table);
                     let is_connected = row
                         .options
@@ -97,6 +97,9 @@ impl Routes {
                     } else {
                         STATIC_RANK
                     };
+                    if is_connected && route.kind == RouteKind::Destination {
+                        route.kind = RouteKind::Connected;
+                    }
                     let table = if is_connected && table == 0 {
                         Table::All
                     } else {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::{End, Step, Trace};
-use crate::northbound::{LoadBalancer, RouteKind};
+use crate::northbound::{LoadBalancer, Route, RouteKind};
 use crate::northbound::{NatEffect, Policy, PolicyAction, Router, RouterPort, RouterPortId, Vip};
 use crate::packet::{ANSWER_TIME_TO_LIVE, IpPacket, Transport};
 
@@ -300,21 +300,25 @@ impl Trace<'_> {
             ));
             return Err(self.refuse(router, STAGE, format!("no route to {destination}")));
         }
-        // One route that drops makes the whole group of equal routes drop.
-        if let Some(discard) = routes.iter().find(|route| route.output.is_none()) {
-            let decision = format!("{label}: discard");
-            self.path
-                .router(&router.name, STAGE, Some(discard.row), decision);
-            return Err(End::dropped(format!("{label} on {}", router.name)));
-        }
-        if routes.len() > 1 {
+        // One route that drops makes the whole group of equal routes drop. Routes are in a group if
+        // the texts of their prefixes have the same address. Connected routes are in no group.
+        let is_connected = first.kind == RouteKind::Connected;
+        let is_same =
+            |route: &&&Route| !is_connected && route.prefix.address == first.prefix.address;
+        let group = || routes.iter().filter(is_same);
+        let dropping = group().find(|route| route.output.is_none());
+        let is_clear = routes.len() == 1 || dropping.is_some() && group().count() == routes.len();
+        if !is_clear {
             let count = routes.len();
             self.path.leave_open(format!(
                 "{count} equal routes for {} on {}",
                 first.prefix, router.name
             ));
         }
-        let Some(output) = first.output else {
+        let Some(output) = first.output.filter(|_| dropping.is_none()) else {
+            let row = dropping.map_or(first.row, |route| route.row);
+            let decision = format!("{label}: discard");
+            self.path.router(&router.name, STAGE, Some(row), decision);
             return Err(End::dropped(format!("{label} on {}", router.name)));
         };
         let address = first.next_hop.unwrap_or(destination);

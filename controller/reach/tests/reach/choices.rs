@@ -63,8 +63,8 @@ fn a_tie_with_pass_is_open_although_the_next_tier_decides() {
     assert_eq!(clear.open, [""; 0]);
 }
 
-#[test]
-fn a_policy_of_priority_0_counts_as_little_as_none() {
+/// The answer for TCP port 80 from `v1` through a router with rows of one kind to `v2`.
+fn answer_through_router(table: &str, column: &str, rows: &[serde_json::Value]) -> Answer {
     let mut request = vec![json!("OVN_Northbound")];
     let mut insert = |table: &str, name: &str, row: serde_json::Value| {
         request.push(json!({"op": "insert", "table": table, "uuid-name": name, "row": row}));
@@ -85,9 +85,12 @@ fn a_policy_of_priority_0_counts_as_little_as_none() {
         let row = json!({"name": format!("s{number}"), "ports": ["set", [router, machine]]});
         insert("Logical_Switch", &format!("s{number}"), row);
     }
-    let row = json!({"priority": 0, "match": "ip4", "action": "drop"});
-    let policy = insert("Logical_Router_Policy", "policy", row);
-    let row = json!({"name": "lr", "ports": ["set", router_ports], "policies": policy});
+    let rows: Vec<_> = rows
+        .iter()
+        .zip(0..)
+        .map(|(row, number)| insert(table, &format!("extra{number}"), row.clone()))
+        .collect();
+    let row = json!({"name": "lr", "ports": ["set", router_ports], column: ["set", rows]});
     insert("Logical_Router", "lr", row);
     let question = Question {
         sender: Sender::port("v1"),
@@ -95,7 +98,38 @@ fn a_policy_of_priority_0_counts_as_little_as_none() {
         protocol: Protocol::Tcp(80),
     };
     let request = serde_json::Value::Array(request).to_string();
-    let answer = northbound(&request).answer(&question).unwrap();
+    northbound(&request).answer(&question).unwrap()
+}
+
+#[test]
+fn a_policy_of_priority_0_counts_as_little_as_none() {
+    let policy = json!({"priority": 0, "match": "ip4", "action": "drop"});
+    let answer = answer_through_router("Logical_Router_Policy", "policies", &[policy]);
     let expected = ["policy 0 on lr counts as little as no policy"];
     assert_eq!(answer.open, expected, "{answer:?}");
+}
+
+#[test]
+fn a_route_that_discards_wins_among_prefixes_with_the_same_address_only() {
+    let answer_with = |routes: &[(&str, &str, &str)]| {
+        let rows = routes.iter().map(|(prefix, next_hop, origin)| {
+            json!({"ip_prefix": prefix, "nexthop": next_hop,
+                "options": ["map", [["origin", origin]]]})
+        });
+        let rows: Vec<_> = rows.collect();
+        answer_through_router("Logical_Router_Static_Route", "static_routes", &rows)
+    };
+    let same = answer_with(&[
+        ("10.2.0.2/32", "10.2.0.2", ""),
+        ("10.2.0.2/32", "discard", ""),
+    ]);
+    assert_eq!(same.verdict, Verdict::Dropped);
+    assert_eq!(same.open, [""; 0]);
+    let other = answer_with(&[
+        ("10.2.0.0/25", "10.2.0.2", ""),
+        ("10.2.0.9/25", "discard", ""),
+    ]);
+    assert_eq!(other.open.len(), 1, "{other:?}");
+    let connected = answer_with(&[("10.2.0.0/24", "discard", "connected")]);
+    assert_eq!(connected.open.len(), 1, "{connected:?}");
 }

@@ -1,0 +1,171 @@
+//! Rows that some topologies have: a second router with its machines, checks of backends, sessions
+//! of BFD, ports of special types.
+
+use serde_json::json;
+
+use super::rows::{Rows, map, references};
+use super::{Machine, Topology, some_of};
+use crate::random::Random;
+
+/// Number of the second router's switch.
+const INDEX: usize = 40;
+
+impl Topology {
+    /// Adds a router with a switch of its own, behind a port of the first router. Returns that port
+    /// and the row of the first router's route to the network.
+    pub(super) fn second_router(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        balancers: &[String],
+    ) -> (String, serde_json::Value) {
+        let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
+        let mac = |port: usize| format!("0a:{number:02x}:00:00:28:{port:02x}");
+        let (first, second, inner) = (self.name("rpt"), self.name("ept"), self.name("eps"));
+        let is_peer = random.chance(40);
+        let mut ends = Vec::new();
+        for (index, name, peer) in [(1, &first, &second), (2, &second, &first)] {
+            let network = format!("100.70.0.{index}/24");
+            let mut row = json!({"name": name, "mac": mac(index), "networks": network});
+            if is_peer {
+                row["peer"] = json!(peer);
+            }
+            ends.push(rows.insert("Logical_Router_Port", row));
+        }
+        if !is_peer {
+            let ports = [&first, &second].map(|name| router_type_port(rows, name, random));
+            let acls = if random.chance(40) {
+                let text = self.ip_match(random);
+                let action = *random.pick(&["drop", "allow-related", "allow"]);
+                let direction = *random.pick(&["to-lport", "from-lport"]);
+                let priority = self.next_priority(random);
+                let row = json!({"direction": direction, "priority": priority, "match": text,
+                    "action": action});
+                vec![rows.insert("ACL", row)]
+            } else {
+                Vec::new()
+            };
+            let own = some_of(random, balancers);
+            let row = json!({"name": self.name("transit"), "ports": references(&ports),
+                "acls": references(&acls), "load_balancer": references(&own)});
+            rows.insert("Logical_Switch", row);
+        }
+        let gateway_address = format!("10.{INDEX}.0.1");
+        let row =
+            json!({"name": inner, "mac": mac(9), "networks": format!("{gateway_address}/24")});
+        let inner_port = rows.insert("Logical_Router_Port", row);
+        let switch = self.name("s40");
+        let mut ports = vec![router_type_port(rows, &inner, random)];
+        for host in [10, 11] {
+            let (port, address) = (format!("{switch}-v{host}"), format!("10.{INDEX}.0.{host}"));
+            let addresses = format!("{} {address}", mac(host));
+            let row = rows.insert(
+                "Logical_Switch_Port",
+                json!({"name": port, "addresses": addresses}),
+            );
+            ports.push(row.clone());
+            self.destinations.extend([address.clone(), address.clone()]);
+            self.machines.push(Machine {
+                port,
+                switch: switch.clone(),
+                mac: mac(host),
+                address,
+                gateway_address: gateway_address.clone(),
+                gateway_mac: mac(9),
+                has_unknown: false,
+                row,
+            });
+        }
+        self.destinations.extend([
+            gateway_address,
+            "100.70.0.1".to_owned(),
+            "100.70.0.2".to_owned(),
+            "40.0.0.1".to_owned(),
+        ]);
+        rows.insert(
+            "Logical_Switch",
+            json!({"name": switch, "ports": references(&ports)}),
+        );
+        let prefix = *random.pick(&["0.0.0.0/0", "10.0.0.0/8"]);
+        let back = rows.insert(
+            "Logical_Router_Static_Route",
+            json!({"ip_prefix": prefix, "nexthop": "100.70.0.1"}),
+        );
+        let own = some_of(random, balancers);
+        let router_ports = [ends.swap_remove(1), inner_port];
+        let row = json!({"name": self.name("er"), "ports": references(&router_ports),
+            "static_routes": references(&[back]), "load_balancer": references(&own)});
+        rows.insert("Logical_Router", row);
+        // Packets to 40.0.0.1 run in a circle if the way back is the default route.
+        let prefix = *random.pick(&["10.40.0.0/24", "40.0.0.0/8", "10.40.0.0/16"]);
+        let route = json!({"ip_prefix": prefix, "nexthop": "100.70.0.2"});
+        (ends.swap_remove(0), route)
+    }
+
+    /// Adds a session of BFD for a next hop, at most one for each topology. `None`: the route has
+    /// none.
+    pub(super) fn bfd_session(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        next_hop: &str,
+    ) -> Option<String> {
+        let is_address = next_hop.parse::<std::net::Ipv4Addr>().is_ok();
+        if !is_address || self.has_session || !random.chance(15) {
+            return None;
+        }
+        self.has_session = true;
+        let mut row = json!({"logical_port": self.name("rp1"), "dst_ip": next_hop});
+        if random.chance(80) {
+            row["status"] = json!(*random.pick(&["up", "down", "init", "admin_down"]));
+        }
+        Some(rows.insert("BFD", row))
+    }
+
+    /// Ports of types that give packets to nobody here, or to a network that OVN does not know.
+    pub(super) fn special_ports(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        switch: &str,
+        index: usize,
+    ) -> Vec<String> {
+        if !random.chance(25) {
+            return Vec::new();
+        }
+        let kind = *random.pick(&["localport", "external", "virtual", "l2gateway", "vtep"]);
+        let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
+        let address = format!("10.{index}.0.60");
+        let mac = format!("0a:{number:02x}:00:00:{index:02x}:3c");
+        self.destinations.push(address.clone());
+        let parents = format!("{switch}-v10,{switch}-v11");
+        let options = match kind {
+            "virtual" => vec![
+                ("virtual-ip", address.as_str()),
+                ("virtual-parents", &parents),
+            ],
+            "l2gateway" => vec![("network_name", "phys"), ("l2gateway-chassis", "c1")],
+            "vtep" => vec![
+                ("vtep-physical-switch", "ps"),
+                ("vtep-logical-switch", "ls"),
+            ],
+            _ => vec![],
+        };
+        let row = json!({"name": format!("{switch}-x"), "type": kind,
+            "addresses": format!("{mac} {address}"), "options": map(&options)});
+        vec![rows.insert("Logical_Switch_Port", row)]
+    }
+}
+
+/// Adds the switch port to a router port.
+fn router_type_port(rows: &mut Rows, router_port: &str, random: &mut Random) -> String {
+    let mut options = vec![("router-port", router_port)];
+    if random.chance(15) {
+        options.push(("enable_router_port_acl", "true"));
+    }
+    rows.insert(
+        "Logical_Switch_Port",
+        json!({"name": format!("{router_port}-sp"), "type": "router", "addresses": "router",
+            "options": map(&options)}),
+    )
+}
