@@ -7,7 +7,7 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use patchbay_schemas::json::{Framer, Json};
-use patchbay_schemas::wire::{Message, Reply};
+use patchbay_schemas::wire::{Message, Reply, RowTemplates};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -16,7 +16,7 @@ use crate::chunk::Chunk;
 use crate::fault::Direction;
 use crate::remote_options::RemoteOptions;
 use crate::request::{self, Request};
-use crate::session::{IncomingRequest, Session, SessionError};
+use crate::session::{DecodeContext, IncomingRequest, Session, SessionError};
 
 /// Unwritten bytes from which no requests are read: the client has to read its replies first.
 const MAX_UNWRITTEN_BYTES: usize = 1 << 20;
@@ -70,7 +70,10 @@ pub(super) async fn read_requests(
     mut options: watch::Receiver<RemoteOptions>,
 ) -> Result<(), SessionError> {
     let mut framer = Framer::new(session.limits().message);
-    let mut uuids = session.server().session_uuids(session.id());
+    let mut context = DecodeContext {
+        uuids: session.server().session_uuids(session.id()),
+        templates: RowTemplates::default(),
+    };
     let faults = session.faults();
     let mut is_probed = false;
     let mut is_cut = false;
@@ -94,7 +97,7 @@ pub(super) async fn read_requests(
                         streamed,
                         len: text.as_text().bytes().len(),
                     }
-                    .answer(&mut uuids)
+                    .answer(&mut context)
                     .await;
                 }
                 Message::Notification { method, params } if method == "cancel" => {
@@ -111,7 +114,9 @@ pub(super) async fn read_requests(
         if is_cut {
             return Ok(());
         }
-        incoming.decode_received(&mut framer, session, &uuids).await;
+        incoming
+            .decode_received(&mut framer, session, &context.uuids)
+            .await;
         faults.wait_while_reading_is_stopped(session.id()).await;
         let buffer = framer.buffer_mut();
         if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER_BYTES {

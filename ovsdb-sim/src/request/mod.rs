@@ -8,8 +8,9 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use patchbay_schemas::strings::StringCache;
-use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{MonitorRequests, MonitorVersion, decode_transaction};
+use patchbay_schemas::wire::{
+    MonitorRequests, MonitorVersion, decode_transaction, decode_with_templates,
+};
 use uuid::Uuid;
 
 use crate::limits::resources_exhausted;
@@ -17,9 +18,13 @@ use crate::locks::LockMode;
 use crate::long_work::{LONG_TEXT_BYTES, run};
 use crate::reply;
 use crate::served_database::{DatabaseState, RequestParams, ServedDatabase};
-use crate::session::{Session, StreamedTransaction};
+use crate::session::{DecodeContext, Session, StreamedTransaction};
 use crate::session_monitors::{SessionMonitor, SessionMonitors};
 use crate::update::MonitorSpec;
+
+/// Length in bytes up to which a request's rows become templates. It bounds what a session keeps of
+/// them: one row for each table.
+const MAX_TEMPLATE_REQUEST_BYTES: usize = 1 << 12;
 
 /// Request of a client.
 pub(crate) struct Request<'a> {
@@ -57,11 +62,11 @@ impl From<OvsdbError> for MethodError {
 
 impl Request<'_> {
     /// Executes the request and sends the reply.
-    pub(crate) async fn answer(mut self, uuids: &mut UuidSource) {
+    pub(crate) async fn answer(mut self, context: &mut DecodeContext) {
         let faults = self.session.server().faults();
         let executed = match faults.refusal(self.session.id(), self.method) {
             Some(error) => Err(error.into()),
-            None => self.execute(uuids).await,
+            None => self.execute(context).await,
         };
         let reply = match executed {
             Ok(MethodResult::SentElsewhere) => return,
@@ -74,7 +79,7 @@ impl Request<'_> {
         self.session.reply(reply);
     }
 
-    async fn execute(&mut self, uuids: &mut UuidSource) -> Result<MethodResult, MethodError> {
+    async fn execute(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
         let is_long = self.is_long();
         let is_conditional = ["monitor_cond", "monitor_cond_since"].contains(&self.method);
         match self.method {
@@ -82,7 +87,7 @@ impl Request<'_> {
                 Err(MethodError::Text("unknown method"))
             }
             "echo" => Ok(run(is_long, || json_result(&self.params_json()))),
-            "transact" => self.transact(uuids).await,
+            "transact" => self.transact(context).await,
             "convert" => self.convert().await,
             "monitor" => self.monitor(MonitorVersion::V1).await,
             "monitor_cond" => self.monitor(MonitorVersion::V2).await,
@@ -204,7 +209,7 @@ impl Request<'_> {
         self.session.server().database(&name)
     }
 
-    async fn transact(&mut self, uuids: &mut UuidSource) -> Result<MethodResult, MethodError> {
+    async fn transact(&mut self, context: &mut DecodeContext) -> Result<MethodResult, MethodError> {
         let streamed = self.streamed.take();
         let (database, params) = match self.database() {
             // The database was removed meanwhile. The error needs the request's text, which is
@@ -218,9 +223,13 @@ impl Request<'_> {
             schema,
         } = streamed.unwrap_or_else(|| {
             let schema = database.schema();
+            let DecodeContext { uuids, templates } = context;
             let decode = || {
                 StringCache::with_thread(|strings| {
-                    decode_transaction(params, &schema, strings, uuids)
+                    if self.len > MAX_TEMPLATE_REQUEST_BYTES {
+                        return decode_transaction(params, &schema, strings, uuids);
+                    }
+                    decode_with_templates(params, &schema, strings, uuids, templates)
                 })
             };
             StreamedTransaction {

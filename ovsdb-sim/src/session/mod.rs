@@ -5,6 +5,9 @@ mod streaming;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use patchbay_schemas::uuids::UuidSource;
+use patchbay_schemas::wire::RowTemplates;
+
 use crate::budget::BudgetExceeded;
 use crate::server::Server;
 use crate::session_handle::SessionHandle;
@@ -58,4 +61,11 @@ impl Deref for Session {
     fn deref(&self) -> &SessionHandle {
         &self.handle
     }
+}
+
+/// State of the decoding of a session's requests.
+pub(crate) struct DecodeContext {
+    pub(crate) uuids: UuidSource,
+    /// Rows of short requests.
+    pub(crate) templates: RowTemplates,
 }

@@ -7,7 +7,9 @@ use crate::json::{Reader, TextBuf};
 use crate::schema::DatabaseSchema;
 use crate::strings::StringCache;
 use crate::uuids::UuidSource;
-use crate::wire::{DecodedTransaction, DefinedNames, NameKey, NamedUuids, OperationSequence};
+use crate::wire::{
+    DecodedTransaction, DefinedNames, NameKey, NamedUuids, OperationSequence, RowTemplates,
+};
 
 use super::OpenElements;
 
@@ -151,7 +153,8 @@ impl StreamedOperations {
             let names = std::mem::take(&mut self.names);
             let names = NamedUuids::with_key(&mut uuids, self.key).with_defined(names);
             let OperationSequence { decoded, names } = StringCache::with_thread(|strings| {
-                OperationSequence::decode(text, &self.schema, strings, names)
+                let templates = RowTemplates::default();
+                OperationSequence::decode(text, &self.schema, strings, names, &templates)
             });
             self.names = names;
             self.parts.push(decoded);
@@ -181,7 +184,8 @@ fn decode(
     let names = NamedUuids::with_key(&mut uuids, key);
     elements.map_or_else(OperationSequence::default, |elements| {
         StringCache::with_thread(|strings| {
-            OperationSequence::decode(elements, schema, strings, names)
+            let templates = RowTemplates::default();
+            OperationSequence::decode(elements, schema, strings, names, &templates)
         })
     })
 }

@@ -4,11 +4,13 @@ mod decode;
 mod insert;
 mod insert_row;
 mod row;
+mod templates;
 mod transaction;
 
 pub use insert_row::InsertRow;
+pub use templates::RowTemplates;
 pub(crate) use transaction::OperationSequence;
-pub use transaction::decode_transaction;
+pub use transaction::{decode_transaction, decode_with_templates};
 
 use uuid::Uuid;
 

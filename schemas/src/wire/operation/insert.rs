@@ -11,28 +11,43 @@ use crate::wire::operation_members::OperationMembers;
 
 use super::decode::{string, table_of};
 use super::row::decode_insert_row;
+use super::templates::RowTemplates;
 use super::{InsertRow, Operation, OperationFailure};
 
-/// Index of the last `insert` operation of each table.
-#[derive(Default)]
-pub(super) struct LastInserts(Vec<Option<usize>>);
+/// Index of the last `insert` operation of each table, and rows of earlier requests.
+pub(super) struct LastInserts<'t> {
+    indices: Vec<Option<usize>>,
+    templates: &'t RowTemplates,
+}
 
-impl LastInserts {
-    /// Records the operation with this index.
-    pub(super) fn record(&mut self, operation: &Operation, index: usize) {
-        if let Operation::Insert { table, .. } = operation {
-            if self.0.len() <= table.index() {
-                self.0.resize(table.index() + 1, None);
-            }
-            self.0[table.index()] = Some(index);
+impl<'t> LastInserts<'t> {
+    /// Returns the state at the start of a request.
+    pub(super) fn new(templates: &'t RowTemplates) -> Self {
+        Self {
+            indices: Vec::new(),
+            templates,
         }
     }
 
-    /// Returns the row that was inserted last into a table.
-    fn row<'o>(&self, table: TableId, operations: &'o [Operation]) -> Option<&'o InsertRow> {
-        match operations.get((*self.0.get(table.index())?)?)? {
-            Operation::Insert { row, .. } => Some(row),
-            _ => None,
+    /// Records the operation with this index.
+    pub(super) fn record(&mut self, operation: &Operation, index: usize) {
+        if let Operation::Insert { table, .. } = operation {
+            if self.indices.len() <= table.index() {
+                self.indices.resize(table.index() + 1, None);
+            }
+            self.indices[table.index()] = Some(index);
+        }
+    }
+
+    /// Returns the row that was inserted last into a table, or a row of an earlier request.
+    fn row<'o>(&self, table: TableId, operations: &'o [Operation]) -> Option<&'o InsertRow>
+    where
+        't: 'o,
+    {
+        let index = self.indices.get(table.index()).copied().flatten();
+        match index.and_then(|index| operations.get(index)) {
+            Some(Operation::Insert { row, .. }) => Some(row),
+            _ => self.templates.row(table),
         }
     }
 }
@@ -45,7 +60,7 @@ pub(super) fn insert_in_one_pass(
     reader: &mut Reader<'_>,
     schema: &DatabaseSchema,
     notation: &mut NotationReader<'_, '_, '_>,
-    earlier: (&[Operation], &LastInserts),
+    earlier: (&[Operation], &LastInserts<'_>),
 ) -> Option<Operation> {
     if !reader.enter_object() {
         return None;

@@ -107,6 +107,11 @@ impl InsertRow {
         }
     }
 
+    /// True if both rows share one list of columns.
+    pub(super) fn shares_columns_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.given, &other.given)
+    }
+
     /// Returns the values of all columns.
     pub fn into_values(self) -> Values {
         self.values

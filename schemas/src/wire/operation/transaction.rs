@@ -1,5 +1,7 @@
 //! Decoding of all operations of a `transact` request.
 
+use std::sync::Arc;
+
 use crate::json::Reader;
 use crate::schema::DatabaseSchema;
 use crate::strings::StringCache;
@@ -10,6 +12,7 @@ use crate::wire::notation::NotationReader;
 use super::DecodedTransaction;
 use super::decode::{CONTEXT, decode_operation};
 use super::insert::{LastInserts, insert_in_one_pass};
+use super::templates::RowTemplates;
 
 /// Decodes the operations of a `transact` request. `params` is in the array of parameters, behind
 /// the name of the database.
@@ -22,7 +25,24 @@ pub fn decode_transaction(
     strings: &mut StringCache,
     uuids: &mut UuidSource,
 ) -> DecodedTransaction {
-    let sequence = OperationSequence::decode(params, schema, strings, NamedUuids::new(uuids));
+    let (names, templates) = (NamedUuids::new(uuids), RowTemplates::default());
+    let sequence = OperationSequence::decode(params, schema, strings, names, &templates);
+    sequence.decoded.with_error_context()
+}
+
+/// Decodes a short request like [`decode_transaction`], with the rows of earlier requests as
+/// templates. Rows of this request become templates.
+pub fn decode_with_templates(
+    params: Reader<'_>,
+    schema: &Arc<DatabaseSchema>,
+    strings: &mut StringCache,
+    uuids: &mut UuidSource,
+    templates: &mut RowTemplates,
+) -> DecodedTransaction {
+    templates.set_schema(schema);
+    let names = NamedUuids::new(uuids);
+    let sequence = OperationSequence::decode(params, schema, strings, names, templates);
+    templates.keep_rows_of(&sequence.decoded.operations);
     sequence.decoded.with_error_context()
 }
 
@@ -41,10 +61,11 @@ impl OperationSequence {
         schema: &DatabaseSchema,
         strings: &mut StringCache,
         mut names: NamedUuids<'_>,
+        templates: &RowTemplates,
     ) -> Self {
         let mut notation = NotationReader::with_named_uuids(strings, &mut names);
         let mut decoded = DecodedTransaction::default();
-        let mut last_inserts = LastInserts::default();
+        let mut last_inserts = LastInserts::new(templates);
         while reader.next_element() {
             decoded.total += 1;
             if decoded.failure.is_some() {
