@@ -20,9 +20,9 @@ pub struct StringCache {
 }
 
 /// Number of hashes in the cache; a power of two.
-const SEEN_HASHES: usize = 16384;
+const SEEN_HASHES: usize = 8192;
 /// Number of strings in the cache; a power of two.
-const SHARED_STRINGS: usize = 8192;
+const SHARED_STRINGS: usize = 4096;
 /// Length in bytes up to which [`SmolStr`] stores a string without an allocation.
 const MAX_INLINE_LEN: usize = 23;
 /// Length in bytes above which strings are not cached, because they rarely repeat.

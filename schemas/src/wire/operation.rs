@@ -176,9 +176,14 @@ pub struct DecodedTransaction {
 
 impl DecodedTransaction {
     /// True if an operation may wait for changes by other transactions.
+    ///
+    /// A `wait` with a timeout of 0 fails instead. Clients based on the C IDL verify with it what
+    /// they have read, in most of their transactions.
     pub fn may_wait(&self) -> bool {
-        self.operations
-            .iter()
-            .any(|operation| matches!(operation, Operation::Wait { .. }))
+        let may_wait = |operation: &Operation| match operation {
+            Operation::Wait { timeout, .. } => *timeout != Some(0),
+            _ => false,
+        };
+        self.operations.iter().any(may_wait)
     }
 }
