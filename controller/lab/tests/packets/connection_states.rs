@@ -4,7 +4,7 @@ use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_lab::{Lab, Protocol};
 use patchbay_schemas::nb::{Acl, AclAction, AclDirection, LogicalSwitch, PortGroup};
 
-use crate::support::{ask, ask_connected, cluster, connect, manifests, release};
+use crate::support::{ask_promised, cluster, connect, manifests, release};
 
 /// Network of a switch in its external ids.
 const NETWORK: &str = "k8s.ovn.org/network";
@@ -74,11 +74,7 @@ async fn a_switch_that_does_not_track_sees_no_state_of_the_switch_before_the_rou
         let changed = lab.change_northbound("n1", |txn| replace_acls(txn, green_tracks, dropped));
         changed.await.unwrap();
         lab.sync().await.unwrap();
-        let verdict = if passes {
-            ask_connected(&lab, "blue-1", "green-1", Protocol::Icmp).await
-        } else {
-            ask(&lab, "blue-1", "green-1", Protocol::Icmp).await
-        };
+        let verdict = ask_promised(&lab, ("blue-1", "green-1"), Protocol::Icmp, passes).await;
         let is_reached = verdict.starts_with("reached");
         assert_eq!(is_reached, passes, "{green_tracks} {dropped}: {verdict}");
     }

@@ -3,7 +3,7 @@
 use patchbay_lab::{Lab, Protocol};
 use patchbay_schemas::nb::LogicalSwitchPort;
 
-use crate::support::{ask, ask_connected, cluster, manifests, release};
+use crate::support::{ask_promised, cluster, manifests, release};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn port_security_allows_a_network_only_if_its_address_has_no_host_bits() {
@@ -39,11 +39,7 @@ async fn port_security_allows_a_network_only_if_its_address_has_no_host_bits() {
         });
         changed.await.unwrap();
         lab.sync().await.unwrap();
-        let verdict = if passes {
-            ask_connected(&lab, "red-1", "red-2", Protocol::Icmp).await
-        } else {
-            ask(&lab, "red-1", "red-2", Protocol::Icmp).await
-        };
+        let verdict = ask_promised(&lab, ("red-1", "red-2"), Protocol::Icmp, passes).await;
         assert_eq!(verdict.starts_with("reached"), passes, "{title}: {verdict}");
     }
 }

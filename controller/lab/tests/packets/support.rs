@@ -99,9 +99,7 @@ spec:
 
 /// The verdict of a question as text.
 pub(crate) async fn ask(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> String {
-    let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
-    let answer = lab.ask(&from, &to, protocol, None).await.unwrap();
-    answer.verdict.to_string()
+    ask_promised(lab, (from, to), protocol, false).await
 }
 
 /// Asks again while a promised answer does not come, because a busy machine answers late.
@@ -118,9 +116,19 @@ pub(crate) async fn ask_patiently(is_promised: bool, ask: impl AsyncFn() -> Answ
 
 /// The verdict of a question about a pod that has to be reached.
 pub(crate) async fn ask_connected(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> String {
+    ask_promised(lab, (from, to), protocol, true).await
+}
+
+/// The verdict of a question about a pod that has to be reached if `is_promised`.
+pub(crate) async fn ask_promised(
+    lab: &Lab,
+    (from, to): (&str, &str),
+    protocol: Protocol,
+    is_promised: bool,
+) -> String {
     let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
     let ask = async || lab.ask(&from, &to, protocol, None).await.unwrap();
-    ask_patiently(true, ask).await.verdict.to_string()
+    ask_patiently(is_promised, ask).await.verdict.to_string()
 }
 
 /// A question for each common IP family.
