@@ -94,7 +94,7 @@ async fn a_zone_that_does_not_run_is_named() {
     let watch = ConditionWatch::begin(&bed).await;
     let cluster = bed.run_cluster("two");
     tokio::time::sleep(bed.zone_lease + Duration::from_secs(1)).await;
-    assert_eq!(watch.end().await, ["Unknown"]);
+    assert_eq!(watch.end(&bed).await, ["Unknown"]);
     until_connected(&bed, "Unknown", &expected).await;
 
     zones.push((bed.run_zone(&dead), dead));
@@ -115,7 +115,7 @@ async fn a_node_without_ovn_is_noted() {
     bed.create(&node("win-1", &json!({}))).await;
     let expected = "in each of 3 zones; without OVN annotations: node win-1";
     until_connected(&bed, "True", expected).await;
-    assert_eq!(watch.end().await, ["True"]);
+    assert_eq!(watch.end(&bed).await, ["True"]);
     // Evidence of OVN makes it a node like the others.
     annotate(&bed, "win-1", &json!({"k8s.ovn.org/node-id": "9"})).await;
     until_connected(
@@ -164,7 +164,7 @@ async fn a_joining_node_is_never_a_failure() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     zone.add_networks(&bed.inventory);
     until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
-    assert_eq!(watch.end().await, ["True", "Unknown", "True"]);
+    assert_eq!(watch.end(&bed).await, ["True", "Unknown", "True"]);
     zones.push((controller, zone));
 
     // What goes missing later is a failure.

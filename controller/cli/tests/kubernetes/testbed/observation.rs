@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use kube::ResourceExt;
 use kube::api::{WatchEvent, WatchParams};
+use kube::{Api, ResourceExt};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -65,44 +65,64 @@ fn observes(connect: &ClusterNetworkConnect) -> bool {
 
 /// Records the statuses of the condition `Connected`.
 pub(crate) struct ConditionWatch {
-    stop: oneshot::Sender<()>,
+    /// The resource version at which the record ends.
+    end: oneshot::Sender<u64>,
     task: JoinHandle<Vec<String>>,
 }
 
 impl ConditionWatch {
     pub(crate) async fn begin(bed: &Testbed) -> Self {
-        let status = |connect: &ClusterNetworkConnect| {
-            condition(connect, "Connected").map(|(status, _)| status)
-        };
         let first = bed.connected().await;
-        let version = first.resource_version().unwrap();
-        let mut seen: Vec<String> = status(&first).into_iter().collect();
-        let (stop, mut stopped) = oneshot::channel();
         let connects = bed.connects();
-        let task = tokio::spawn(async move {
-            let params = WatchParams::default();
-            let mut events = std::pin::pin!(connects.watch(&params, &version).await.unwrap());
-            loop {
-                let event = tokio::select! {
-                    event = events.next() => event,
-                    _ = &mut stopped => return seen,
-                };
-                if let Some(Ok(WatchEvent::Modified(connect))) = event
-                    && let Some(status) = status(&connect)
-                    && seen.last() != Some(&status)
-                {
-                    seen.push(status);
-                }
-            }
-        });
-        Self { stop, task }
+        let (end, ended) = oneshot::channel();
+        let task = tokio::spawn(record(connects, first, ended));
+        Self { end, task }
     }
 
-    /// The statuses that differ from the one before.
-    pub(crate) async fn end(self) -> Vec<String> {
-        self.stop.send(()).unwrap();
-        self.task.await.unwrap()
+    /// The statuses until now that differ from the one before.
+    pub(crate) async fn end(self, bed: &Testbed) -> Vec<String> {
+        let last = resource_version(&bed.connected().await);
+        self.end.send(last).unwrap();
+        let seen = tokio::time::timeout(Duration::from_secs(120), self.task).await;
+        seen.expect("timed out waiting: the last event").unwrap()
     }
+}
+
+/// Records statuses until an object has the resource version that `ended` says, because events
+/// arrive later than replies.
+async fn record(
+    connects: Api<ClusterNetworkConnect>,
+    first: ClusterNetworkConnect,
+    mut ended: oneshot::Receiver<u64>,
+) -> Vec<String> {
+    let status =
+        |connect: &ClusterNetworkConnect| condition(connect, "Connected").map(|(status, _)| status);
+    let params = WatchParams::default();
+    let version = first.resource_version().unwrap();
+    let mut events = std::pin::pin!(connects.watch(&params, &version).await.unwrap());
+    let mut seen: Vec<String> = status(&first).into_iter().collect();
+    let (mut version, mut last) = (resource_version(&first), None);
+    while last.is_none_or(|last| version < last) {
+        let event = tokio::select! {
+            event = events.next() => event.expect("the watch has ended"),
+            end = &mut ended, if last.is_none() => {
+                last = Some(end.unwrap());
+                continue;
+            }
+        };
+        if let WatchEvent::Modified(connect) = event.unwrap() {
+            version = resource_version(&connect);
+            let status = status(&connect);
+            if status.as_ref() != seen.last() {
+                seen.extend(status);
+            }
+        }
+    }
+    seen
+}
+
+fn resource_version(connect: &ClusterNetworkConnect) -> u64 {
+    connect.resource_version().unwrap().parse().unwrap()
 }
 
 /// The connect subnets by owner.
