@@ -269,7 +269,8 @@ impl<N: Northbound> ZoneReconciler<N> {
         let snapshot = self.northbound.snapshot();
         let activity = self.network_activity(cluster);
         let zone = self.zone.clone();
-        let inputs = ZoneInputs::read(cluster, &zone, activity.clone());
+        let mut inputs = ZoneInputs::read(cluster, &zone, activity.clone());
+        inputs.follow(&self.inputs);
         self.networks
             .plan(&inputs.networks, &snapshot)
             .is_ok_and(|change| change.transaction.is_none())

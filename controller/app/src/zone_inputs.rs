@@ -28,7 +28,8 @@ use super::{admin, policies};
 
 /// Inputs of the rows of networks, pods, policies, services and EgressIPs in one zone.
 ///
-/// [`update`](Self::update) makes them what [`read`](Self::read) would make them from nothing.
+/// [`update`](Self::update) makes them what [`read`](Self::read) would make them from nothing, but
+/// for the chassis ids that nodes had before.
 #[derive(Debug, Default)]
 pub(crate) struct ZoneInputs {
     pub(crate) networks: ZoneNetworks,
@@ -78,6 +79,14 @@ impl ZoneInputs {
         }
     }
 
+    /// Takes over what a running controller has known of nodes, if the inputs were read from nothing.
+    pub(crate) fn follow(&mut self, earlier: &Self) {
+        self.networks.follow(&earlier.networks);
+        if let (Some(pods), Some(earlier)) = (&mut self.pods, &earlier.pods) {
+            pods.follow(earlier);
+        }
+    }
+
     /// Follows the objects of a cluster. Objects of files are read from nothing, because what they
     /// lack is derived from others.
     pub(crate) fn update(
@@ -88,13 +97,17 @@ impl ZoneInputs {
     ) {
         let followed = self.followed.take();
         let followed = followed.filter(|followed| followed.settings == *cluster.settings());
-        let (Some(followed), Some(pods), Some(policies), true) = (
+        let earlier = (
             followed,
             self.pods.take(),
             self.policies.take(),
             cluster.is_watched(),
-        ) else {
-            *self = Self::read(cluster, zone, activity);
+        );
+        let (Some(followed), Some(pods), Some(policies), true) = earlier else {
+            self.pods = earlier.1;
+            let mut read = Self::read(cluster, zone, activity);
+            read.follow(self);
+            *self = read;
             return;
         };
         let has_other_activity = self.activity != activity;
@@ -205,7 +218,9 @@ impl Following<'_> {
     /// Reads networks from nothing, and gives them to all inputs.
     fn read_networks(&mut self, inputs: &mut ZoneInputs) {
         let view = ZoneView::new(self.cluster, self.zone, inputs.activity.take());
-        (inputs.networks, inputs.owners) = view.networks();
+        let (mut networks, owners) = view.networks();
+        networks.follow(&inputs.networks);
+        (inputs.networks, inputs.owners) = (networks, owners);
         let objects = view.objects();
         let definitions = objects.definitions.values();
         let attached = AttachedNetworks::new(&objects.networks, definitions, view.labelled());

@@ -28,6 +28,7 @@ mod network;
 mod network_activity;
 mod networks;
 mod node;
+mod node_chassis;
 mod node_subnet_owners;
 mod objects;
 mod pod;
@@ -79,6 +80,7 @@ pub use node::{
     NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NODE_TRANSIT_ADDRESSES, Node, NodeError,
     NodeErrorReason, UnreadableAnnotations, UnreadableSubnets, transit_addresses,
 };
+pub use node_chassis::NodeChassis;
 pub use node_subnet_owners::{NodeSubnetOwners, SubnetRefusal};
 pub use objects::{NetworkObjects, NodeObject, ServiceObject};
 pub use pod::{

@@ -172,8 +172,25 @@ impl ZoneNetworks {
         self.insert_node(ZoneNode::new(node, &object, owners));
     }
 
-    fn insert_node(&mut self, node: ZoneNode) {
+    fn insert_node(&mut self, mut node: ZoneNode) {
+        if let Some(earlier) = self.nodes.get(node.name.as_str()) {
+            node.chassis.follow(&earlier.chassis);
+        }
         self.nodes.insert(node.name.as_str().into(), Arc::new(node));
+    }
+
+    /// Takes over what a running controller has known of nodes, if the inputs were read from nothing.
+    pub fn follow(&mut self, earlier: &Self) {
+        for (name, former) in &earlier.nodes {
+            let Some(node) = self.nodes.get_mut(name) else {
+                continue;
+            };
+            let mut chassis = node.chassis.clone();
+            chassis.follow(&former.chassis);
+            if chassis != node.chassis {
+                Arc::make_mut(node).chassis = chassis;
+            }
+        }
     }
 
     /// Removes the node of this name.

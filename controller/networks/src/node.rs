@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    ClusterSettings, Node, NodeId, NodeObject, NodeSubnetOwners, SubnetRefusal, UnreadableSubnets,
-    Uplink, host_addresses, transit_addresses,
+    ClusterSettings, Node, NodeChassis, NodeId, NodeObject, NodeSubnetOwners, SubnetRefusal,
+    UnreadableSubnets, Uplink, host_addresses, transit_addresses,
 };
 
 use super::SkipReason;
@@ -28,7 +28,7 @@ const DEFAULT_NETWORK: &str = "default";
 pub(super) struct ZoneNode {
     pub(super) name: String,
     id: Option<NodeId>,
-    chassis: Option<String>,
+    pub(super) chassis: NodeChassis,
     subnets: BTreeMap<String, Vec<IpNet>>,
     unreadable: UnreadableSubnets,
     refused: BTreeMap<String, Vec<SubnetRefusal>>,
@@ -73,7 +73,7 @@ impl ZoneNode {
             way: WayToNode::new(&name, id.zip(chassis_id.as_deref()), &transit),
             name,
             id,
-            chassis: chassis_id,
+            chassis: NodeChassis::new(chassis_id, object.created),
             subnets,
             unreadable: unreadable.subnets,
             refused,
@@ -109,7 +109,7 @@ impl ZoneNode {
     /// Id and chassis id.
     pub(super) fn identity(&self) -> Result<(NodeId, &str), SkipReason> {
         let id = self.id.ok_or(SkipReason::NoNodeId)?;
-        Ok((id, self.chassis.as_deref().ok_or(SkipReason::NoChassisId)?))
+        Ok((id, self.chassis.id().ok_or(SkipReason::NoChassisId)?))
     }
 
     /// The node's subnets of a network.

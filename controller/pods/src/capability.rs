@@ -229,8 +229,8 @@ impl Pods {
         };
         let inputs = reader.read(&PodCell::Node(node.clone()));
         let zone = inputs.zone();
-        let chassis = inputs.node(node).and_then(|node| node.chassis.as_deref());
-        let Some(chassis) = chassis else {
+        let chassis = inputs.node(node).map(|node| &node.chassis);
+        let Some((chassis, id)) = chassis.and_then(|chassis| Some((chassis, chassis.id()?))) else {
             return;
         };
         for attachment in attachments {
@@ -239,12 +239,13 @@ impl Pods {
             };
             if place.is_in_zone(zone) && is_configured(&place) {
                 let existing = reader.row(self.tables.ports, &place.port);
-                let chassis = bound_chassis(&place, chassis, zone, existing);
+                let kept = existing.filter(|_| chassis.is_changed());
+                let kept = kept.and_then(|row| kept_chassis(&place, zone, row));
                 let mut state = port_state(&place, existing, reader);
                 if state == PortState::USUAL && self.waits(&place, existing, reader) {
                     state = PortState::WAITING;
                 }
-                let row = port(&place, &attachment.key, &chassis, zone, state);
+                let row = port(&place, &attachment.key, kept.unwrap_or(id), zone, state);
                 self.put_port(&row, &place, zone, rows);
             }
         }
@@ -348,21 +349,13 @@ fn is_configured(place: &PodPlace) -> bool {
     !is_nameless || place.network.topology == AttachedTopology::Layer3
 }
 
-/// The chassis to which the port is bound. A port of another zone stays bound to the chassis that it
-/// has, because a node gets another chassis id without its pods only.
-fn bound_chassis(
-    place: &PodPlace,
-    chassis: &str,
-    zone: &str,
-    existing: Option<RowView<'_>>,
-) -> String {
+/// The chassis to which a port of another zone stays bound although its node has got another chassis
+/// id. `None`: the port is of the zone, or of an earlier pod.
+fn kept_chassis<'a>(place: &PodPlace, zone: &str, existing: RowView<'a>) -> Option<&'a str> {
     let is_remote = place.pod.node.as_deref() != Some(zone);
-    let options = existing.and_then(|row| row.column("options")?.as_map());
-    let bound = options.filter(|options| {
-        is_remote && options.get_str(POD_UID) == Some(&*place.pod.uid) && !place.pod.uid.is_empty()
-    });
-    let bound = bound.and_then(|options| options.get_str(CHASSIS));
-    bound.unwrap_or(chassis).to_owned()
+    let options = existing.column("options")?.as_map()?;
+    let is_of_pod = options.get_str(POD_UID) == Some(&*place.pod.uid) && !place.pod.uid.is_empty();
+    options.get_str(CHASSIS).filter(|_| is_remote && is_of_pod)
 }
 
 /// State of the port, which another migration may have changed before.

@@ -9,8 +9,8 @@ use imbl::{OrdMap, OrdSet};
 use ipnet::IpNet;
 use patchbay_model::{
     AttachedNetworks, AttachmentProblem, ClusterSettings, Definition, NadKey, NetworkObjects,
-    Networks, Node, NodeObject, Pod, PodAttachment, PodKey, PodPlace, PrimaryDefinition,
-    ServiceObject, UnreadNetworks, attachments,
+    Networks, Node, NodeChassis, NodeObject, Pod, PodAttachment, PodKey, PodPlace,
+    PrimaryDefinition, ServiceObject, UnreadNetworks, attachments,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
@@ -47,7 +47,7 @@ pub(crate) struct Zone {
 /// A node, as pods on it depend on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PodNode {
-    pub(crate) chassis: Option<String>,
+    pub(crate) chassis: NodeChassis,
     /// The node's subnets of layer3 networks.
     pub(crate) subnets: BTreeMap<String, Vec<IpNet>>,
 }
@@ -108,10 +108,11 @@ impl ZonePods {
     /// Sets nodes, services, attachment definitions and networks. `labelled` has the namespaces with
     /// the label [`PRIMARY_NETWORK_LABEL`](patchbay_model::PRIMARY_NETWORK_LABEL).
     pub fn set_objects(&mut self, objects: &NetworkObjects<'_>, labelled: &BTreeSet<String>) {
-        self.nodes.clear();
+        let former = std::mem::take(&mut self.nodes);
         for node in &objects.nodes {
             self.put_node(*node);
         }
+        self.follow_nodes(&former);
         self.set_services(&objects.services);
         let definitions = objects.definitions.values();
         let attached = AttachedNetworks::new(&objects.networks, definitions, labelled);
@@ -147,11 +148,33 @@ impl ZonePods {
     /// Adds a node, or replaces the one of its name.
     pub fn put_node(&mut self, object: NodeObject<'_>) {
         let (node, _) = Node::read(object.name, object.annotations, None);
+        let mut chassis = NodeChassis::new(node.chassis_id, object.created);
+        if let Some(earlier) = self.nodes.get(object.name) {
+            chassis.follow(&earlier.chassis);
+        }
         let node = PodNode {
-            chassis: node.chassis_id,
+            chassis,
             subnets: node.subnets,
         };
         self.nodes.insert(object.name.into(), Arc::new(node));
+    }
+
+    /// Takes over what a running controller has known of nodes, if the inputs were read from nothing.
+    pub fn follow(&mut self, earlier: &Self) {
+        self.follow_nodes(&earlier.nodes);
+    }
+
+    fn follow_nodes(&mut self, earlier: &OrdMap<Arc<str>, Arc<PodNode>>) {
+        for (name, former) in earlier {
+            let Some(node) = self.nodes.get_mut(name) else {
+                continue;
+            };
+            let mut chassis = node.chassis.clone();
+            chassis.follow(&former.chassis);
+            if chassis != node.chassis {
+                Arc::make_mut(node).chassis = chassis;
+            }
+        }
     }
 
     /// Removes the node of this name.

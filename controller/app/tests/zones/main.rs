@@ -4,6 +4,7 @@
 
 mod admin_policies;
 mod bad_input;
+mod chassis;
 mod claims;
 mod dynamic_allocation;
 mod egress;

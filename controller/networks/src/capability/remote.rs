@@ -66,7 +66,11 @@ impl Topologies {
             }
             return;
         };
-        if let LinkRows::Common(_) = &links.rows {
+        if let LinkRows::Common(_) = &links.rows
+            && inputs
+                .node(node)
+                .is_some_and(|node| node.chassis.is_changed())
+        {
             self.keep_chassis(&mut made, reader);
         }
         for port in &made.switch_ports {
@@ -84,8 +88,8 @@ impl Topologies {
     }
 
     /// Leaves the port to a node bound to the chassis that it has, if nothing else of the rows to the
-    /// node differs. As in OVN-Kubernetes, the chassis follows with the next other change, or when the
-    /// controller starts.
+    /// node differs. As in OVN-Kubernetes, a chassis id that changes while the controller runs follows
+    /// with the next other change, or when the controller starts.
     fn keep_chassis(&self, made: &mut RemoteRows, reader: &Reader<'_, Self>) {
         for port in &mut made.switch_ports {
             let known = reader.row(self.tables.switch_ports, &port.name);

@@ -155,26 +155,48 @@ fn the_route_to_a_replaced_subnet_stays_until_another_node_has_it() {
     assert!(rows_to(&world, "n3").contains(&"10.10.2.0/24".to_owned()));
 }
 
+/// The network on two nodes, of which the last one has this chassis id.
+fn with_chassis(subnets: [&str; 2], chassis: &str) -> ZoneNetworks {
+    with_annotations(&subnets, |annotations| {
+        annotations.insert(CHASSIS.to_owned(), chassis.to_owned());
+    })
+}
+
+/// Chassis to which the port to `n2` is bound.
+fn bound(world: &World) -> String {
+    let (_, port) = world.one(|port: &LogicalSwitchPort| port.name == "blue_l3_tstor-n2");
+    port.options["requested-chassis"].clone()
+}
+
 #[test]
 fn the_port_to_a_node_follows_its_chassis_with_another_change() {
     let subnets = ["10.10.1.0/24", "10.10.2.0/24"];
-    let with_chassis = |subnets: [&str; 2], chassis: &str| {
-        with_annotations(&subnets, |annotations| {
-            annotations.insert(CHASSIS.to_owned(), chassis.to_owned());
-        })
-    };
-    let bound = |world: &World| {
-        let ports = world.rows::<LogicalSwitchPort>().into_iter();
-        let mut ports = ports.filter(|(_, port)| port.name == "blue_l3_tstor-n2");
-        ports.next().unwrap().1.options["requested-chassis"].clone()
-    };
     let mut world = World::new();
-    world.pass(&with_chassis(subnets, "c2"));
-    let changed = with_chassis(subnets, "c2new");
+    let first = with_chassis(subnets, "c2");
+    world.pass(&first);
+    let mut changed = with_chassis(subnets, "c2new");
+    changed.follow(&first);
     assert_eq!(world.pass(&changed), Counts::default());
     assert_eq!(bound(&world), "c2");
-    world.pass(&with_chassis(["10.10.1.0/24", "10.10.3.0/24"], "c2new"));
+    let mut moved = with_chassis(["10.10.1.0/24", "10.10.3.0/24"], "c2new");
+    moved.follow(&changed);
+    world.pass(&moved);
     assert_eq!(bound(&world), "c2new");
+}
+
+#[test]
+fn the_port_to_a_node_is_bound_to_its_chassis_when_the_controller_starts() {
+    let subnets = ["10.10.1.0/24", "10.10.2.0/24"];
+    let mut world = World::new();
+    world.pass(&with_chassis(subnets, "c2"));
+    world.restart();
+    world.pass(&with_chassis(subnets, "c2new"));
+    assert_eq!(bound(&world), "c2new");
+    // It is bound to the chassis as long as the node keeps that.
+    let mut again = with_chassis(subnets, "c3");
+    again.follow(&with_chassis(subnets, "c3"));
+    world.pass(&again);
+    assert_eq!(bound(&world), "c3");
 }
 
 /// Names of the switches.

@@ -99,6 +99,11 @@ impl World {
         if let Some(activity) = &activity {
             zone_networks.set_activity(activity);
         }
+        if let Some((networks, former)) = &self.former {
+            zone_networks.follow(networks);
+            pods.follow(former);
+        }
+        self.former = Some((zone_networks.clone(), pods.clone()));
         let (networks, nodes) = (&objects.networks, &objects.nodes);
         Ok(Inputs {
             admin_policies,

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, DEFAULT_NETWORK_KEY, POD_NETWORKS, RenderedNetworks};
+use patchbay_networks::ZoneNetworks;
+use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
 use serde_json::Value;
 
@@ -32,6 +34,8 @@ pub(crate) struct World {
     pub(super) policies: ZonePolicies,
     /// The objects that the policies have seen.
     pub(super) seen: BTreeSet<ObjectId>,
+    /// Networks, nodes and pods, as the running controllers have seen them last.
+    pub(super) former: Option<(ZoneNetworks, ZonePods)>,
     /// Networks that the running controllers have rendered.
     pub(super) rendered: RenderedNetworks,
     /// Addresses of pods in the default network, which its own controller has recorded.
@@ -54,6 +58,7 @@ impl World {
             northbound: Northbound::new(),
             controllers: None,
             seen: BTreeSet::new(),
+            former: None,
             rendered: RenderedNetworks::default(),
             default_addresses: BTreeMap::new(),
             started: 0,
@@ -78,6 +83,7 @@ impl World {
         self.started += 1;
         self.policies = ZonePolicies::new(&self.node, &self.settings);
         self.rendered = RenderedNetworks::default();
+        self.former = None;
         self.controllers = Some(Controllers::new(self.started));
     }
 
