@@ -17,6 +17,21 @@ pub fn mac_address(address: IpAddr) -> String {
     }
 }
 
+/// MAC address of a router's port towards pods, which has these addresses: that of the first IPv4
+/// address, if there is one.
+pub fn gateway_mac(addresses: impl IntoIterator<Item = IpAddr>) -> Option<String> {
+    let mut addresses = addresses.into_iter();
+    let first = addresses.next()?;
+    let all = [first].into_iter().chain(addresses);
+    Some(mac_address(all.fold(first, |chosen, address| {
+        if chosen.is_ipv6() && address.is_ipv4() {
+            address
+        } else {
+            chosen
+        }
+    })))
+}
+
 /// MAC address of a port without addresses, made from a name: `0a:58` and the first four octets of
 /// its SHA-256.
 pub fn mac_of_name(name: &str) -> String {
@@ -156,6 +171,20 @@ mod tests {
         for (address, mac) in cases {
             assert_eq!(mac_address(address.parse().unwrap()), mac);
         }
+    }
+
+    #[test]
+    fn a_gateway_has_the_mac_address_of_its_first_ipv4_address() {
+        let mac = |addresses: &[&str]| {
+            gateway_mac(addresses.iter().map(|address| address.parse().unwrap()))
+        };
+        let of = |address: &str| Some(mac_address(address.parse().unwrap()));
+        assert_eq!(mac(&[]), None);
+        assert_eq!(mac(&["fd01::4", "fd01::5"]), of("fd01::4"));
+        assert_eq!(
+            mac(&["fd01::4", "192.168.0.4", "192.168.0.5"]),
+            of("192.168.0.4")
+        );
     }
 
     #[test]

@@ -46,8 +46,8 @@ mod unread_networks;
 mod uplink;
 
 pub use address::{
-    PointToPoint, PointToPointError, format_address, format_net, link_local_address, mac_address,
-    mac_of_name, point_to_point,
+    PointToPoint, PointToPointError, format_address, format_net, gateway_mac, link_local_address,
+    mac_address, mac_of_name, point_to_point,
 };
 pub use address_pool::{AddressError, AddressPool};
 pub use admin_policy::{

@@ -1,12 +1,12 @@
 //! Addresses, gateways and routes that a network gives its pods.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{
     AddressPool, AttachedNetwork, AttachedTopology, ClusterSettings, IpFamily, PodNetwork,
-    PodRoute, Role, mac_address,
+    PodRoute, Role,
 };
 
 /// Place of the gateway in a subnet.
@@ -101,14 +101,10 @@ impl<'a> Ranges<'a> {
             })
         });
         let is_primary = network.role == Role::Primary;
-        let has_link_local = is_primary && network.topology == AttachedTopology::Layer2;
-        let has_v6 = gateways.iter().any(IpAddr::is_ipv6);
         PodNetwork {
             routes: routes.collect(),
-            link_local_gateway: gateways
-                .first()
-                .filter(|_| has_link_local && has_v6)
-                .map(|gateway| link_local(&mac_address(*gateway))),
+            // Only layer2 networks have one, where the cluster manager gives the addresses.
+            link_local_gateway: None,
             gateways: match requested_gateways {
                 [] if is_primary => gateways,
                 requested => requested.to_vec(),
@@ -142,16 +138,4 @@ fn has_gateway(network: &AttachedNetwork) -> bool {
         AttachedTopology::Layer2 => network.role == Role::Primary,
         AttachedTopology::Localnet => false,
     }
-}
-
-/// The link-local address made from a MAC address (RFC 4291, appendix A).
-fn link_local(mac: &str) -> Ipv6Addr {
-    let octets = mac.split(':').map(|octet| u8::from_str_radix(octet, 16));
-    let mut id = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 0];
-    for (place, octet) in [8, 9, 10, 13, 14, 15].into_iter().zip(octets) {
-        id[place] = octet.unwrap_or_default();
-    }
-    // The bit for universally administered addresses is inverted.
-    id[8] ^= 2;
-    id.into()
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::IpNet;
 use patchbay_model::{
     AddressError, ClusterSettings, IpFamily, NODE_ID, Pod, PodAttachment, PodNetwork, PodRoute,
-    Role, link_local_address, mac_address, mac_of_name,
+    Role, gateway_mac, link_local_address, mac_address, mac_of_name,
 };
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use thiserror::Error;
@@ -370,15 +370,15 @@ impl Attempt<'_> {
         if !gateways.any(IpAddr::is_ipv6) {
             return None;
         }
-        let port = match self.node.older_layout {
-            None => *network.gateways.first()?,
+        let mac = match self.node.older_layout {
+            None => gateway_mac(network.gateways.iter().copied())?,
             Some(id) => {
                 let mut join = network.network.join_subnets.iter();
                 let first = join.find(|net| self.settings.has_family(IpFamily::of_net(**net)))?;
-                *addresses_at(&[*first], id.into()).first()?
+                mac_address(*addresses_at(&[*first], id.into()).first()?)
             }
         };
-        link_local_address(&mac_address(port))
+        link_local_address(&mac)
     }
 }
 

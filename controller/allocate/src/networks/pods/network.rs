@@ -86,10 +86,7 @@ impl NetworkAddresses {
             state.gateways.clone_from(&own[0]);
             for address in own.concat() {
                 state.reserve_address(address);
-            }
-            for addresses in own {
-                let first = addresses.first().map(|address| mac_address(*address));
-                state.macs.extend(first.map(|mac| (mac, MacOwner::Network)));
+                state.macs.insert(mac_address(address), MacOwner::Network);
             }
         }
         Some(state)

@@ -231,6 +231,35 @@ fn infrastructure_subnets_have_the_gateway_and_the_management_address() {
 }
 
 #[test]
+fn addresses_of_the_network_itself_follow_the_order_of_its_subnets_but_for_the_gateways_port() {
+    let with = |annotations: &str| {
+        let yaml = NAMESPACES.to_owned()
+            + &layer2("subnets: ['fd10::/64', 10.1.0.0/24]")
+            + &pod("blue", "a", annotations);
+        let mut inventory = inventory(&yaml);
+        assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+        let entry = entry(&inventory, "blue/a", "blue/net");
+        (entry, warnings(&mut inventory))
+    };
+    let (entry, _) = with("");
+    let entry: serde_json::Value = serde_json::from_str(&entry.unwrap()).unwrap();
+    assert_eq!(
+        entry["ip_addresses"],
+        serde_json::json!(["fd10::3/64", "10.1.0.3/24"])
+    );
+    // The router's port has the MAC address of IPv4, 0a:58:0a:01:00:01.
+    assert_eq!(entry["ipv6_lla_gateway_ip"], "fe80::858:aff:fe01:1");
+    for taken in ["10.1.0.1", "10.1.0.2", "fd10::1", "fd10::2"] {
+        let mac = patchbay_model::mac_address(taken.parse().unwrap());
+        let request = format!(
+            r#"v1.multus-cni.io/default-network: '[{{"namespace":"ovn-kubernetes","name":"default","mac":"{mac}"}}]'"#
+        );
+        let (entry, warnings) = with(&request);
+        assert_eq!((entry, warnings.len()), (None, 1), "{taken}");
+    }
+}
+
+#[test]
 fn an_exhausted_subnet_is_named_with_its_network() {
     let yaml = NAMESPACES.to_owned() + &layer2("subnets: [10.1.0.0/30]") + &pod("blue", "a", "");
     let mut inventory = inventory(&yaml);
