@@ -20,7 +20,7 @@ use super::dhcp;
 use super::inputs::{MachineKey, PodCell, ZonePods};
 use super::isolation::{ISOLATED_PORTS, open_ports};
 use super::migration::PortState;
-use super::ports::{CHASSIS, POD_UID, port};
+use super::ports::{Binding, CHASSIS, POD_UID, port};
 use super::problem::PodProblem;
 use super::tables::{DEFAULT_ROUTER, ForeignPort, PodPort, Tables};
 
@@ -230,24 +230,35 @@ impl Pods {
         let inputs = reader.read(&PodCell::Node(node.clone()));
         let zone = inputs.zone();
         let chassis = inputs.node(node).map(|node| &node.chassis);
-        let Some((chassis, id)) = chassis.and_then(|chassis| Some((chassis, chassis.id()?))) else {
-            return;
-        };
         for attachment in attachments {
             let Some(place) = attachment.place(pod) else {
                 continue;
             };
-            if place.is_in_zone(zone) && is_configured(&place) {
-                let existing = reader.row(self.tables.ports, &place.port);
-                let kept = existing.filter(|_| chassis.is_changed());
-                let kept = kept.and_then(|row| kept_chassis(&place, zone, row));
-                let mut state = port_state(&place, existing, reader);
-                if state == PortState::USUAL && self.waits(&place, existing, reader) {
-                    state = PortState::WAITING;
-                }
-                let row = port(&place, &attachment.key, kept.unwrap_or(id), zone, state);
-                self.put_port(&row, &place, zone, rows);
+            if !place.is_in_zone(zone) || !is_configured(&place) {
+                continue;
             }
+            let known = chassis.and_then(|chassis| Some((chassis, chassis.id()?)));
+            let Some((chassis, id)) = known.filter(|_| has_tunnel_key(&place)) else {
+                // As in OVN-Kubernetes, a port stays while it could not be made.
+                let mut own = reader.owned().filter(|row| row.is_of(self.tables.ports));
+                if let Some(row) = own.find(|row| row.view().name() == place.port) {
+                    rows.keep(row);
+                }
+                continue;
+            };
+            let existing = reader.row(self.tables.ports, &place.port);
+            let kept = existing.filter(|_| chassis.is_changed());
+            let kept = kept.and_then(|row| kept_chassis(&place, zone, row));
+            let mut state = port_state(&place, existing, reader);
+            if state == PortState::USUAL && self.waits(&place, existing, reader) {
+                state = PortState::WAITING;
+            }
+            let binding = Binding {
+                chassis: kept.unwrap_or(id),
+                has_uid: existing.is_none_or(has_uid),
+            };
+            let row = port(&place, &attachment.key, &binding, zone, state);
+            self.put_port(&row, &place, zone, rows);
         }
     }
 
@@ -347,6 +358,19 @@ impl Pods {
 fn is_configured(place: &PodPlace) -> bool {
     let is_nameless = place.pod.problems.contains(&PodFieldProblem::NoMachineName);
     !is_nameless || place.network.topology == AttachedTopology::Layer3
+}
+
+/// Returns `true` unless the port's key in tunnels is missing, by which other zones know it.
+fn has_tunnel_key(place: &PodPlace) -> bool {
+    !place.network.has_remote_ports() || place.addresses.tunnel_id.is_some_and(|id| id != 0)
+}
+
+/// Returns `true` if a port is bound to an interface of one pod only. As in OVN-Kubernetes, a port
+/// that was made without stays so, because the interface may not have the pod's UID either.
+fn has_uid(port: RowView<'_>) -> bool {
+    let options = port.column("options").and_then(Datum::as_map);
+    let uid = options.and_then(|options| options.get_str(POD_UID));
+    uid.is_some_and(|uid| !uid.is_empty())
 }
 
 /// The chassis to which a port of another zone stays bound although its node has got another chassis

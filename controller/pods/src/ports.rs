@@ -16,11 +16,18 @@ const TUNNEL_KEY: &str = "requested-tnl-key";
 /// Type of ports of other zones.
 const REMOTE: &str = "remote";
 
+/// What a port is bound to.
+pub(super) struct Binding<'a> {
+    pub(super) chassis: &'a str,
+    /// `true` if only the interface of this pod is bound to the port.
+    pub(super) has_uid: bool,
+}
+
 /// The port of a pod in a zone. `attachment` is the key of the attachment.
 pub(super) fn port(
     place: &PodPlace,
     attachment: &str,
-    chassis: &str,
+    binding: &Binding<'_>,
     zone: &str,
     state: PortState,
 ) -> PodPort {
@@ -35,8 +42,8 @@ pub(super) fn port(
     let key = addresses.tunnel_id.map(|key| key.to_string());
     let key = key.filter(|_| network.has_remote_ports());
     let options = [
-        Some((POD_UID, &*pod.uid)).filter(|(_, uid)| !uid.is_empty()),
-        Some((CHASSIS, chassis)),
+        Some((POD_UID, &*pod.uid)).filter(|(_, uid)| binding.has_uid && !uid.is_empty()),
+        Some((CHASSIS, binding.chassis)),
         key.as_deref().map(|key| (TUNNEL_KEY, key)),
     ];
     let external_ids = [

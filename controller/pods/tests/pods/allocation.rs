@@ -1,8 +1,9 @@
 //! Addresses that are allocated, kept, requested and refused.
 
+use patchbay_model::mac_address;
 use serde_json::json;
 
-use crate::world::{allocate, key, of_all_zones, of_zone, pod, problems, put, zone};
+use crate::world::{allocate, key, of_all_zones, of_zone, pod, problems, put, zone, zone_of};
 
 #[test]
 fn a_pod_waits_for_an_address_and_holds_no_other_back() {
@@ -22,6 +23,33 @@ fn a_pod_waits_for_an_address_and_holds_no_other_back() {
     zone.remove_pod(&key("blue", "b"));
     assert_eq!(allocate(&mut allocator, &mut zone), ["blue/e 10.10.0.4/29"]);
     assert!(problems(&allocator).is_empty());
+}
+
+#[test]
+fn addresses_of_a_layer3_network_have_the_order_of_the_nodes_subnets() {
+    const IPV6_FIRST: &str = r#"{"cniVersion":"1.1.0","name":"blue_l3","netAttachDefName":"blue/l3","role":"primary","subnets":"10.10.0.0/16/29,fd10::/48/64","topology":"layer3","type":"ovn-k8s-cni-overlay"}"#;
+    let mut zone = zone_of(IPV6_FIRST, r#"["fd10::/64","10.10.0.0/29"]"#);
+    put(&mut zone, &pod("blue", "a", "n1"));
+    allocate(&mut of_zone(), &mut zone);
+    let pod = zone.pod(&key("blue", "a")).unwrap();
+    let given = serde_json::to_value(pod.networks.get("blue/l3").unwrap()).unwrap();
+    let route = |dest: &str, next_hop: &str| json!({"dest": dest, "nextHop": next_hop});
+    assert_eq!(
+        given,
+        json!({
+            "ip_addresses": ["fd10::3/64", "10.10.0.3/29"],
+            "mac_address": mac_address("fd10::3".parse().unwrap()),
+            "gateway_ips": ["fd10::1", "10.10.0.1"],
+            "routes": [
+                route("fd10::/48", "fd10::1"),
+                route("fd99::/64", "fd10::1"),
+                route("10.10.0.0/16", "10.10.0.1"),
+                route("10.96.0.0/16", "10.10.0.1"),
+                route("100.65.0.0/16", "10.10.0.1"),
+            ],
+            "role": "primary",
+        })
+    );
 }
 
 #[test]

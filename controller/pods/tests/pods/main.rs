@@ -4,5 +4,6 @@
 
 mod allocation;
 mod attachments;
+mod bindings;
 mod migration;
 mod world;

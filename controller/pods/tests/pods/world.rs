@@ -21,6 +21,11 @@ pub(crate) const SECONDARY: &str = r#"{"cniVersion":"1.1.0","name":"blue_s2","ne
 
 /// Inputs of the zone n1: networks `blue_l3`, `green_l2` and `blue_s2`, nodes n1 and n2.
 pub(crate) fn zone() -> ZonePods {
+    zone_of(LAYER3, r#"["10.10.0.0/29"]"#)
+}
+
+/// The same with another configuration of `blue_l3`, and other subnets of n1 there.
+pub(crate) fn zone_of(layer3: &'static str, subnets: &str) -> ZonePods {
     let definition = |namespace: &str, name: &str, config: &'static str, id: &'static str| {
         AttachmentDefinition {
             key: NadKey {
@@ -35,23 +40,23 @@ pub(crate) fn zone() -> ZonePods {
         }
     };
     let definitions = [
-        definition("blue", "l3", LAYER3, "1"),
+        definition("blue", "l3", layer3, "1"),
         definition("green", "l2", LAYER2, "2"),
         definition("blue", "s2", SECONDARY, "3"),
     ];
     let labelled = BTreeSet::from(["blue", "green", "red"].map(str::to_owned));
-    let annotations = |subnet: &str, chassis: &str| {
+    let annotations = |subnets: &str, chassis: &str| {
         BTreeMap::from([
             (
                 "k8s.ovn.org/node-subnets".to_owned(),
-                format!(r#"{{"blue_l3":["{subnet}"]}}"#),
+                format!(r#"{{"blue_l3":{subnets}}}"#),
             ),
             ("k8s.ovn.org/node-chassis-id".to_owned(), chassis.to_owned()),
         ])
     };
     let (n1, n2) = (
-        annotations("10.10.0.0/29", "c1"),
-        annotations("10.10.0.8/29", "c2"),
+        annotations(subnets, "c1"),
+        annotations(r#"["10.10.0.8/29"]"#, "c2"),
     );
     let node = |name, annotations| NodeObject {
         name,
