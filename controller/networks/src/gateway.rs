@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use patchbay_model::external_ids::{hashed_name, reachable_services_id};
 use patchbay_model::names::gateway_router;
-use patchbay_model::{IpFamily, Uplink, format_net, mac_address};
+use patchbay_model::{IpFamily, NodeId, Uplink, format_net, mac_address};
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy, LogicalSwitch, LogicalSwitchPort,
@@ -14,7 +14,7 @@ use patchbay_schemas::nb::{
 
 use super::definition::OutboundSnat;
 use super::rows::{TextMap, port_mac, texts};
-use super::site::Site;
+use super::site::{GatewayNode, Site};
 use super::{Destinations, NatRows, RouterPortRows, RouterRows, SwitchRows, advertised};
 
 /// Priority of policies that send packets for the node itself to the management port.
@@ -59,7 +59,8 @@ impl Site<'_> {
 }
 
 /// The gateway router with its external switch.
-pub(super) fn gateway(site: &Site<'_>, uplink: &Uplink, inside: Inside<'_>) -> GatewayRows {
+pub(super) fn gateway(site: &Site<'_>, node: &GatewayNode<'_>, inside: Inside<'_>) -> GatewayRows {
+    let uplink = &node.uplink;
     let name = site.gateway_router();
     let external_port = format!("rtoe-{name}");
     let masquerades: Vec<IpAddr> = site
@@ -77,7 +78,7 @@ pub(super) fn gateway(site: &Site<'_>, uplink: &Uplink, inside: Inside<'_>) -> G
             .then_some("clusterRouterLBGroup"),
     );
     let router = RouterRows {
-        router: router_row(site, &name, uplink, &masquerades, force_snat),
+        router: router_row(site, &name, node, &masquerades, force_snat),
         ports: vec![
             RouterPortRows::from(port),
             RouterPortRows::from(LogicalRouterPort {
@@ -89,7 +90,7 @@ pub(super) fn gateway(site: &Site<'_>, uplink: &Uplink, inside: Inside<'_>) -> G
             }),
         ],
         static_routes: routes,
-        nats: gateway_nats(site),
+        nats: gateway_nats(site, node.id),
         load_balancer_groups: groups
             .into_iter()
             .map(|group| site.prefix() + group)
@@ -106,11 +107,12 @@ pub(super) fn gateway(site: &Site<'_>, uplink: &Uplink, inside: Inside<'_>) -> G
 fn router_row(
     site: &Site<'_>,
     name: &str,
-    uplink: &Uplink,
+    node: &GatewayNode<'_>,
     masquerades: &[IpAddr],
     force_snat: String,
 ) -> LogicalRouter {
-    let addresses: Vec<String> = uplink
+    let addresses: Vec<String> = node
+        .uplink
         .addresses
         .iter()
         .map(IpNet::addr)
@@ -125,7 +127,7 @@ fn router_row(
     let mut options = texts([
         ("always_learn_from_arp_request", "false"),
         ("dynamic_neigh_routers", "false"),
-        ("chassis", site.chassis),
+        ("chassis", node.chassis),
         ("mac_binding_age_threshold", "300"),
         ("disable_garp_rarp", "true"),
     ]);
@@ -187,9 +189,9 @@ fn routes(
 /// NAT of the gateway router: its own address and those of pods become its masquerade address.
 /// Packets of advertised pods to others than nodes keep their sources, and so do packets that the
 /// fabric carries (see [`no_overlay`](super::no_overlay)).
-fn gateway_nats(site: &Site<'_>) -> Vec<NatRows> {
+fn gateway_nats(site: &Site<'_>, node: NodeId) -> Vec<NatRows> {
     let own = site.cluster_families().filter_map(|family| {
-        let address = site.join_address(site.node_id, family)?.addr();
+        let address = site.join_address(node, family)?.addr();
         Some(site.snat(address.to_string(), site.gateway_masquerade(family)?))
     });
     let pods = site.subnets().into_iter().filter_map(|subnet| {
@@ -262,25 +264,16 @@ fn mac_bindings(site: &Site<'_>, port: &str) -> Vec<StaticMacBinding> {
     addresses.flatten().map(binding).collect()
 }
 
-/// What leads from the network's own router to the node itself through its management port.
-pub(super) struct HostRows {
-    pub(super) policies: Vec<LogicalRouterPolicy>,
-    pub(super) nats: Vec<NatRows>,
-    pub(super) static_routes: Vec<LogicalRouterStaticRoute>,
-}
-
-/// Policies, NAT and routes towards the management port. `subnets` are those behind the router's
-/// port, `management` the addresses of the management port.
-pub(super) fn host_rows(
+/// Policies of the network's own router for packets to the node itself, which go to its management
+/// port.
+pub(super) fn host_policies(
     site: &Site<'_>,
     uplink: &Uplink,
-    subnets: &[IpNet],
     management: &[IpAddr],
     has_masquerade_policies: bool,
-) -> HostRows {
+) -> Vec<LogicalRouterPolicy> {
     let switch = site.network.switch(&site.node.name);
     let port = site.network.inport(&site.node.name);
-    let management_mac = management.first().map(|address| mac_address(*address));
     let policies = management.iter().flat_map(|hop| {
         let family = IpFamily::of(*hop);
         let masquerade = has_masquerade_policies.then(|| site.gateway_masquerade(family));
@@ -300,6 +293,14 @@ pub(super) fn host_rows(
             }
         })
     });
+    policies.collect()
+}
+
+/// NAT of packets from the subnets behind the router's port to the management port, which has these
+/// addresses.
+pub(super) fn host_nats(site: &Site<'_>, subnets: &[IpNet], management: &[IpAddr]) -> Vec<NatRows> {
+    let port = site.network.inport(&site.node.name);
+    let management_mac = management.first().map(|address| mac_address(*address));
     let nats = subnets.iter().filter_map(|subnet| {
         let family = IpFamily::of_net(*subnet);
         let masquerade = site.management_masquerade(family)?;
@@ -307,12 +308,22 @@ pub(super) fn host_rows(
             logical_port: Some(port.clone()),
             ..site.snat(subnet.to_string(), masquerade)
         };
-        Some(host_nats(site, nat, management_mac.as_ref()?, family))
+        Some(nats_to(site, nat, management_mac.as_ref()?, family))
     });
-    HostRows {
-        policies: policies.collect(),
-        nats: nats.flatten().collect(),
-        static_routes: service_routes(site, management),
+    nats.flatten().collect()
+}
+
+/// Routes through the management port, which has these addresses: of all packets of the subnets in
+/// local gateway mode, else to services of the default network.
+pub(super) fn host_routes(
+    site: &Site<'_>,
+    subnets: &[IpNet],
+    management: &[IpAddr],
+) -> Vec<LogicalRouterStaticRoute> {
+    if site.has_local_gateway() {
+        source_routes(site, subnets, management)
+    } else {
+        service_routes(site, management)
     }
 }
 
@@ -320,7 +331,7 @@ pub(super) fn host_rows(
 /// packets that the fabric carries keep their sources. Of an advertised network, those to
 /// nodes and to services of the default network have it: without a match in shared gateway mode,
 /// because there such packets leave through the gateway router, too.
-fn host_nats(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatRows> {
+fn nats_to(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatRows> {
     if site.has_local_gateway() && site.outbound_snat() == Some(OutboundSnat::Enabled) {
         let destinations = Destinations::AllBut(site.exempted_set_name(family));
         return vec![NatRows { nat, destinations }];
@@ -344,12 +355,8 @@ fn host_nats(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatR
     vec![Nat { r#match, ..nat }.into()]
 }
 
-/// Routes to services of the default network through the host. In local gateway mode, all packets
-/// of pods have this route.
+/// Routes to services of the default network through the host.
 fn service_routes(site: &Site<'_>, management: &[IpAddr]) -> Vec<LogicalRouterStaticRoute> {
-    if site.has_local_gateway() {
-        return Vec::new();
-    }
     let routes = site
         .services
         .first_addresses()

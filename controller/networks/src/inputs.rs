@@ -477,7 +477,8 @@ impl ZoneNetworks {
         let node = self.nodes.get(&self.zone.name).ok_or(SkipReason::NoNode);
         Some(node.and_then(|node| {
             let details = details.as_ref().map_err(Clone::clone)?;
-            Site::new(network, details, node, &self.zone.settings, &self.services)
+            let settings = &self.zone.settings;
+            Ok(Site::new(network, details, node, settings, &self.services))
         }))
     }
 }

@@ -9,15 +9,15 @@ use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
 };
 
-use super::gateway::{Inside, gateway, host_rows, source_routes};
+use super::gateway::{Inside, gateway, host_nats, host_policies, host_routes, source_routes};
 use super::node::ZoneNode;
 use super::rows::{
     TextMap, address_config, gateway_mac, interconnect_config, port_mac, port_networks,
     router_side, snooping_config, texts,
 };
-use super::site::Site;
+use super::site::{GatewayNode, Site};
 use super::tables::as_row;
-use super::{NetworkRows, RemoteRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
+use super::{NetworkRows, RemoteRows, RouterRows, SkipReason, SwitchRows};
 
 /// Tunnel key of the transit router's port to the gateway router of node id 0. Lower keys are those
 /// of the router's other ports.
@@ -115,46 +115,59 @@ fn primary_rows(
     switch.ports = vec![to_router, management_port];
     switch.ports.extend(fabric_port);
     let mut router = router(site, key, &gateways);
-    if let Some(uplink) = &site.uplink() {
-        let pairs = site.transit_pairs(site.node_id);
-        let name = site.gateway_router();
-        let router_hops: Vec<IpAddr> = pairs.iter().map(|(even, _)| even.addr()).collect();
-        let gateway_hops: Vec<IpAddr> = pairs.iter().map(|(_, odd)| odd.addr()).collect();
-        let rows_of_gateway = gateway(site, uplink, inside(site, &pairs, subnets, &router_hops));
-        let host = host_rows(site, uplink, subnets, &management, false);
-        let hops = if site.has_local_gateway() {
-            &management
-        } else {
-            &gateway_hops
-        };
-        router
-            .ports
-            .push(port_to_gateway(site, &name, &pairs).into());
-        router.policies = host.policies;
-        router.nats = host.nats;
-        router.static_routes = routes_to_gateway(site, site.node_id, &pairs, "");
-        router
-            .static_routes
-            .extend(source_routes(site, subnets, hops));
-        router.static_routes.extend(host.static_routes);
-        rows.add_gateway(rows_of_gateway);
+    match site.node.identity() {
+        Ok(_) => router.nats = host_nats(site, subnets, &management),
+        Err(reason) => rows.incomplete = Some(reason),
     }
-    if site.has_older_nodes {
-        add_older_link(site, &mut router, switch);
+    if let Some(node) = site.gateway_node() {
+        gateway_rows(site, &node, (subnets, &management), rows, &mut router);
+    }
+    let to_host = host_routes(site, subnets, &management);
+    router.static_routes.extend(to_host);
+    if site.has_older_nodes
+        && let Some(id) = site.node.id()
+    {
+        add_older_link(site, id, &mut router, switch);
     }
     rows.routers.insert(0, router);
     Ok(())
 }
 
+/// Adds the gateway router, and what leads to it and to the node itself.
+fn gateway_rows(
+    site: &Site<'_>,
+    node: &GatewayNode<'_>,
+    (subnets, management): (&[IpNet], &[IpAddr]),
+    rows: &mut NetworkRows,
+    router: &mut RouterRows,
+) {
+    let pairs = site.transit_pairs(node.id);
+    let name = site.gateway_router();
+    let router_hops: Vec<IpAddr> = pairs.iter().map(|(even, _)| even.addr()).collect();
+    let gateway_hops: Vec<IpAddr> = pairs.iter().map(|(_, odd)| odd.addr()).collect();
+    router
+        .ports
+        .push(port_to_gateway(site, &name, node.id, &pairs).into());
+    router.policies = host_policies(site, &node.uplink, management, false);
+    router.static_routes = routes_to_gateway(site, node.id, &pairs, "");
+    if !site.has_local_gateway() {
+        let to_gateway = source_routes(site, subnets, &gateway_hops);
+        router.static_routes.extend(to_gateway);
+    }
+    let inside = inside(site, node.id, &pairs, subnets, &router_hops);
+    rows.add_gateway(gateway(site, node, inside));
+}
+
 /// The gateway router's side of the link to the transit router.
 fn inside<'a>(
     site: &Site<'_>,
+    node: NodeId,
     pairs: &[(IpNet, IpNet)],
     subnets: &'a [IpNet],
     hops: &'a [IpAddr],
 ) -> Inside<'a> {
     let name = site.gateway_router();
-    let join = site.join_addresses();
+    let join = site.join_addresses(node);
     let force_snat = join.iter().map(|address| address.addr().to_string());
     let force_snat = force_snat.collect::<Vec<_>>().join(" ");
     let odd = pairs.iter().map(|(_, odd)| *odd);
@@ -174,10 +187,15 @@ fn inside<'a>(
 }
 
 /// The transit router's port towards the gateway router of the zone's node.
-fn port_to_gateway(site: &Site<'_>, name: &str, pairs: &[(IpNet, IpNet)]) -> LogicalRouterPort {
+fn port_to_gateway(
+    site: &Site<'_>,
+    name: &str,
+    node: NodeId,
+    pairs: &[(IpNet, IpNet)],
+) -> LogicalRouterPort {
     LogicalRouterPort {
         peer: Some(format!("rtotr-{name}")),
-        ..transit_port(site, name, site.node_id, pairs)
+        ..transit_port(site, name, node, pairs)
     }
 }
 
@@ -243,10 +261,7 @@ pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows
 /// switch. `key`: tunnel key of its port there.
 fn older_rows(site: &Site<'_>, node: &ZoneNode, id: NodeId, key: &str) -> RemoteRows {
     let switch = site.network.switch(&site.node.name);
-    let families = site.cluster_families();
-    let join: Vec<IpNet> = families
-        .filter_map(|family| site.join_address(id, family))
-        .collect();
+    let join = site.join_addresses(id);
     let mut external_ids = site.ids();
     external_ids.extend(texts([(NODE_MARK, &node.name)]));
     let addresses = [port_mac(&join)].into_iter();
@@ -283,7 +298,7 @@ fn older_router_port(site: &Site<'_>) -> String {
 
 /// Adds what leads to nodes in the older layout: a second link between router and switch, in the join
 /// subnets, and the address that the nodes send packets for the node itself from.
-fn add_older_link(site: &Site<'_>, router: &mut RouterRows, switch: &mut SwitchRows) {
+fn add_older_link(site: &Site<'_>, node: NodeId, router: &mut RouterRows, switch: &mut SwitchRows) {
     let Some(key) = site.node.older_port_key(&site.network.name) else {
         return;
     };
@@ -292,11 +307,7 @@ fn add_older_link(site: &Site<'_>, router: &mut RouterRows, switch: &mut SwitchR
     port.options.extend(texts([("requested-tnl-key", key)]));
     port.external_ids = site.ids();
     switch.ports.push(port);
-    let families: Vec<IpFamily> = site.cluster_families().collect();
-    let own = families.iter();
-    let own: Vec<IpNet> = own
-        .filter_map(|family| site.join_address(site.node_id, *family))
-        .collect();
+    let own = site.join_addresses(node);
     let last = own.iter().filter_map(last_address);
     let link = LogicalRouterPort {
         name,
@@ -304,9 +315,9 @@ fn add_older_link(site: &Site<'_>, router: &mut RouterRows, switch: &mut SwitchR
         networks: last.map(|address| address.to_string()).collect(),
         ..LogicalRouterPort::default()
     };
-    let masquerades = families.iter().filter_map(|family| {
-        let length = site.settings.masquerade_subnet(*family)?.prefix_len();
-        IpNet::new(site.management_masquerade(*family)?, length).ok()
+    let masquerades = site.cluster_families().filter_map(|family| {
+        let length = site.settings.masquerade_subnet(family)?.prefix_len();
+        IpNet::new(site.management_masquerade(family)?, length).ok()
     });
     if let Some(to_switch) = router.ports.first_mut() {
         let masquerades = masquerades.map(|address| address.to_string());
@@ -373,7 +384,6 @@ fn reserved_addresses(
 }
 
 fn router(site: &Site<'_>, key: Option<DatapathKey>, gateways: &[IpNet]) -> RouterRows {
-    let name = site.network.inport(&site.node.name);
     let mut options = texts([("requested-tnl-key", "1")]);
     options.extend(site.gateway_mtu());
     let mut router_options = match key {
@@ -384,6 +394,18 @@ fn router(site: &Site<'_>, key: Option<DatapathKey>, gateways: &[IpNet]) -> Rout
         router_options.extend(texts([("ct-commit-all", "true")]));
     }
     let has_ipv6 = gateways.iter().any(|gateway| gateway.addr().is_ipv6());
+    let to_switch = LogicalRouterPort {
+        name: site.network.inport(&site.node.name),
+        mac: gateway_mac(gateways),
+        networks: port_networks(gateways),
+        options,
+        ipv6_ra_configs: if has_ipv6 {
+            router_advertisements(site)
+        } else {
+            TextMap::new()
+        },
+        ..LogicalRouterPort::default()
+    };
     RouterRows {
         router: LogicalRouter {
             name: site.network.router(),
@@ -391,21 +413,7 @@ fn router(site: &Site<'_>, key: Option<DatapathKey>, gateways: &[IpNet]) -> Rout
             external_ids: site.router_ids(),
             ..LogicalRouter::default()
         },
-        ports: vec![RouterPortRows {
-            gateway_chassis: Some(site.gateway_chassis(&name)),
-            port: LogicalRouterPort {
-                name,
-                mac: gateway_mac(gateways),
-                networks: port_networks(gateways),
-                options,
-                ipv6_ra_configs: if has_ipv6 {
-                    router_advertisements(site)
-                } else {
-                    TextMap::new()
-                },
-                ..LogicalRouterPort::default()
-            },
-        }],
+        ports: site.bound_port(to_switch).into_iter().collect(),
         ..RouterRows::default()
     }
 }

@@ -4,19 +4,19 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::arithmetic::nth_address;
-use patchbay_model::{DatapathKey, Feature, IpFamily, Transport};
+use patchbay_model::{DatapathKey, Feature, IpFamily, NodeId, Transport};
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy,
     LogicalSwitch, LogicalSwitchPort,
 };
 
-use super::gateway::{Inside, gateway, host_rows, source_routes};
+use super::gateway::{Inside, gateway, host_nats, host_policies, host_routes, source_routes};
 use super::multicast::multicast_config;
 use super::rows::{
     TextMap, address_config, gateway_mac, interconnect_config, port_mac, port_networks,
     router_side, texts,
 };
-use super::site::Site;
+use super::site::{GatewayNode, Site};
 use super::{NetworkRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
 
 /// Addresses of a network on the zone's node.
@@ -53,7 +53,10 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
     };
     let mut join = site.is_primary().then(|| join_switch(site, &mut router));
     match LocalAddresses::of(site) {
-        Ok(addresses) => local_rows(site, &addresses, &mut rows, &mut router, join.as_mut()),
+        Ok(addresses) => {
+            rows.incomplete = site.node.identity().err();
+            local_rows(site, &addresses, &mut rows, &mut router, join.as_mut());
+        }
         Err(SkipReason::NoNodeSubnets) => {
             rows.incomplete = Some(SkipReason::NoNodeSubnets);
             rows.switches.extend(remote_transit_switch(site));
@@ -81,26 +84,41 @@ fn local_rows(
         gateways,
         management,
     } = addresses;
-    router.ports.push(node_switch_port(site, gateways));
+    router.ports.extend(node_switch_port(site, gateways));
     rows.switches.push(node_switch(site, addresses));
-    if site.is_primary() {
-        let port = site.management_port(management);
-        let router_port = site.router_side_port();
-        let router_port = site.has_multicast().then_some(router_port.as_str());
-        rows.port_groups = site.port_groups(Some(&port.name), router_port);
-    }
-    if has_transit_port(site) {
+    if let Some(id) = transit_id(site) {
         router.ports.push(transit_port(site));
         rows.switches
-            .push(transit_switch(site, vec![own_transit_port(site)]));
+            .push(transit_switch(site, vec![own_transit_port(site, id)]));
     } else {
         rows.switches.extend(remote_transit_switch(site));
     }
-    let (Some(uplink), Some(join)) = (site.uplink(), join) else {
+    let Some(join) = join else {
         return;
     };
+    let port = site.management_port(management);
+    let router_port = site.router_side_port();
+    let router_port = site.has_multicast().then_some(router_port.as_str());
+    rows.port_groups = site.port_groups(Some(&port.name), router_port);
+    router.nats = host_nats(site, subnets, management);
+    if let Some(node) = site.gateway_node() {
+        gateway_rows(site, &node, addresses, rows, router, join);
+    }
+    let to_host = host_routes(site, subnets, management);
+    router.static_routes.extend(to_host);
+}
+
+/// Adds the gateway router, and what leads to it and to the node itself.
+fn gateway_rows(
+    site: &Site<'_>,
+    node: &GatewayNode<'_>,
+    addresses: &LocalAddresses,
+    rows: &mut NetworkRows,
+    router: &mut RouterRows,
+    join: &mut SwitchRows,
+) {
     let name = site.gateway_router();
-    let own = site.join_addresses();
+    let own = site.join_addresses(node.id);
     let own_addresses: Vec<IpAddr> = own.iter().map(IpNet::addr).collect();
     let cluster_router: Vec<IpAddr> = site
         .cluster_router_addresses()
@@ -109,7 +127,7 @@ fn local_rows(
         .collect();
     // The fabric leads to the pods of other nodes.
     let reached = match site.network.transport {
-        Transport::NoOverlay => subnets.clone(),
+        Transport::NoOverlay => addresses.subnets.clone(),
         Transport::Overlay | Transport::Evpn => site.subnets(),
     };
     let inside = Inside {
@@ -123,34 +141,26 @@ fn local_rows(
         output_port: None,
         force_snat: "router_ip".to_owned(),
     };
-    let gateway = gateway(site, &uplink, inside);
     let mut to_gateway = router_side(format!("jtor-{name}"), &format!("rtoj-{name}"));
     to_gateway.external_ids = site.ids();
     join.ports.push(to_gateway);
-    let host = host_rows(site, &uplink, subnets, management, true);
+    router.policies = host_policies(site, &node.uplink, &addresses.management, true);
     let to_own = |address: &IpAddr| site.route(address.to_string(), *address);
-    let hops = if site.has_local_gateway() {
-        management
-    } else {
-        &own_addresses
-    };
-    router.policies = host.policies;
-    router.nats = host.nats;
     router.static_routes = own_addresses.iter().map(to_own).collect();
-    router
-        .static_routes
-        .extend(source_routes(site, subnets, hops));
-    router.static_routes.extend(egress_routes(site));
-    router.static_routes.extend(host.static_routes);
-    rows.add_gateway(gateway);
+    if !site.has_local_gateway() {
+        let to_gateway = source_routes(site, &addresses.subnets, &own_addresses);
+        router.static_routes.extend(to_gateway);
+    }
+    router.static_routes.extend(egress_routes(site, node.id));
+    rows.add_gateway(gateway(site, node, inside));
 }
 
 /// Routes of packets of pods on other nodes that leave the cluster here, because of an EgressIP.
-fn egress_routes(site: &Site<'_>) -> Vec<LogicalRouterStaticRoute> {
+fn egress_routes(site: &Site<'_>, node: NodeId) -> Vec<LogicalRouterStaticRoute> {
     let subnets = site.subnets().into_iter();
     let subnets = subnets.filter(|_| site.settings.has_feature(Feature::EgressIp));
     let routes = subnets.filter_map(|subnet| {
-        let gateway = site.join_address(site.node_id, IpFamily::of_net(subnet))?;
+        let gateway = site.join_address(node, IpFamily::of_net(subnet))?;
         Some(LogicalRouterStaticRoute {
             ip_prefix: subnet.to_string(),
             nexthop: gateway.addr().to_string(),
@@ -209,12 +219,13 @@ pub(super) fn lacks_place(site: &Site<'_>) -> bool {
 
 /// `true` if the network has a switch to other nodes only if there is one that it leads to.
 pub(super) fn follows_remotes(site: &Site<'_>) -> bool {
-    site.has_interconnect() && (!has_transit_port(site) || LocalAddresses::of(site).is_err())
+    site.has_interconnect() && (transit_id(site).is_none() || LocalAddresses::of(site).is_err())
 }
 
-/// `true` if the router has a port to the other nodes, once it has subnets.
-fn has_transit_port(site: &Site<'_>) -> bool {
-    site.has_interconnect() && !site.node.transit.is_empty()
+/// Id of a node whose router has a port to the other nodes, once it has subnets.
+fn transit_id(site: &Site<'_>) -> Option<NodeId> {
+    let has_port = site.has_interconnect() && !site.node.transit.is_empty();
+    site.node.id().filter(|_| has_port)
 }
 
 /// The switch to other nodes without a port of this one. `None`: there are no other nodes.
@@ -271,18 +282,14 @@ fn nth_addresses(subnets: &[IpNet], n: u128) -> Result<Vec<IpNet>, SkipReason> {
     addresses.collect()
 }
 
-fn node_switch_port(site: &Site<'_>, gateways: &[IpNet]) -> RouterPortRows {
-    let name = site.network.inport(&site.node.name);
-    RouterPortRows {
-        gateway_chassis: Some(site.gateway_chassis(&name)),
-        port: LogicalRouterPort {
-            name,
-            mac: gateway_mac(gateways),
-            networks: port_networks(gateways),
-            options: site.gateway_mtu().into_iter().collect(),
-            ..LogicalRouterPort::default()
-        },
-    }
+fn node_switch_port(site: &Site<'_>, gateways: &[IpNet]) -> Option<RouterPortRows> {
+    site.bound_port(LogicalRouterPort {
+        name: site.network.inport(&site.node.name),
+        mac: gateway_mac(gateways),
+        networks: port_networks(gateways),
+        options: site.gateway_mtu().into_iter().collect(),
+        ..LogicalRouterPort::default()
+    })
 }
 
 fn transit_port_name(site: &Site<'_>) -> String {
@@ -327,13 +334,13 @@ fn transit_switch(site: &Site<'_>, ports: Vec<LogicalSwitchPort>) -> SwitchRows 
 }
 
 /// The port of the transit switch to the router of this node.
-fn own_transit_port(site: &Site<'_>) -> LogicalSwitchPort {
+fn own_transit_port(site: &Site<'_>, id: NodeId) -> LogicalSwitchPort {
     let mut port = router_side(
         transit_switch_port_name(site, &site.node.name),
         &transit_port_name(site),
     );
     port.options
-        .insert("requested-tnl-key".to_owned(), site.node_id.to_string());
+        .insert("requested-tnl-key".to_owned(), id.to_string());
     port.external_ids = texts([("node", &site.node.name)]);
     port
 }

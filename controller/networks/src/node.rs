@@ -106,7 +106,15 @@ impl ZoneNode {
         !self.has_transit_routers && !self.older_keys.is_empty()
     }
 
+    /// The id.
+    pub(super) fn id(&self) -> Option<NodeId> {
+        self.id
+    }
+
     /// Id and chassis id.
+    ///
+    /// # Errors
+    /// One of them is missing.
     pub(super) fn identity(&self) -> Result<(NodeId, &str), SkipReason> {
         let id = self.id.ok_or(SkipReason::NoNodeId)?;
         Ok((id, self.chassis.id().ok_or(SkipReason::NoChassisId)?))

@@ -5,15 +5,16 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_schemas::nb::{
-    Acl, AclAction, AclDirection, GatewayChassis, LoadBalancerGroup, LogicalSwitchPort, PortGroup,
+    Acl, AclAction, AclDirection, GatewayChassis, LoadBalancerGroup, LogicalRouterPort,
+    LogicalSwitchPort, PortGroup,
 };
 
 use patchbay_model::external_ids::{hashed_name, key};
 use patchbay_model::names::network_prefix;
 use patchbay_model::{IpFamily, Role, Topology, mac_address};
 
-use super::PortGroupRows;
 use super::site::Site;
+use super::{PortGroupRows, RouterPortRows};
 
 /// A map column.
 pub(super) type TextMap = BTreeMap<String, String>;
@@ -82,14 +83,19 @@ impl Site<'_> {
             .into()
     }
 
-    /// Binds a router port to the zone's chassis.
-    pub(super) fn gateway_chassis(&self, port: &str) -> GatewayChassis {
-        GatewayChassis {
-            name: format!("{port}-{}", self.chassis),
-            chassis_name: self.chassis.to_owned(),
+    /// A router port that is bound to the zone's chassis. `None`: the chassis is not known yet.
+    pub(super) fn bound_port(&self, port: LogicalRouterPort) -> Option<RouterPortRows> {
+        let chassis = self.node.chassis.id()?;
+        let gateway_chassis = GatewayChassis {
+            name: format!("{}-{chassis}", port.name),
+            chassis_name: chassis.to_owned(),
             priority: 1,
             ..GatewayChassis::default()
-        }
+        };
+        Some(RouterPortRows {
+            port,
+            gateway_chassis: Some(gateway_chassis),
+        })
     }
 
     /// The port of the node itself.
@@ -279,11 +285,10 @@ pub(super) fn port_mac(networks: &[IpNet]) -> String {
         .unwrap_or_default()
 }
 
-/// MAC address of a router's port towards pods: that of its first IPv4 address, if it has one.
+/// MAC address of a router's port towards pods with these networks.
 pub(super) fn gateway_mac(gateways: &[IpNet]) -> String {
-    let v4 = gateways.iter().find(|gateway| gateway.addr().is_ipv4());
-    let gateway = v4.or_else(|| gateways.first());
-    gateway.map_or_else(String::new, |gateway| mac_address(gateway.addr()))
+    let addresses = gateways.iter().map(IpNet::addr);
+    patchbay_model::gateway_mac(addresses).unwrap_or_default()
 }
 
 /// A column with networks of a router port.

@@ -8,7 +8,6 @@ use patchbay_model::{
     Uplink, nth_of_family,
 };
 
-use super::SkipReason;
 use super::default_services::DefaultServices;
 use super::definition::Details;
 use super::node::ZoneNode;
@@ -21,8 +20,6 @@ pub(super) struct Site<'a> {
     pub(super) network: &'a Network,
     pub(super) details: &'a Details,
     pub(super) node: &'a ZoneNode,
-    pub(super) node_id: NodeId,
-    pub(super) chassis: &'a str,
     pub(super) settings: &'a ClusterSettings,
     pub(super) services: &'a DefaultServices,
     /// `true` if routers outside of the cluster know the way to the pods of the zone.
@@ -34,6 +31,13 @@ pub(super) struct Site<'a> {
     pub(super) has_remote_nodes: bool,
 }
 
+/// The zone's node, with what its gateway router follows from.
+pub(super) struct GatewayNode<'a> {
+    pub(super) id: NodeId,
+    pub(super) chassis: &'a str,
+    pub(super) uplink: Uplink,
+}
+
 impl<'a> Site<'a> {
     pub(super) fn new(
         network: &'a Network,
@@ -41,19 +45,27 @@ impl<'a> Site<'a> {
         node: &'a ZoneNode,
         settings: &'a ClusterSettings,
         services: &'a DefaultServices,
-    ) -> Result<Self, SkipReason> {
-        let (node_id, chassis) = node.identity()?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             network,
             details,
             node,
-            node_id,
-            chassis,
             settings,
             services,
             is_advertised: false,
             has_older_nodes: false,
             has_remote_nodes: false,
+        }
+    }
+
+    /// The zone's node with its gateway. `None`: its ids are not known yet, or it has no gateway.
+    pub(super) fn gateway_node(&self) -> Option<GatewayNode<'a>> {
+        let (id, chassis) = self.node.identity().ok()?;
+        let uplink = self.uplink()?;
+        Some(GatewayNode {
+            id,
+            chassis,
+            uplink,
         })
     }
 
@@ -106,11 +118,11 @@ impl<'a> Site<'a> {
         self.network.join_address(node, family)
     }
 
-    /// Join addresses of the zone's gateway router, one for each family of the cluster.
-    pub(super) fn join_addresses(&self) -> Vec<IpNet> {
+    /// Join addresses of the gateway router of a node, one for each family of the cluster.
+    pub(super) fn join_addresses(&self, node: NodeId) -> Vec<IpNet> {
         let families = self.cluster_families();
         families
-            .filter_map(|family| self.join_address(self.node_id, family))
+            .filter_map(|family| self.join_address(node, family))
             .collect()
     }
 

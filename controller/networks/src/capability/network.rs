@@ -1,5 +1,6 @@
 //! Rows of a network, but for those that lead to other nodes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use patchbay_rows::Reader;
@@ -9,7 +10,9 @@ use super::zone::families;
 use super::{Rows, Topologies, read_network};
 use crate::inputs::NetworkCell;
 use crate::tables::{LocalnetPort, OwnNat, as_row};
-use crate::{COPP, Destinations, NatRows, PortGroupRows, RouterRows, SwitchRows, advertised};
+use crate::{
+    COPP, Destinations, NatRows, NetworkRows, PortGroupRows, RouterRows, SwitchRows, advertised,
+};
 
 impl Topologies {
     pub(super) fn network(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>, rows: &mut Rows) {
@@ -28,8 +31,8 @@ impl Topologies {
             reader.read(&NetworkCell::Nodes);
         }
         let made = match inputs.rows_of_prefix(prefix, is_advertised) {
-            // As in OVN-Kubernetes, what follows from the node's subnets stays when they are withdrawn.
-            Some(Ok(made)) if made.incomplete.is_some() && self.has_switch(prefix, reader) => {
+            // As in OVN-Kubernetes, what follows from the node's annotations stays when they are withdrawn.
+            Some(Ok(made)) if made.incomplete.is_some() && self.has_more(&made, reader) => {
                 return rows.keep_rest();
             }
             Some(Ok(made)) => made,
@@ -61,11 +64,27 @@ impl Topologies {
         }
     }
 
-    /// `true` if the network has its switch on the zone's node.
-    fn has_switch(&self, prefix: &str, reader: &Reader<'_, Self>) -> bool {
-        let zone = reader.read(&NetworkCell::Zone).zone();
-        let name = [prefix, &**zone].concat();
-        reader.row(self.tables.switches, &name).is_some()
+    /// `true` if the database has routers, switches or ports of the network that are not made.
+    fn has_more(&self, made: &NetworkRows, reader: &Reader<'_, Self>) -> bool {
+        let tables = &self.tables;
+        let routers = made.routers.iter();
+        let routers = routers.flat_map(|made| {
+            let ports = made.ports.iter().map(|port| &port.port.name);
+            ports.chain([&made.router.name])
+        });
+        let switches = made.switches.iter();
+        let switches = switches.flat_map(|made| {
+            let ports = made.ports.iter().map(|port| &port.name);
+            ports.chain([&made.switch.name])
+        });
+        let names: HashSet<&str> = routers.chain(switches).map(String::as_str).collect();
+        let mut own = reader.owned().filter(|row| {
+            row.is_of(tables.routers)
+                || row.is_of(tables.router_ports)
+                || row.is_of(tables.switches)
+                || row.is_of(tables.switch_ports)
+        });
+        own.any(|row| !names.contains(row.view().name()))
     }
 
     pub(super) fn port_group(

@@ -1,8 +1,10 @@
 //! Changes of the zone's own node: nothing of its former gateway stays.
 
+use patchbay_model::{ClusterSettings, GatewayMode};
 use patchbay_networks::ZoneNetworks;
 use patchbay_schemas::nb::{
-    GatewayChassis, LogicalRouterPolicy, LogicalRouterPort, LogicalRouterStaticRoute,
+    GatewayChassis, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
+    LogicalRouterStaticRoute, Nat,
 };
 
 use crate::support::{Zone, ipv4_settings, zone_networks};
@@ -89,5 +91,50 @@ fn each_change_of_the_gateway_is_applied_and_nothing_of_the_former_one_stays() {
             let chassis: Vec<String> = chassis.map(|chassis| chassis.chassis_name).collect();
             assert_eq!(chassis, [gateway.chassis]);
         }
+    }
+}
+
+/// The node has no gateway.
+const DISABLED: &str = r#"
+- apiVersion: v1
+  kind: Node
+  metadata:
+    name: n1
+    annotations:
+      k8s.ovn.org/node-chassis-id: c1
+      k8s.ovn.org/l3-gateway-config: '{"default":{"mode":"disabled"}}'
+"#;
+
+#[test]
+fn without_a_gateway_pods_have_the_way_to_the_host() {
+    let shared = GatewayMode::Shared;
+    for (network, mode, routes) in [
+        (LAYER2, shared, &[][..]),
+        (LAYER3, shared, &[]),
+        (LAYER2, GatewayMode::Local, &["10.10.0.0/16 10.10.0.2"]),
+        (LAYER3, GatewayMode::Local, &["10.10.0.0/24 10.10.0.2"]),
+    ] {
+        let yaml = format!(
+            "apiVersion: v1\nkind: List\nitems:\n- {{apiVersion: v1, kind: Namespace, metadata: \
+             {{name: blue, labels: {{k8s.ovn.org/primary-user-defined-network: ''}}}}}}\n\
+             - apiVersion: k8s.ovn.org/v1\n  kind: UserDefinedNetwork\n  \
+             metadata: {{name: net, namespace: blue}}\n  spec: {network}{DISABLED}"
+        );
+        let settings = ClusterSettings {
+            gateway_mode: mode,
+            ..ipv4_settings(&[])
+        };
+        let mut zone = Zone::new();
+        zone.settle(&zone_networks(&yaml, &settings, None));
+        let routers = zone.rows::<LogicalRouter>().into_iter();
+        let routers: Vec<String> = routers.map(|router| router.name).collect();
+        assert_eq!(routers.len(), 1, "{routers:?}");
+        let nats = zone.rows::<Nat>().into_iter();
+        let nats: Vec<String> = nats.map(|nat| nat.r#match).collect();
+        assert_eq!(nats, ["eth.dst == 0a:58:0a:0a:00:02"], "{network}");
+        let found = zone.rows::<LogicalRouterStaticRoute>().into_iter();
+        let found = found.map(|route| format!("{} {}", route.ip_prefix, route.nexthop));
+        assert_eq!(found.collect::<Vec<_>>(), routes, "{network} {mode:?}");
+        assert!(zone.rows::<LogicalRouterPolicy>().is_empty());
     }
 }

@@ -6,6 +6,7 @@ mod advertised;
 mod database;
 mod evpn;
 mod gateway_changes;
+mod ids;
 mod no_overlay;
 mod node_subnets;
 mod skipped;
