@@ -173,7 +173,7 @@ fn egress_routes(site: &Site<'_>, node: NodeId) -> Vec<LogicalRouterStaticRoute>
 
 fn cluster_router(site: &Site<'_>) -> LogicalRouter {
     let mut options = texts([("always_learn_from_arp_request", "false")]);
-    if site.has_local_gateway() && site.is_primary() {
+    if site.has_local_gateway() {
         options.extend(texts([("ct-commit-all", "true")]));
     }
     if site.has_multicast() {

@@ -32,12 +32,13 @@ impl Site<'_> {
     }
 
     /// Address sets with the destinations that are not translated, one for each family of the
-    /// cluster.
+    /// network.
     pub(super) fn exempted_sets(&self) -> Vec<AddressSet> {
         if self.outbound_snat() != Some(OutboundSnat::Enabled) {
             return Vec::new();
         }
         let families = self.cluster_families();
+        let families = families.filter(|family| self.network.has_family(*family));
         families.map(|family| self.exempted_set(family)).collect()
     }
 

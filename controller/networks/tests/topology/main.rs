@@ -17,7 +17,7 @@ use std::fmt::Write;
 use patchbay_resources::object::Time;
 
 use patchbay_allocate::networks::resolve;
-use patchbay_model::{ClusterSettings, Feature, IpFamily, NetworkObjects};
+use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily, NetworkObjects};
 use patchbay_networks::*;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{Inventory, read_manifests};
@@ -437,6 +437,14 @@ fn secondary_networks_have_no_way_out() {
         layer2.switches[0].switch.other_config["requested-tnl-key"],
         "16711685"
     );
+    // The option of cluster routers in local gateway mode does not depend on the role.
+    assert!(!layer3.contains("ct-commit-all"));
+    let settings = ClusterSettings {
+        gateway_mode: GatewayMode::Local,
+        ..ipv4_settings(&[])
+    };
+    let local = print(&rows_with(&yaml, "n1", &settings).networks[0]);
+    assert!(local.contains("ct-commit-all=true"), "{local}");
 }
 
 #[test]

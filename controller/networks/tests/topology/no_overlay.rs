@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_model::{ClusterSettings, Feature, GatewayMode};
+use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily};
 use patchbay_networks::{Destinations, NatRows, ZoneNetworks};
 use patchbay_schemas::nb::{AddressSet, Nat};
 
@@ -127,6 +127,20 @@ fn the_address_set_has_the_pods_and_the_node_itself() {
         ("network", "cluster_udn_flat"),
     ];
     assert_eq!(exempting.external_ids, texts(&ids));
+}
+
+#[test]
+fn the_address_sets_have_the_families_of_the_network() {
+    let settings = ClusterSettings {
+        families: IpFamily::BOTH.to_vec(),
+        ..ipv4_settings(&[Feature::RouteAdvertisements])
+    };
+    let network = NETWORK.trim_start().replace("OUTBOUND", "Enabled");
+    let networks = zone_networks(&(TWO_NODES.to_owned() + &network), &settings, None);
+    let rows = networks.network_rows("cluster_udn_flat").unwrap().unwrap();
+    let sets = rows.address_sets.iter();
+    let families: Vec<&str> = sets.map(|set| &*set.external_ids["ip-family"]).collect();
+    assert_eq!(families, ["v4"]);
 }
 
 fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
