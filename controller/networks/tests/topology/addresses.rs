@@ -1,7 +1,12 @@
-//! Addresses of a layer2 network's router and of the node itself.
+//! Addresses of a network's router and of the node itself.
 
-use super::{CLUSTER, LAYER2, dual_stack, print, rows, rows_with};
-use patchbay_networks::NetworkRows;
+use patchbay_allocate::networks::resolve;
+use patchbay_model::{ClusterSettings, Feature, NODE_SUBNETS, mac_address};
+use patchbay_networks::{NetworkRows, ZoneNetworks};
+use patchbay_resources::conversion::network_objects;
+use patchbay_resources::object::Time;
+
+use super::{CLUSTER, LAYER2, LAYER3, dual_stack, inventory, print, rows, rows_with};
 
 #[test]
 fn dual_stack_layer2_with_addresses_of_its_own() {
@@ -32,6 +37,42 @@ fn dual_stack_layer2_with_addresses_of_its_own() {
         printed.contains("allow-related ip6.src==fd20::1 |"),
         "{printed}"
     );
+}
+
+#[test]
+fn a_layer3_network_has_its_addresses_in_the_order_of_the_nodes_subnets() {
+    let layer3 = LAYER3.replace(
+        "cidr: 10.10.0.0/16, hostSubnet: 24",
+        "cidr: 10.10.0.0/16, hostSubnet: 24}, {cidr: 'fd10::/48', hostSubnet: 64",
+    );
+    let mut inventory = inventory(&(CLUSTER.to_owned() + &layer3));
+    let settings = ClusterSettings {
+        features: [Feature::Multicast].into(),
+        ..dual_stack()
+    };
+    let now = Time(jiff::Timestamp::from_second(0).unwrap());
+    resolve(&mut inventory, &settings, &now).unwrap();
+    let mut objects = network_objects(&inventory);
+    let node = objects.nodes.iter_mut().find(|node| node.name == "n1");
+    let node = node.unwrap();
+    let mut annotations = node.annotations.unwrap().clone();
+    let subnets = r#"{"blue_l3":["fd10::/64","10.10.0.0/24"]}"#;
+    annotations.insert(NODE_SUBNETS.to_owned(), subnets.to_owned());
+    node.annotations = Some(&annotations);
+    let networks = ZoneNetworks::read(&objects, "n1", &settings);
+    let printed = print(&networks.network_rows("blue_l3").unwrap().unwrap());
+    let mac = mac_address("fd10::2".parse().unwrap());
+    for line in [
+        format!("  k8s-blue_l3_n1 \"\" {mac} fd10::2 10.10.0.2 |"),
+        // The router's ports have MAC addresses of IPv4.
+        "  rtos-blue_l3_n1 0a:58:0a:0a:00:01 10.10.0.1/24,fd10::1/64 |".to_owned(),
+        "mcast_eth_src=0a:58:0a:0a:00:01 mcast_ip4_src=10.10.0.1 \
+         mcast_ip6_src=fe80::858:aff:fe0a:1 "
+            .to_owned(),
+        format!("eth.dst == {mac}"),
+    ] {
+        assert!(printed.contains(&line), "{line}\n{printed}");
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use patchbay_model::{ClusterSettings, NODE_SUBNETS};
+use patchbay_model::{
+    ClusterSettings, Feature, NODE_ID, NODE_SUBNETS, NODE_TRANSIT_ADDRESSES, NetworkActivity,
+};
 use patchbay_networks::ZoneNetworks;
 use patchbay_resources::conversion::network_objects;
 use patchbay_rows::Counts;
@@ -23,6 +25,15 @@ fn with_subnets(subnets: &[&str]) -> ZoneNetworks {
 /// The network with a subnet of each node, and with further edits of the annotations of the last one.
 fn with_annotations(
     subnets: &[&str],
+    edit: impl Fn(&mut BTreeMap<String, String>),
+) -> ZoneNetworks {
+    with_settings(subnets, &ClusterSettings::default(), edit)
+}
+
+/// The same in a cluster with these settings.
+fn with_settings(
+    subnets: &[&str],
+    settings: &ClusterSettings,
     edit: impl Fn(&mut BTreeMap<String, String>),
 ) -> ZoneNetworks {
     let names: Vec<String> = (1..=subnets.len()).map(|node| format!("n{node}")).collect();
@@ -47,7 +58,7 @@ fn with_annotations(
     for (node, annotations) in objects.nodes.iter_mut().zip(&edited) {
         node.annotations = Some(annotations);
     }
-    ZoneNetworks::read(&objects, "n1", &ClusterSettings::default())
+    ZoneNetworks::read(&objects, "n1", settings)
 }
 
 /// Routes that lead to a node, as prefixes, and the port of the transit switch towards it.
@@ -178,10 +189,24 @@ fn the_port_to_a_node_follows_its_chassis_with_another_change() {
     changed.follow(&first);
     assert_eq!(world.pass(&changed), Counts::default());
     assert_eq!(bound(&world), "c2");
-    let mut moved = with_chassis(["10.10.1.0/24", "10.10.3.0/24"], "c2new");
-    moved.follow(&changed);
-    world.pass(&moved);
-    assert_eq!(bound(&world), "c2new");
+    let with = |key: &str, value: &str| {
+        with_annotations(&subnets, |annotations| {
+            annotations.insert(CHASSIS.to_owned(), "c2new".to_owned());
+            annotations.insert(key.to_owned(), value.to_owned());
+        })
+    };
+    let others = [
+        with_chassis(["10.10.1.0/24", "10.10.3.0/24"], "c2new"),
+        with(NODE_ID, "7"),
+        with(NODE_TRANSIT_ADDRESSES, r#"{"ipv4":"100.88.0.9/16"}"#),
+    ];
+    for mut moved in others {
+        let mut world = World::new();
+        world.pass(&first);
+        moved.follow(&changed);
+        world.pass(&moved);
+        assert_eq!(bound(&world), "c2new");
+    }
 }
 
 #[test]
@@ -253,5 +278,26 @@ fn rows_of_the_own_node_stay_when_its_subnet_is_refused() {
             skipped[0].reason.to_string(),
             format!("the node's {reason}")
         );
+        // Another node may have the subnet, to which no route leads past the zone's own switch.
+        let networks = with_subnets(&[wrong, "10.10.1.0/24"]);
+        assert_eq!(world.pass(&networks), Counts::default());
     }
+}
+
+#[test]
+fn nothing_leads_to_a_node_without_users_of_the_network() {
+    let mut world = World::new();
+    world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
+    let replaced = ["10.10.1.0/24", "10.10.3.0/24"];
+    world.pass(&with_subnets(&replaced));
+    assert_eq!(rows_to(&world, "n2").len(), 4);
+    let settings = ClusterSettings {
+        features: [Feature::DynamicUdnAllocation].into(),
+        ..ClusterSettings::default()
+    };
+    let mut networks = with_settings(&replaced, &settings, |_| {});
+    let uses = [("blue_l3".into(), "n1".into())];
+    networks.set_activity(&NetworkActivity::new(["blue_l3".into()], uses, &[]));
+    world.pass(&networks);
+    assert_eq!(rows_to(&world, "n2"), [""; 0]);
 }
