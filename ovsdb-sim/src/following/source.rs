@@ -66,6 +66,8 @@ impl SourceOptions {
         // Relays and followers of a cluster forward transactions.
         config.leader_only = false;
         config.probe_interval = self.probe_interval;
+        // As ovsdb-server, which probes sources on unix sockets, too.
+        config.unix_probe_interval = self.probe_interval;
         config.backoff = (self.min_backoff(), self.max_backoff);
         config.tls = client_keys(&settings.tls);
         Ok(config)

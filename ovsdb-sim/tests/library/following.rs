@@ -1,5 +1,7 @@
 //! Relays and backups: databases that follow those of another server.
 
+mod outage;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

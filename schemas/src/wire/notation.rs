@@ -7,7 +7,7 @@ use crate::atom::{Atom, AtomType, Real, parse_uuid};
 use crate::datum::{Datum, Key, MapBuffers, MapBuilder, Set};
 use crate::error::OvsdbError;
 use crate::json::{Number, Reader, ValueKind};
-use crate::schema::{BaseType, ColumnType, is_id};
+use crate::schema::{BaseType, ColumnType, Constraint, is_id};
 use crate::strings::StringCache;
 use crate::utf8::utf8;
 
@@ -202,7 +202,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         base: &BaseType,
         template: Option<&Atom>,
     ) -> Result<Atom, OvsdbError> {
-        let atom = self.atom(reader, base.atom, template)?;
+        let atom = self.atom(reader, base, template)?;
         base.check(&atom)?;
         Ok(atom)
     }
@@ -211,11 +211,11 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     fn atom<const VALIDATING: bool>(
         &mut self,
         reader: &mut Reader<'_, VALIDATING>,
-        ty: AtomType,
+        base: &BaseType,
         template: Option<&Atom>,
     ) -> Result<Atom, OvsdbError> {
         let start = *reader;
-        let atom = match ty {
+        let atom = match base.atom {
             AtomType::Integer => reader.integer().map(Atom::Integer),
             AtomType::Real => reader.number().map(|number| {
                 Atom::Real(Real(match number {
@@ -228,12 +228,15 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 (Some(bytes), Some(Atom::String(text))) if *bytes == *text.as_bytes() => {
                     Some(Atom::String(text.clone()))
                 }
-                (Some(bytes), _) => Some(Atom::String(self.strings.share(utf8(&bytes)?))),
+                (Some(bytes), _) => {
+                    let text = utf8(&bytes).map_err(|error| invalid_text(&bytes, base, error))?;
+                    Some(Atom::String(self.strings.share(text)))
+                }
                 (None, _) => None,
             },
             AtomType::Uuid => return self.uuid(reader).map(Atom::Uuid),
         };
-        atom.ok_or_else(|| OvsdbError::syntax_at(start, format!("expected {}", ty.name())))
+        atom.ok_or_else(|| OvsdbError::syntax_at(start, format!("expected {}", base.atom.name())))
     }
 
     /// Decodes `["uuid", ...]` or `["named-uuid", ...]`.
@@ -268,6 +271,17 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
             },
             _ => Err(malformed()),
         }
+    }
+}
+
+/// Returns the error of a string that is not UTF-8. ovsdb-server looks it up in the allowed values
+/// first.
+#[cold]
+fn invalid_text(bytes: &[u8], base: &BaseType, error: OvsdbError) -> OvsdbError {
+    let shown = Atom::from(String::from_utf8_lossy(bytes).into_owned());
+    match &base.constraint {
+        Constraint::Enum(_) => base.check(&shown).err().unwrap_or(error),
+        _ => error,
     }
 }
 
@@ -459,5 +473,26 @@ mod tests {
         ] {
             assert_eq!(decode(value, ty).unwrap_err().to_string(), error);
         }
+    }
+    #[test]
+    fn the_allowed_values_are_checked_before_the_encoding() {
+        let allowed = [Atom::from(""), Atom::from("a")].into_iter().collect();
+        let enumerated = ColumnType {
+            key: BaseType {
+                atom: AtomType::String,
+                constraint: Constraint::Enum(allowed),
+            },
+            value: None,
+            min: 0,
+            max: 1,
+        };
+        let strings = set_of(AtomType::String, 0, 1);
+        let invalid = r#""\udc00""#;
+        let words = |ty| decode(invalid, ty).unwrap_err().to_string();
+        let not_allowed = "constraint violation: \"\u{fffd}\u{fffd}\u{fffd}\" is not one of the allowed values ([\"\", a])";
+        assert_eq!(words(&enumerated), not_allowed);
+        let not_utf8 =
+            "constraint violation: not a valid UTF-8 string: invalid UTF-8 sequence 0xed 0xb0";
+        assert_eq!(words(&strings), not_utf8);
     }
 }
