@@ -238,7 +238,9 @@ impl Sim {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn add_relay(&self, name: &str, remotes: &str) -> Result<SimDatabase, AddDatabaseError> {
-        let served = self.server.add_relay(name, SourceOptions::new(remotes))?;
+        let served = self
+            .server
+            .add_relay(name, SourceOptions::of_relay(remotes))?;
         Ok(SimDatabase::new(self.server.clone(), served))
     }
 

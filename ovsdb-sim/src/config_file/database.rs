@@ -46,16 +46,16 @@ impl DatabaseConfig {
             Some("active-backup") => {
                 let backup = members.required("backup", Json::is_bool);
                 let is_backup = backup == Some(&Json::Bool(true));
-                let source = read_source(&mut members, is_backup);
+                let source = read_source(&mut members, is_backup, SourceOptions::of_backup);
                 Self::Backup(BackupConfig {
                     source: source.filter(|_| is_backup),
                     excluded_tables: read_excluded_tables(&mut members),
                 })
             }
             Some("relay") => {
-                let source = read_source(&mut members, true);
+                let source = read_source(&mut members, true, SourceOptions::of_relay);
                 // Without a source, `members` has the error.
-                Self::Relay(source.unwrap_or_else(|| SourceOptions::new("")))
+                Self::Relay(source.unwrap_or_else(|| SourceOptions::of_relay("")))
             }
             Some(other) => {
                 tracing::warn!(target: "ovsdb_server", "Unrecognized database service model: '{other}'");
@@ -77,8 +77,13 @@ impl DatabaseConfig {
     }
 }
 
-/// Reads the only member of `source`: remotes, and options of their connections.
-fn read_source(members: &mut Members<'_>, is_required: bool) -> Option<SourceOptions> {
+/// Reads the only member of `source`: remotes, and options of their connections. `with_defaults` makes
+/// a source of remotes.
+fn read_source(
+    members: &mut Members<'_>,
+    is_required: bool,
+    with_defaults: fn(String) -> SourceOptions,
+) -> Option<SourceOptions> {
     let source = if is_required {
         members.required("source", Json::is_object)
     } else {
@@ -96,7 +101,7 @@ fn read_source(members: &mut Members<'_>, is_required: bool) -> Option<SourceOpt
         members.fail("JSON-RPC options is not a JSON object or null");
         return None;
     }
-    let mut source = SourceOptions::new(String::from_utf8_lossy(remotes));
+    let mut source = with_defaults(String::from_utf8_lossy(remotes).into_owned());
     if options.is_object() {
         read_source_options(&mut source, options);
     }

@@ -133,7 +133,8 @@ mod tests {
                  "d": {"service-model": "active-backup", "backup": false, "source": {"unix:s": null}},
                  "e": {"service-model": "active-backup", "backup": true, "exclude-tables": ["T"],
                        "source": {"unix:s": {"inactivity-probe": 0, "max-backoff": 9, "role": "x"}}},
-                 "f": {"service-model": "relay", "source": {"unix:s,tcp:1": {}}}}}"#,
+                 "f": {"service-model": "relay", "source": {"unix:s,tcp:1": {}}},
+                 "g": {"service-model": "active-backup", "backup": true, "source": {"tcp:1": null}}}}"#,
         )
         .unwrap();
         let remotes = [
@@ -153,7 +154,7 @@ mod tests {
         let source = SourceOptions {
             probe_interval: None,
             max_backoff: Duration::from_millis(9),
-            ..SourceOptions::new("unix:s")
+            ..SourceOptions::of_relay("unix:s")
         };
         let backup = |source, tables: &[&str]| {
             DatabaseConfig::Backup(BackupConfig {
@@ -169,8 +170,9 @@ mod tests {
             ("e", backup(Some(source), &["T"])),
             (
                 "f",
-                DatabaseConfig::Relay(SourceOptions::new("unix:s,tcp:1")),
+                DatabaseConfig::Relay(SourceOptions::of_relay("unix:s,tcp:1")),
             ),
+            ("g", backup(Some(SourceOptions::of_backup("tcp:1")), &[])),
         ]
         .map(|(path, config)| (path.to_owned(), config));
         assert_eq!(config.databases, databases.into());

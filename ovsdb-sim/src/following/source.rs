@@ -14,8 +14,10 @@ use crate::tls_options::TlsOptions;
 
 use super::FollowPhase;
 
-/// Probe interval of sources, as in ovsdb-server.
-const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+/// Probe interval of the sources of relays, as in ovsdb-server.
+const RELAY_PROBE_INTERVAL: Duration = Duration::from_secs(5);
+/// Probe interval of the sources of backups, as in ovsdb-server.
+const BACKUP_PROBE_INTERVAL: Duration = Duration::from_secs(60);
 /// Shortest pause between two attempts to connect, as in ovsdb-server.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
 /// Longest pause between two attempts to connect, as in ovsdb-server.
@@ -33,11 +35,20 @@ pub(crate) struct SourceOptions {
 }
 
 impl SourceOptions {
-    pub(crate) fn new(remotes: impl Into<String>) -> Self {
+    /// The source of a relay.
+    pub(crate) fn of_relay(remotes: impl Into<String>) -> Self {
         Self {
             remotes: remotes.into(),
-            probe_interval: Some(PROBE_INTERVAL),
+            probe_interval: Some(RELAY_PROBE_INTERVAL),
             max_backoff: MAX_BACKOFF,
+        }
+    }
+
+    /// The source of backups.
+    pub(crate) fn of_backup(remotes: impl Into<String>) -> Self {
+        Self {
+            probe_interval: Some(BACKUP_PROBE_INTERVAL),
+            ..Self::of_relay(remotes)
         }
     }
 
@@ -66,7 +77,7 @@ impl SourceOptions {
         // Relays and followers of a cluster forward transactions.
         config.leader_only = false;
         config.probe_interval = self.probe_interval;
-        // As ovsdb-server, which probes sources on unix sockets, too.
+        // ovsdb-server probes sources on unix sockets, too.
         config.unix_probe_interval = self.probe_interval;
         config.backoff = (self.min_backoff(), self.max_backoff);
         config.tls = client_keys(&settings.tls);

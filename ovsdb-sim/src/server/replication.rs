@@ -152,7 +152,7 @@ impl Server {
     pub(crate) fn connect_to_source(self: &Arc<Self>) -> Result<(), NoSource> {
         let replication = self.replication.state();
         let source = replication.source.clone().ok_or(NoSource)?;
-        let mut source = SourceOptions::new(source);
+        let mut source = SourceOptions::of_backup(source);
         if let Some(ProbeSetting(interval)) = replication.backup_probe_interval {
             source.probe_interval = interval;
         }

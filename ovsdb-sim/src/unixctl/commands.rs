@@ -198,9 +198,9 @@ impl Commands {
                     .strip_prefix("relay:")
                     .and_then(|rest| rest.split_once(':'))
                 {
-                    Some((name, remotes)) if is_id(name) => {
-                        self.server.add_relay(name, SourceOptions::new(remotes))
-                    }
+                    Some((name, remotes)) if is_id(name) => self
+                        .server
+                        .add_relay(name, SourceOptions::of_relay(remotes)),
                     _ => self.server.open_database(Path::new(required), None),
                 };
                 added.map_err(|error| error_text::add_error(&error))?;

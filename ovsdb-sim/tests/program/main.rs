@@ -4,6 +4,7 @@
 
 mod config_file;
 mod daemon;
+mod fail_over;
 mod scripts;
 mod tls;
 mod user;
