@@ -139,9 +139,14 @@ fn convert_value(
         old.atom == AtomType::Real && new.atom == AtomType::Integer
     };
     let values = old.value.as_ref().zip(new.value.as_ref());
-    let real = if was_real(&old.key, &new.key) {
+    let real = if old.is_map() != new.is_map() {
+        // The notation is that of the other kind of column.
+        None
+    } else if was_real(&old.key, &new.key) {
         value.atoms().next()
-    } else if values.is_some_and(|(old, new)| was_real(old, new)) {
+    } else if values.is_some_and(|(old, new)| was_real(old, new))
+        && first_key_fits(value, &new.key, strings)
+    {
         value.atoms().nth(1)
     } else {
         None
@@ -159,6 +164,26 @@ fn convert_value(
         NotationReader::new(strings).datum(&mut only_element(&text), new)
     };
     outcome.map_err(|error| with_printed_reals(error, value))
+}
+
+/// True if the first key of a map is a value of the new type, so that an error is in the value.
+fn first_key_fits(map: &Datum, new: &BaseType, strings: &mut StringCache) -> bool {
+    let scalar = ColumnType {
+        key: new.clone(),
+        value: None,
+        min: 1,
+        max: 1,
+    };
+    let Some(key) = map.atoms().next() else {
+        return false;
+    };
+    let text = array_of(|text| write_atom(text, key));
+    text.is_ok_and(|text| {
+        let mut reader = only_element(&text);
+        NotationReader::new(strings)
+            .datum(&mut reader, &scalar)
+            .is_ok()
+    })
 }
 
 /// Replaces the reals in the error's syntax by their printed form, because decoding may have turned
