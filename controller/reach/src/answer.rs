@@ -136,6 +136,7 @@ impl Northbound {
     fn trace(&self, source: &Source, destination: IpAddr, protocol: Protocol) -> Answer {
         let transport = Transport::from(protocol);
         let mut path = Path::default();
+        self.limit_sender(source.port, destination, &mut path);
         let frame = match self.frame(source, destination, transport, &mut path) {
             Ok(frame) => frame,
             Err(end) => return self.compose(end, path, None, None),

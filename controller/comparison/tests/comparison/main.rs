@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
 mod expressions;
+mod features;
 mod northd;
 mod questions;
 mod scenarios;

@@ -6,7 +6,7 @@ use patchbay_schemas::nb::{self, AclAction, AclDirection};
 use uuid::Uuid;
 
 use super::note::{Notes, RowRef};
-use super::rows::option;
+use super::rows::{Tables, option};
 use super::{Names, SwitchId};
 use crate::expression::Match;
 use crate::packet::Packet;
@@ -30,6 +30,8 @@ pub(crate) struct Acl {
     pub(crate) action: AclAction,
     pub(crate) priority: i64,
     pub(crate) tier: i64,
+    /// Name of the network function group that gets the packets which the ACL allows.
+    pub(crate) function_group: Option<String>,
     matches: Match,
 }
 
@@ -42,6 +44,9 @@ pub(crate) struct Acls {
     pub(crate) is_present: bool,
     /// `true` if one of the ACLs has the action `allow-related`.
     pub(crate) is_stateful: bool,
+    /// Row with `acl_ct_translation`, if one of the ACLs names ports of TCP, UDP or SCTP: those of
+    /// the connection then count.
+    pub(crate) translation: Option<RowRef>,
     has_stateless: bool,
 }
 
@@ -56,20 +61,41 @@ pub(crate) struct AclDecision<'a> {
 }
 
 impl Acls {
-    /// Reads ACLs from their rows, each at most once.
+    /// Reads ACLs from their rows, each at most once. `balances`: the switch has a VIP.
     pub(super) fn new<'a>(
         rows: impl IntoIterator<Item = (Uuid, &'a nb::Acl)>,
-        switch: SwitchId,
+        (switch, balances): (SwitchId, bool),
+        tables: &Tables,
         names: &Names,
         matches: &mut dyn FnMut(&str, RowRef) -> Option<Match>,
         notes: &mut Notes,
     ) -> Self {
         let mut acls = Self::default();
         let mut seen = HashSet::new();
+        let mut has_transport_port = false;
         for (uuid, row) in rows {
             if seen.insert(uuid) {
-                acls.add(uuid, row, switch, names, matches, notes);
+                let group = row.network_function_group;
+                let group = group.and_then(|group| tables.function_groups.get(group));
+                let group = group.map(|group| group.name.clone());
+                acls.add((uuid, row), group, switch, names, matches, notes);
+                has_transport_port |= names_transport_port(&row.r#match);
             }
+        }
+        let is_stateful = acls.is_stateful || balances;
+        for place in &mut acls.places {
+            place.retain(|acl| {
+                let is_kept = acl.function_group.is_none()
+                    || is_stateful
+                        && !matches!(acl.action, AclAction::Pass | AclAction::AllowStateless);
+                if !is_kept {
+                    notes.add(acl.row, "network_function_group needs a stateful ACL");
+                }
+                is_kept
+            });
+        }
+        if is_stateful && has_transport_port {
+            acls.translation = tables.global_row("acl_ct_translation");
         }
         for place in &mut acls.places {
             place.sort_by_key(|acl| (acl.tier, -acl.priority, acl.row.uuid));
@@ -79,8 +105,8 @@ impl Acls {
 
     fn add(
         &mut self,
-        uuid: Uuid,
-        row: &nb::Acl,
+        (uuid, row): (Uuid, &nb::Acl),
+        function_group: Option<String>,
         switch: SwitchId,
         names: &Names,
         matches: &mut dyn FnMut(&str, RowRef) -> Option<Match>,
@@ -113,6 +139,7 @@ impl Acls {
             action: row.action,
             priority: row.priority,
             tier: row.tier,
+            function_group,
             matches: parsed,
         });
     }
@@ -155,6 +182,12 @@ impl Acls {
                 .flatten()
                 .any(|acl| acl.action == AclAction::AllowStateless && acl.matches.matches(packet))
     }
+}
+
+/// `true` if a match may compare ports of TCP, UDP or SCTP.
+fn names_transport_port(text: &str) -> bool {
+    let mut fields = ["tcp.", "udp.", "sctp."].into_iter();
+    fields.any(|field| text.contains(field))
 }
 
 /// Effect of an ACL on the first packet of a connection.

@@ -1,6 +1,6 @@
 //! Building the index from rows.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
@@ -10,23 +10,19 @@ use patchbay_schemas::typed::Ref;
 use uuid::Uuid;
 
 use super::Northbound;
-use super::acl::Acls;
-use super::id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
-use super::load_balancer::{Attached, LoadBalancers};
-use super::mark::Marks;
+use super::build_switches::build_switches;
+use super::id::{PortId, RouterId, RouterPortId, SwitchId};
+use super::load_balancer::LoadBalancers;
 use super::nat::read_rules;
 use super::note::{Notes, RowRef};
 use super::policy::Policies;
 use super::ports::Ports;
 use super::route::Routes;
 use super::router::{ForcedSnat, Link, Router, RouterKind};
-use super::rows::Tables;
-use super::switch::{Switch, SwitchPortKind};
+use super::rows::{Tables, option};
+use super::switch::SwitchPortKind;
 use crate::address::{Mac, Prefix};
-use crate::expression::{Match, Names};
-
-/// Longest link-local suffix of a prefix in `ipv6_prefix`, in bits of the prefix.
-const IPV6_PREFIX_LENGTH: u8 = 64;
+use crate::expression::Names;
 
 impl Northbound {
     /// Builds the index of a snapshot.
@@ -58,6 +54,7 @@ impl Northbound {
             .map(|(number, (_, row))| router_kind(row, &ports.of_routers[number], &ports, &tables))
             .collect();
         ports.set_router_tracking(&kinds, &tables);
+        ports.limit_network_functions(&tables);
         let gateway_chassis = kinds.iter().find_map(|kind| match kind {
             RouterKind::Gateway { chassis } => Some(chassis.as_str()),
             RouterKind::Distributed { .. } => None,
@@ -246,7 +243,7 @@ fn build_routers(
     notes: &mut Notes,
 ) -> Vec<Router> {
     let mut routers = Vec::with_capacity(rows.len());
-    for (((_, row), kind), ids) in rows.iter().zip(kinds).zip(&ports.of_routers) {
+    for (((uuid, row), kind), ids) in rows.iter().zip(kinds).zip(&ports.of_routers) {
         let own = ports.router_ports_of(ids);
         let networks = || {
             own.iter()
@@ -262,6 +259,8 @@ fn build_routers(
             .chain(forced.translated.iter().copied())
             .collect();
         routers.push(Router {
+            row: RowRef::new::<nb::LogicalRouter>(*uuid),
+            learns_routes: kind.is_centralized() && option(&row.options, "dynamic-routing"),
             name: row.name.clone(),
             ports: ids.clone(),
             own_addresses: networks().map(|(id, own)| (own.address, id)).collect(),
@@ -291,135 +290,6 @@ fn build_routers(
         });
     }
     routers
-}
-
-fn build_switches(
-    rows: &[&(Uuid, nb::LogicalSwitch)],
-    ports: &Ports,
-    tables: &Tables,
-    names: &Names,
-    load_balancers: &LoadBalancers,
-    notes: &mut Notes,
-) -> Vec<Switch> {
-    // ACLs of the port groups that have a port on a switch.
-    let mut group_acls: Vec<Vec<Ref<nb::Acl>>> = vec![Vec::new(); rows.len()];
-    for (_, group) in tables.port_groups.iter() {
-        let switches: HashSet<SwitchId> = group
-            .ports
-            .iter()
-            .filter_map(|port| ports.by_uuid.get(&port.uuid))
-            .map(|id| ports.switch_ports[id.0 as usize].switch)
-            .collect();
-        for switch in switches {
-            group_acls[switch.0 as usize].extend(&group.acls);
-        }
-    }
-    // One parsed match for all switches on which an ACL is.
-    let mut parsed: HashMap<Uuid, Option<Match>, RandomState> = HashMap::default();
-    let mut match_notes = Notes::default();
-    let mut find_match = |text: &str, row: RowRef| {
-        let cached = parsed.entry(row.uuid).or_insert_with(|| {
-            let result = Match::parse_nested(text, names);
-            result
-                .map_err(|error| match_notes.add(row, format!("bad match: {error}")))
-                .ok()
-        });
-        cached.clone()
-    };
-    let mut switches = Vec::with_capacity(rows.len());
-    for (number, (_, row)) in rows.iter().enumerate() {
-        let id = SwitchId(number as u32);
-        let acl_rows = tables.acls.of(row.acls.iter().chain(&group_acls[number]));
-        let acls = Acls::new(acl_rows, id, names, &mut find_match, notes);
-        let marks = Marks::new(tables.qos.of(&row.qos_rules), id, names, notes);
-        let attached =
-            load_balancers.attached(tables, &row.load_balancer, &row.load_balancer_group);
-        switches.push(build_switch(
-            row,
-            &ports.of_switches[number],
-            ports,
-            acls,
-            marks,
-            attached,
-        ));
-    }
-    notes.0.append(&mut match_notes.0);
-    switches
-}
-
-fn build_switch(
-    row: &nb::LogicalSwitch,
-    ids: &[SwitchPortId],
-    ports: &Ports,
-    acls: Acls,
-    marks: Marks,
-    load_balancers: Attached,
-) -> Switch {
-    let mut switch = Switch {
-        name: row.name.clone(),
-        external_ids: row.external_ids.clone(),
-        subnets: read_subnets(&row.other_config),
-        by_mac: HashMap::default(),
-        by_address: HashMap::default(),
-        router_ports: Vec::new(),
-        unknown: Vec::new(),
-        acls,
-        marks,
-        load_balancers,
-    };
-    for id in ids {
-        let port = &ports.switch_ports[id.0 as usize];
-        if port.is_unknown && port.is_enabled {
-            switch.unknown.push(*id);
-        }
-        let is_indirect = port.kind == SwitchPortKind::Indirect;
-        for interface in port.interfaces.iter().filter(|_| !is_indirect) {
-            let own = interface.addresses.iter().map(|address| address.address);
-            for address in own.chain([interface.mac.link_local().into()]) {
-                let places = switch.by_address.entry(address).or_default();
-                if !places.contains(&(*id, interface.mac)) {
-                    places.push((*id, interface.mac));
-                }
-            }
-        }
-        let macs: Vec<Mac> = match port.peer {
-            Some(PortId::Router(peer)) => {
-                switch.router_ports.push((*id, peer));
-                let mac = ports.router_ports[peer.0 as usize].mac;
-                let proxy = port.proxy.as_ref().map(|proxy| proxy.mac);
-                std::iter::once(mac)
-                    .chain(proxy.filter(|proxy| *proxy != Mac::ZERO && *proxy != mac))
-                    .collect()
-            }
-            _ if is_indirect => Vec::new(),
-            _ => port
-                .interfaces
-                .iter()
-                .map(|interface| interface.mac)
-                .collect(),
-        };
-        for mac in macs {
-            let places = switch.by_mac.entry(mac).or_default();
-            if !places.contains(id) {
-                places.push(*id);
-            }
-        }
-    }
-    switch
-}
-
-fn read_subnets(other_config: &BTreeMap<String, String>) -> Vec<Prefix> {
-    let subnet = other_config
-        .get("subnet")
-        .and_then(|text| Prefix::parse(text));
-    let prefix = other_config
-        .get("ipv6_prefix")
-        .and_then(|text| Prefix::parse(text));
-    let prefix = prefix.map(|prefix| Prefix {
-        length: IPV6_PREFIX_LENGTH,
-        ..prefix
-    });
-    subnet.into_iter().chain(prefix).collect()
 }
 
 fn read_static_macs(

@@ -29,6 +29,8 @@ pub(crate) struct LoadBalancer {
     pub(crate) responder: Responder,
     /// `true` if other routers get routes to the VIPs.
     pub(crate) is_routable: bool,
+    /// `use_stateless_nat`: routers with gateway ports translate by addresses alone.
+    is_stateless: bool,
 }
 
 /// Which VIPs a router answers ARP and ND requests for.
@@ -52,6 +54,8 @@ pub(crate) struct Vip {
     pub(crate) rejects: bool,
     /// `true` if the VIP came from a template.
     pub(crate) is_template: bool,
+    /// `true` if health checks decide which of the backends get connections.
+    pub(crate) is_checked: bool,
 }
 
 /// All load balancers, with an index of their VIPs.
@@ -68,6 +72,7 @@ pub(crate) struct Attached {
     ids: HashSet<LoadBalancerId, RandomState>,
     /// `true` if one of the load balancers has a VIP.
     pub(crate) has_vip: bool,
+    has_stateless: bool,
 }
 
 impl LoadBalancers {
@@ -113,6 +118,7 @@ impl LoadBalancers {
             if let Some(id) = self.ids.get(&reference.uuid) {
                 attached.ids.insert(*id);
                 attached.has_vip |= !self.get(*id).vips.is_empty();
+                attached.has_stateless |= self.get(*id).is_stateless;
             }
         }
         attached
@@ -160,6 +166,24 @@ impl LoadBalancers {
             })
     }
 
+    /// A load balancer with `use_stateless_nat` that takes packets of a backend for answers, because
+    /// its VIP has no port. `None`: there is none.
+    pub(crate) fn stateless_of(
+        &self,
+        attached: &Attached,
+        backend: IpAddr,
+    ) -> Option<&LoadBalancer> {
+        let ids = attached.ids.iter().filter(|_| attached.has_stateless);
+        let mut stateless = ids
+            .map(|id| self.get(*id))
+            .filter(|balancer| balancer.is_stateless);
+        stateless.find(|balancer| {
+            let vips = balancer.vips.iter().filter(|vip| vip.port.is_none());
+            vips.flat_map(|vip| &vip.backends)
+                .any(|(own, _)| *own == backend)
+        })
+    }
+
     /// VIPs of a datapath whose addresses other routers get routes to.
     pub(super) fn routable<'a>(
         &'a self,
@@ -179,6 +203,7 @@ impl Attached {
     pub(super) fn extend(&mut self, other: &Self) {
         self.ids.extend(&other.ids);
         self.has_vip |= other.has_vip;
+        self.has_stateless |= other.has_stateless;
     }
 }
 
@@ -223,6 +248,7 @@ impl LoadBalancer {
                         .is_some_and(|port| !is_checked || has_enabled_port(port))
                 });
             }
+            vip.is_checked = is_checked;
             vip.is_template = is_template && key.contains('^');
             vip.rejects = option(&row.options, "reject");
             vips.push(vip);
@@ -248,6 +274,7 @@ impl LoadBalancer {
             hairpin_sources: hairpin_sources.unwrap_or_default(),
             responder,
             is_routable: option(&row.options, "add_route") && !is_template,
+            is_stateless: option(&row.options, "use_stateless_nat"),
         }
     }
 
@@ -288,6 +315,7 @@ fn parse_vip(key: &str, value: &str, is_template: bool) -> Option<Vip> {
         backends,
         rejects: false,
         is_template: false,
+        is_checked: false,
     })
 }
 

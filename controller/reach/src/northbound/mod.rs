@@ -2,6 +2,8 @@
 
 mod acl;
 mod build;
+mod build_switches;
+mod forwarding_group;
 mod id;
 mod load_balancer;
 mod mark;
@@ -11,12 +13,14 @@ mod note;
 mod policy;
 mod port_security;
 mod ports;
+mod protocol_redirect;
 mod route;
 mod router;
 mod rows;
 mod switch;
 
 pub(crate) use acl::{Acl, AclPlace};
+pub(crate) use forwarding_group::ForwardingGroup;
 pub(crate) use id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
 pub(crate) use load_balancer::{LoadBalancer, LoadBalancers, Responder, Vip};
 pub(crate) use nat::{Nat, NatEffect};
@@ -25,7 +29,7 @@ pub use note::{Note, RowRef};
 pub(crate) use policy::{Policy, PolicyAction};
 pub(crate) use route::{Route, RouteKind};
 pub(crate) use router::{Link, Router, RouterKind, RouterPort};
-pub(crate) use switch::{Switch, SwitchPort, SwitchPortKind};
+pub(crate) use switch::{ArpResponder, Switch, SwitchPort, SwitchPortKind};
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -8,8 +8,11 @@ use crate::address::Mac;
 /// Who has an IP address on a switch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Neighbor {
-    /// A port of the switch, or a router behind one.
-    Known { port: SwitchPortId, mac: Mac },
+    /// A port of the switch, or a router behind one. Without a port the switch itself answers.
+    Known {
+        port: Option<SwitchPortId>,
+        mac: Mac,
+    },
     /// A machine that the database does not know may have the address.
     Outside,
     /// Nobody answers.
@@ -37,9 +40,15 @@ impl Northbound {
         address: IpAddr,
     ) -> (Neighbor, usize) {
         let is_router = matches!(self.switch_port(asking).peer, Some(PortId::Router(_)));
-        let mut found: Vec<(SwitchPortId, Mac)> = Vec::new();
+        let mut found: Vec<(Option<SwitchPortId>, Mac)> = Vec::new();
         let of_ports = switch.by_address.get(&address).into_iter().flatten();
-        found.extend(of_ports.filter(|(port, _)| *port != asking || !is_router));
+        let others = of_ports.filter(|(port, _)| *port != asking || !is_router);
+        found.extend(others.map(|(port, mac)| (Some(*port), *mac)));
+        if !self.switch_port(asking).kind.is_outside() {
+            let groups = switch.forwarding_groups.iter();
+            let of_address = groups.filter(|group| group.address.map(IpAddr::V4) == Some(address));
+            found.extend(of_address.map(|group| (None, group.mac)));
+        }
         if found.is_empty() {
             let others = switch
                 .router_ports
@@ -47,11 +56,12 @@ impl Northbound {
                 .filter(|(port, _)| *port != asking);
             for (port, router_port) in others {
                 let mac = self.answer_of_router(*router_port, address);
-                found.extend(mac.map(|mac| (*port, mac)));
+                found.extend(mac.map(|mac| (Some(*port), mac)));
             }
         }
         if found.is_empty() && !is_router {
-            found.extend(self.answer_of_proxy(switch, address));
+            let proxy = self.answer_of_proxy(switch, address);
+            found.extend(proxy.map(|(port, mac)| (Some(port), mac)));
         }
         match found[..] {
             [(port, mac), ..] => (Neighbor::Known { port, mac }, found.len() - 1),

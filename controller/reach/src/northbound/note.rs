@@ -26,6 +26,12 @@ impl RowRef {
     }
 }
 
+impl fmt::Display for RowRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.table, self.uuid)
+    }
+}
+
 fn write_uuid<S: Serializer>(uuid: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(uuid)
 }
@@ -42,7 +48,7 @@ pub struct Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { row, reason } = self;
-        write!(f, "{} {}: {reason}", row.table, row.uuid)
+        write!(f, "{row}: {reason}")
     }
 }
 

@@ -52,7 +52,7 @@ impl Ports {
             }
             self.by_name.insert(port.name.clone(), id.into());
             self.by_uuid.insert(uuid, id);
-            self.switch_ports.push(SwitchPort::new(port, switch));
+            self.switch_ports.push(SwitchPort::new(uuid, port, switch));
             ids.push(id);
         }
         self.of_switches.push(ids);
@@ -173,6 +173,21 @@ impl Ports {
                 let router = self.router_ports[peer.0 as usize].router;
                 port.tracks_router = kinds[router.0 as usize].is_gateway_port(peer)
                     && option(&row.options, "enable_router_port_acl");
+            }
+        }
+    }
+
+    /// Limits what is said about packets from ports of network functions: they are those of others.
+    pub(super) fn limit_network_functions(&mut self, tables: &Tables) {
+        for (_, function) in tables.functions.iter() {
+            for port in [Some(function.inport), function.outport]
+                .into_iter()
+                .flatten()
+            {
+                if let Some(id) = self.by_uuid.get(&port.uuid) {
+                    self.switch_ports[id.0 as usize].sender_limit =
+                        Some("which packets a network function sends on");
+                }
             }
         }
     }

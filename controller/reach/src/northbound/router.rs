@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::id::{RouterId, RouterPortId, SwitchPortId};
 use super::load_balancer::Attached;
 use super::nat::Nat;
+use super::note::RowRef;
 use super::policy::Policies;
 use super::route::Routes;
 use crate::address::{Mac, Prefix};
@@ -17,6 +18,7 @@ use crate::address::{Mac, Prefix};
 /// Router.
 #[derive(Debug)]
 pub(crate) struct Router {
+    pub(crate) row: RowRef,
     pub(crate) name: String,
     pub(crate) kind: RouterKind,
     pub(crate) ports: Vec<RouterPortId>,
@@ -31,6 +33,8 @@ pub(crate) struct Router {
     pub(crate) snat_addresses: HashSet<IpAddr, RandomState>,
     pub(crate) load_balancers: Attached,
     pub(crate) forced: ForcedSnat,
+    /// `true` if the router may have routes of other routers, from `dynamic-routing`.
+    pub(crate) learns_routes: bool,
 }
 
 /// Where a router works.

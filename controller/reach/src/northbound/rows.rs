@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::RandomState;
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{
-    Acl, AddressSet, Bfd, ChassisTemplateVar, GatewayChassis, LoadBalancer, LoadBalancerGroup,
-    LoadBalancerHealthCheck, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
-    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat, NbGlobal, PortGroup, QoS,
-    StaticMacBinding,
+    Acl, AddressSet, Bfd, ChassisTemplateVar, Dns, ForwardingGroup, GatewayChassis, LoadBalancer,
+    LoadBalancerGroup, LoadBalancerHealthCheck, LogicalRouter, LogicalRouterPolicy,
+    LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat, NbGlobal,
+    NetworkFunction, NetworkFunctionGroup, PortGroup, QoS, StaticMacBinding,
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
@@ -68,6 +68,10 @@ pub(super) struct Tables {
     pub(super) acls: Rows<Acl>,
     pub(super) address_sets: Rows<AddressSet>,
     pub(super) bfd: Rows<Bfd>,
+    pub(super) dns: Rows<Dns>,
+    pub(super) forwarding_groups: Rows<ForwardingGroup>,
+    pub(super) functions: Rows<NetworkFunction>,
+    pub(super) function_groups: Rows<NetworkFunctionGroup>,
     pub(super) gateway_chassis: Rows<GatewayChassis>,
     pub(super) health_checks: Rows<LoadBalancerHealthCheck>,
     pub(super) load_balancers: Rows<LoadBalancer>,
@@ -92,6 +96,10 @@ impl Tables {
             acls: Rows::read(snapshot, notes),
             address_sets: Rows::read(snapshot, notes),
             bfd: Rows::read(snapshot, notes),
+            dns: Rows::read(snapshot, notes),
+            forwarding_groups: Rows::read(snapshot, notes),
+            functions: Rows::read(snapshot, notes),
+            function_groups: Rows::read(snapshot, notes),
             gateway_chassis: Rows::read(snapshot, notes),
             health_checks: Rows::read(snapshot, notes),
             load_balancers: Rows::read(snapshot, notes),
@@ -113,9 +121,14 @@ impl Tables {
 
     /// A boolean option of the database. OVN compares with `true` without regard to case.
     pub(super) fn global_option(&self, key: &str) -> bool {
-        self.globals
-            .iter()
-            .any(|(_, global)| option(&global.options, key))
+        self.global_row(key).is_some()
+    }
+
+    /// The row with a boolean option of the database. `None`: the option is not set.
+    pub(super) fn global_row(&self, key: &str) -> Option<RowRef> {
+        let mut globals = self.globals.iter();
+        let (uuid, _) = globals.find(|(_, global)| option(&global.options, key))?;
+        Some(RowRef::new::<NbGlobal>(*uuid))
     }
 
     /// Variables of templates: those of `chassis`, or of the chassis first by name.

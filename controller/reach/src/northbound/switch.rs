@@ -5,18 +5,24 @@ use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::nb;
+use uuid::Uuid;
 
 use super::acl::Acls;
+use super::forwarding_group::ForwardingGroup;
 use super::id::{PortId, RouterPortId, SwitchId, SwitchPortId};
 use super::load_balancer::Attached;
 use super::mark::Marks;
+use super::note::RowRef;
 use super::port_security::PortSecurity;
+use super::protocol_redirect::ProtocolRedirect;
+use super::rows::option;
 use crate::address::{Interface, Mac, Prefix};
 use crate::packet::Packet;
 
 /// Switch.
 #[derive(Debug)]
 pub(crate) struct Switch {
+    pub(crate) row: RowRef,
     pub(crate) name: String,
     pub(crate) external_ids: BTreeMap<String, String>,
     /// Networks of `other_config`.
@@ -30,11 +36,22 @@ pub(crate) struct Switch {
     pub(crate) acls: Acls,
     pub(crate) marks: Marks,
     pub(crate) load_balancers: Attached,
+    pub(crate) forwarding_groups: Vec<ForwardingGroup>,
+    pub(crate) redirects: Vec<ProtocolRedirect>,
+    /// Ports of type `virtual` by their virtual addresses.
+    pub(crate) virtual_ports: HashMap<IpAddr, SwitchPortId, RandomState>,
+    /// Row of `DNS` with records: the switch answers queries for their names.
+    pub(crate) dns: Option<RowRef>,
+    /// `true` if the switch learns neighbours by EVPN, from `dynamic-routing-vni`.
+    pub(crate) has_remote_neighbors: bool,
+    /// `vlan-passthru`: the switch answers no ARP requests.
+    pub(crate) is_transparent: bool,
 }
 
 /// Switch port.
 #[derive(Debug)]
 pub(crate) struct SwitchPort {
+    pub(crate) row: RowRef,
     pub(crate) name: String,
     pub(crate) switch: SwitchId,
     pub(crate) kind: SwitchPortKind,
@@ -51,6 +68,12 @@ pub(crate) struct SwitchPort {
     pub(crate) proxy: Option<Interface>,
     /// `enable_router_port_acl` of a port to a gateway port.
     pub(crate) tracks_router: bool,
+    /// Who answers ARP requests for the port's addresses.
+    pub(crate) arp_responder: ArpResponder,
+    /// `virtual-ip` of a port of type `virtual`.
+    pub(crate) virtual_address: Option<IpAddr>,
+    /// What the type of the port leaves unjudged about packets from it.
+    pub(crate) sender_limit: Option<&'static str>,
 }
 
 /// Type of a switch port.
@@ -61,21 +84,37 @@ pub(crate) enum SwitchPortKind {
     /// A machine on another chassis.
     Remote,
     Router,
-    /// `localnet`, `l2gateway` or `vtep`: a network that OVN does not know.
+    /// `localnet` or `l2gateway`: a network that OVN does not know.
     Outside,
+    /// `vtep`: a network that OVN does not know. Packets from the port meet no ACLs.
+    Ramp,
     /// A port of another switch.
     Switch,
     /// `external` or `virtual`: addresses that no port of the type itself delivers.
     Indirect,
 }
 
+/// Who answers ARP requests for the addresses of a switch port.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ArpResponder {
+    Switch,
+    /// The machine itself, because of `disable_arp_nd_rsp`.
+    Machine,
+}
+
 impl SwitchPortKind {
+    /// `true` for a network that OVN does not know.
+    pub(crate) fn is_outside(self) -> bool {
+        matches!(self, Self::Outside | Self::Ramp)
+    }
+
     /// The kind that a value of the column `type` stands for.
     pub(super) fn of(name: &str) -> Self {
         match name {
             "remote" => Self::Remote,
             "router" => Self::Router,
-            "localnet" | "l2gateway" | "vtep" => Self::Outside,
+            "localnet" | "l2gateway" => Self::Outside,
+            "vtep" => Self::Ramp,
             "switch" => Self::Switch,
             "external" | "virtual" => Self::Indirect,
             _ => Self::Machine,
@@ -84,7 +123,7 @@ impl SwitchPortKind {
 }
 
 impl SwitchPort {
-    pub(super) fn new(row: &nb::LogicalSwitchPort, switch: SwitchId) -> Self {
+    pub(super) fn new(uuid: Uuid, row: &nb::LogicalSwitchPort, switch: SwitchId) -> Self {
         let kind = SwitchPortKind::of(&row.r#type);
         let addresses = row.addresses.iter().filter_map(|text| {
             let is_dynamic = text.split_ascii_whitespace().any(|word| word == "dynamic");
@@ -94,7 +133,15 @@ impl SwitchPort {
         let interfaces = addresses
             .filter_map(|text| Interface::parse(text))
             .collect();
+        let is_left_alone = row.r#type.is_empty() && option(&row.options, "disable_arp_nd_rsp");
+        let sender_limit = match row.r#type.as_str() {
+            "external" => Some("by which localnet port the packets of an external port come in"),
+            "virtual" => Some("which parent sends the packets of a virtual port"),
+            "localport" => Some("which packets of a localport have to leave its chassis"),
+            _ => None,
+        };
         Self {
+            row: RowRef::new::<nb::LogicalSwitchPort>(uuid),
             name: row.name.clone(),
             switch,
             kind,
@@ -109,6 +156,15 @@ impl SwitchPort {
                 .get("arp_proxy")
                 .and_then(|text| parse_proxy(text)),
             tracks_router: false,
+            arp_responder: if is_left_alone {
+                ArpResponder::Machine
+            } else {
+                ArpResponder::Switch
+            },
+            virtual_address: (row.r#type == "virtual")
+                .then(|| row.options.get("virtual-ip")?.parse().ok())
+                .flatten(),
+            sender_limit,
         }
     }
 

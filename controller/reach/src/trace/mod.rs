@@ -1,6 +1,8 @@
 //! Trace of one packet from switch to router to switch, stage by stage.
 
 mod egress;
+mod limits;
+mod lookup;
 mod path;
 mod router;
 mod router_output;
@@ -171,7 +173,7 @@ impl<'a> Trace<'a> {
     /// Delivers a packet behind a switch port.
     fn deliver(&mut self, port: SwitchPortId) -> Step {
         use crate::northbound::SwitchPortKind::{
-            Indirect, Machine, Outside, Remote, Router, Switch,
+            Indirect, Machine, Outside, Ramp, Remote, Router, Switch,
         };
         let target = self.northbound.switch_port(port);
         let end = |verdict| {
@@ -183,7 +185,7 @@ impl<'a> Trace<'a> {
         };
         match (target.kind, target.peer) {
             (Machine | Remote, _) => end(Verdict::Reaches),
-            (Outside, _) => end(Verdict::Leaves),
+            (Outside | Ramp, _) => end(Verdict::Leaves),
             (Router, Some(PortId::Router(port))) => Step::Next(Entry::Router {
                 port,
                 is_looped: false,

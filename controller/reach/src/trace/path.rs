@@ -127,4 +127,13 @@ impl Path {
     pub(crate) fn leave_open(&mut self, choice: String) {
         self.open.push(choice);
     }
+
+    /// Records that a row has an effect on the packet which the Northbound database alone does not
+    /// tell, or which the library does not follow. The rest of the path is that without the effect.
+    pub(crate) fn leave_unjudged(&mut self, row: RowRef, effect: &str) {
+        let text = format!("cannot be judged: {effect} [{row}]");
+        if !self.open.contains(&text) {
+            self.open.push(text);
+        }
+    }
 }

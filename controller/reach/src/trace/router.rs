@@ -236,6 +236,10 @@ impl Trace<'_> {
             return Ok(Translated::default());
         };
         let label = format!("load balancer {}", balancer.label());
+        if vip.is_checked && !vip.backends.is_empty() {
+            let effect = format!("which backends of {label} are online");
+            self.path.leave_unjudged(balancer.row, &effect);
+        }
         if vips.len() > 1 {
             self.path.leave_open(format!(
                 "{} load balancers of {} have the VIP {}",
@@ -282,6 +286,13 @@ impl Trace<'_> {
         let ip = self.ip()?;
         let destination = ip.destination;
         let routes = router.routes.find(ip, input, port.route_table.as_deref());
+        let may_be_beaten = routes
+            .first()
+            .is_none_or(|route| route.kind == RouteKind::Source || !route.prefix.is_host());
+        if router.learns_routes && may_be_beaten {
+            let effect = format!("routes that {} learns", router.name);
+            self.path.leave_unjudged(router.row, &effect);
+        }
         let Some(first) = routes.first() else {
             let decision = format!("no route to {destination}");
             self.path.router(&router.name, STAGE, None, decision);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::router::{NextHop, Translated, strongest};
 use super::{End, Entry, Step, Trace};
-use crate::northbound::{Router, RouterKind, RouterPortId};
+use crate::northbound::{Link, Router, RouterKind, RouterPortId};
 
 /// Priority with which `skip_snat` keeps the source.
 const SKIP_PRIORITY: i64 = 120;
@@ -76,7 +76,17 @@ impl Trace<'_> {
             let reason = format!("{address} belongs to the router");
             return Err(self.refuse(router, STAGE, reason));
         }
-        let Some(next) = self.northbound.next_hop(output, address) else {
+        let next = self.northbound.next_hop(output, address);
+        if !next.is_some_and(|next| next.is_known)
+            && let Link::Switch(port) = self.northbound.router_port(output).link
+        {
+            let switch = self
+                .northbound
+                .switch(self.northbound.switch_port(port).switch);
+            self.northbound
+                .limit_neighbor(switch, address, &mut self.path);
+        }
+        let Some(next) = next else {
             let reason = format!("nobody answers ARP or ND for {address}");
             return Err(self.refuse(router, STAGE, reason));
         };
@@ -104,6 +114,16 @@ impl Trace<'_> {
         const STAGE: &str = "lr_out_snat";
         let ip = self.ip()?;
         let (source, destination) = (ip.source, ip.destination);
+        if router.kind.is_gateway_port(next_hop.output)
+            && let Some(balancer) = self
+                .northbound
+                .load_balancers
+                .stateless_of(&router.load_balancers, source)
+        {
+            let label = balancer.label();
+            let effect = format!("which packets of backend {source} answer {label}");
+            self.path.leave_unjudged(balancer.row, &effect);
+        }
         let packet = &self.packet;
         let effects = router.nats.iter().filter(|_| router.kind.is_centralized());
         let effects =

@@ -6,7 +6,7 @@ use super::switch::{blocks, is_router};
 use super::{End, HopKind, Path};
 use crate::address::Mac;
 use crate::northbound::{
-    AclPlace, Neighbor, Northbound, PortId, Switch, SwitchPortId, SwitchPortKind,
+    AclPlace, ArpResponder, Neighbor, Northbound, PortId, Switch, SwitchPortId,
 };
 use crate::packet::{Arp, IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 use crate::trace::Hop;
@@ -28,10 +28,13 @@ pub(crate) struct Source {
 /// Frame that a sender sends, and the neighbour to which it goes.
 pub(crate) struct Frame {
     pub(crate) packet: Packet,
-    /// Address that the sender resolved, and the port that answered. `None`: the MAC address was
+    /// Address that the sender resolved, and the port that has it. `None`: the MAC address was
     /// given, or belongs to a machine outside.
-    resolved: Option<(IpAddr, SwitchPortId)>,
+    resolved: Option<Resolved>,
 }
+
+/// Address that a sender resolved, and the port that has it. Without a port the switch answered.
+type Resolved = (IpAddr, Option<SwitchPortId>);
 
 impl Frame {
     /// Source address. `None`: not an IP packet.
@@ -79,7 +82,7 @@ impl Northbound {
         let eth_source = source.mac.or(own_mac).unwrap_or(OUTSIDE_MAC);
         let (eth_destination, resolved) = match source.target_mac {
             Some(mac) => (mac, None),
-            None if port.kind == SwitchPortKind::Outside => {
+            None if port.kind.is_outside() => {
                 self.resolve_outside(switch, source.port, address, destination, path)?
             }
             None => self.resolve_inside(switch, source.port, address, destination, path)?,
@@ -113,7 +116,7 @@ impl Northbound {
         source: IpAddr,
         destination: IpAddr,
         path: &mut Path,
-    ) -> Result<(Mac, Option<(IpAddr, SwitchPortId)>), End> {
+    ) -> Result<(Mac, Option<Resolved>), End> {
         let networks = || {
             let of_routers = switch
                 .router_ports
@@ -141,6 +144,9 @@ impl Northbound {
             let (neighbor, others) = self.neighbor(switch, asking, gateway);
             (neighbor, others, gateway)
         };
+        if !matches!(neighbor, Neighbor::Known { .. }) {
+            self.limit_neighbor(switch, target, path);
+        }
         if others > 0 {
             path.leave_open(format!(
                 "{} neighbours have the address {target}",
@@ -180,7 +186,7 @@ impl Northbound {
         source: IpAddr,
         destination: IpAddr,
         path: &mut Path,
-    ) -> Result<(Mac, Option<(IpAddr, SwitchPortId)>), End> {
+    ) -> Result<(Mac, Option<Resolved>), End> {
         if let (Neighbor::Known { mac, .. }, _) = self.neighbor(switch, asking, destination) {
             return Ok((mac, None));
         }
@@ -191,6 +197,7 @@ impl Northbound {
             .chain(&switch.subnets)
             .any(|network| network.contains(destination));
         if is_near {
+            self.limit_neighbor(switch, destination, path);
             return Err(End::unanswered(format!("ARP/ND for {destination}")));
         }
         let gateway = self.gateway(switch, source, path).and_then(|gateway| {
@@ -254,32 +261,34 @@ impl Northbound {
             target,
             target_mac: frame.packet.eth_destination,
         };
-        let responder = self.switch_port(port);
-        // OVN answers in place of a port whose addresses it knows.
-        let has_responder = !responder.is_unknown
-            && (!is_router(responder.peer)
-                || responder
-                    .interfaces
-                    .iter()
-                    .any(|own| own.has(target.into())));
+        let asked = port.filter(|port| !self.has_responder(switch, *port, target));
         let drops = self.drops_by_default;
         let ingress = [AclPlace::BeforeLoadBalancing, AclPlace::AfterLoadBalancing];
         let mut steps = Vec::new();
         steps.extend(ingress.map(|place| (place, requests.packet(false, sender, None))));
-        if has_responder {
-            let reply = requests.packet(true, sender, Some(sender));
-            steps.push((AclPlace::Egress, reply));
-        } else {
+        let mut answering = sender;
+        if let Some(port) = asked {
             let request = requests.packet(false, sender, Some(port));
             steps.push((AclPlace::Egress, request));
             steps.extend(ingress.map(|place| (place, requests.packet(true, port, None))));
-            let reply = requests.packet(true, port, Some(sender));
-            steps.push((AclPlace::Egress, reply));
+            answering = port;
         }
+        let reply = requests.packet(true, answering, Some(sender));
+        steps.push((AclPlace::Egress, reply));
         steps
             .into_iter()
             .find_map(|(place, packet)| blocks(switch, place, &packet, drops))
             .map(|at| format!("ARP for {target}: {at}"))
+    }
+
+    /// `true` if the switch answers in place of a port with an address.
+    fn has_responder(&self, switch: &Switch, port: SwitchPortId, address: Ipv4Addr) -> bool {
+        let port = self.switch_port(port);
+        let is_known = || port.interfaces.iter().any(|own| own.has(address.into()));
+        port.arp_responder == ArpResponder::Switch
+            && !switch.is_transparent
+            && !port.is_unknown
+            && (!is_router(port.peer) || is_known())
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use super::limits::DNS_PORT;
 use super::{End, Step, Trace};
 use crate::northbound::{Acl, AclPlace, PortId, Switch, SwitchPortId, SwitchPortKind};
-use crate::packet::{Packet, Payload};
+use crate::packet::{Packet, Payload, Transport};
 
 use patchbay_schemas::nb::AclAction;
 
@@ -29,6 +30,10 @@ impl Trace<'_> {
             let reason = format!("port security of {}", port.name);
             return Err(self.stop(switch, "ls_in_apply_port_sec", reason));
         }
+        if port.kind == SwitchPortKind::Ramp {
+            let output = self.find_output(switch, input)?;
+            return self.leave_switch(switch, output);
+        }
         self.packet.is_tracked = self.is_tracked_in(switch, input);
         self.pass_acls(switch, AclPlace::BeforeLoadBalancing)?;
         self.mark(switch, true);
@@ -42,11 +47,13 @@ impl Trace<'_> {
             return self.leave_switch(switch, input);
         }
         self.pass_acls(switch, AclPlace::AfterLoadBalancing)?;
-        let output = self.find_output(switch, input)?;
-        if output == input {
-            let reason = format!("the packet came in by {}", port.name);
-            return Err(self.stop(switch, "ls_in_l2_lkup", reason));
+        if let Some(row) = switch.dns
+            && matches!(self.ip()?.transport, Transport::Udp { destination, .. } if destination == DNS_PORT)
+        {
+            let effect = format!("which DNS queries switch {name} answers");
+            self.path.leave_unjudged(row, &effect);
         }
+        let output = self.find_output(switch, input)?;
         self.leave_switch(switch, output)
     }
 
@@ -79,6 +86,11 @@ impl Trace<'_> {
                 describe(other, place)
             ));
         }
+        if let Some(row) = switch.acls.translation {
+            let name = &switch.name;
+            let effect = format!("which ports of the connection the ACLs of {name} compare");
+            self.path.leave_unjudged(row, &effect);
+        }
         let stage = stage_of(place);
         match decision.acl {
             Some(acl) if matches!(acl.action, AclAction::Drop | AclAction::Reject) => {
@@ -92,6 +104,10 @@ impl Trace<'_> {
                 let decision = format!("{}: {}", describe(acl, place), acl.action);
                 self.path
                     .switch(&switch.name, stage, Some(acl.row), decision);
+                if let Some(group) = &acl.function_group {
+                    let effect = format!("network function group {group} gets the packet");
+                    self.path.leave_unjudged(acl.row, &effect);
+                }
                 Ok(())
             }
             None if self.northbound.drops_by_default && switch.acls.is_present => {
@@ -115,6 +131,10 @@ impl Trace<'_> {
             return Ok(None);
         };
         let label = format!("load balancer {}", balancer.label());
+        if vip.is_checked && !vip.backends.is_empty() {
+            let effect = format!("which backends of {label} are online");
+            self.path.leave_unjudged(balancer.row, &effect);
+        }
         if vips.len() > 1 {
             let address = vip.address;
             self.path.leave_open(format!(
@@ -164,67 +184,6 @@ impl Trace<'_> {
             let choice = format!("QoS of priority 0 on switch {name} counts as little as none");
             self.path.leave_open(choice);
         }
-    }
-
-    /// The port behind which the destination MAC address is.
-    fn find_output(&mut self, switch: &Switch, input: SwitchPortId) -> Result<SwitchPortId, End> {
-        let northbound = self.northbound;
-        let mac = self.packet.eth_destination;
-        let known = switch
-            .by_mac
-            .get(&mac)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        if let Some(first) = known.first().copied() {
-            if known.len() > 1 {
-                self.path
-                    .leave_open(format!("{} ports have the MAC address {mac}", known.len()));
-            }
-            let port = northbound.switch_port(first);
-            if !port.is_enabled {
-                let reason = format!("port {} is disabled", port.name);
-                return Err(self.stop(switch, "ls_in_l2_lkup", reason));
-            }
-            let decision = format!("to port {}", port.name);
-            self.path
-                .switch(&switch.name, "ls_in_l2_lkup", None, decision);
-            return Ok(first);
-        }
-        let distributed = switch.router_ports.iter().find(|(_, router_port)| {
-            let router = northbound.router(northbound.router_port(*router_port).router);
-            router.nats.iter().any(|nat| {
-                nat.distributed_mac == Some(mac)
-                    && nat.is_resident()
-                    && router.kind.is_gateway_port(*router_port)
-            })
-        });
-        if let Some((port, _)) = distributed {
-            let decision = format!("to port {}", northbound.switch_port(*port).name);
-            self.path
-                .switch(&switch.name, "ls_in_l2_lkup", None, decision);
-            return Ok(*port);
-        }
-        let others = || switch.unknown.iter().copied().filter(|port| *port != input);
-        let is_outside =
-            |port: &SwitchPortId| northbound.switch_port(*port).kind == SwitchPortKind::Outside;
-        let Some(output) = others().find(is_outside).or_else(|| others().next()) else {
-            let reason = match switch.unknown.first() {
-                Some(_) => format!(
-                    "the packet came in by {}, the only port for unknown MAC addresses",
-                    northbound.port_name(input.into())
-                ),
-                None => format!("no port has the MAC address {mac}"),
-            };
-            return Err(self.stop(switch, "ls_in_l2_unknown", reason));
-        };
-        if others().count() > 1 {
-            self.path
-                .leave_open("several ports get packets for unknown MAC addresses".to_owned());
-        }
-        let decision = format!("to port {}", northbound.switch_port(output).name);
-        self.path
-            .switch(&switch.name, "ls_in_l2_unknown", None, decision);
-        Ok(output)
     }
 
     /// Records the end of the packet in a switch.

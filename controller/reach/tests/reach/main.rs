@@ -4,5 +4,6 @@
 
 mod choices;
 mod hostile;
+mod limits;
 mod recorded;
 mod support;

@@ -1,0 +1,305 @@
+//! Features that the random topologies do not have, each in a small database: the answers of ovn-trace,
+//! or a mark that the Northbound database alone does not tell the outcome.
+
+use ovsdb_sim::testing::Release;
+use patchbay_comparison::{
+    Ovn, Rows, TraceOutcome, map, read_northbound, references, set, start_server,
+};
+use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender};
+use serde_json::{Value, json};
+
+/// TCP packet to port 80.
+const WEB: (Protocol, &str) = (Protocol::Tcp(80), "tcp.dst == 80 && tcp.flags == 2");
+/// TCP packet to the port of BGP.
+const BGP: (Protocol, &str) = (Protocol::Tcp(179), "tcp.dst == 179 && tcp.flags == 2");
+
+/// The switches `s1` with the machines `v1` and `v2` and `s2` with `v3`, behind the router `lr`.
+struct Network {
+    rows: Rows,
+    columns: Value,
+    /// Ports of `s1`.
+    ports: Vec<String>,
+    /// Ports of `s2`.
+    others: Vec<String>,
+}
+
+impl Network {
+    /// Adds the machines. `columns`: more columns of rows, by the names of the rows.
+    fn new(columns: Value) -> Self {
+        let mut network = Self {
+            rows: Rows::default(),
+            columns,
+            ports: Vec::new(),
+            others: Vec::new(),
+        };
+        for (name, addresses) in [
+            ("v1", "0a:00:00:00:01:02 10.1.0.2"),
+            ("v2", "0a:00:00:00:01:03 10.1.0.3"),
+        ] {
+            network.add_port(name, json!({"addresses": addresses}));
+        }
+        let row = network.row("v3", json!({"addresses": "0a:00:00:00:02:02 10.2.0.2"}));
+        let row = network.rows.insert("Logical_Switch_Port", row);
+        network.others.push(row);
+        network
+    }
+
+    /// A row with its name and further columns.
+    fn row(&self, name: &str, mut row: Value) -> Value {
+        row["name"] = json!(name);
+        if let Some(columns) = self.columns[name].as_object() {
+            for (column, value) in columns {
+                row[column] = value.clone();
+            }
+        }
+        row
+    }
+
+    /// Adds a port to `s1`. Returns the name of the row.
+    fn add_port(&mut self, name: &str, row: Value) -> String {
+        let row = self.row(name, row);
+        let row = self.rows.insert("Logical_Switch_Port", row);
+        self.ports.push(row.clone());
+        row
+    }
+
+    /// Adds the switches and the router.
+    fn finish(mut self) -> String {
+        let mut router_ports = Vec::new();
+        for number in [1, 2] {
+            let (name, mac) = (format!("rp{number}"), format!("0a:00:00:00:0{number}:01"));
+            let row = json!({"mac": mac, "networks": format!("10.{number}.0.1/24")});
+            let row = self.row(&name, row);
+            router_ports.push(self.rows.insert("Logical_Router_Port", row));
+            let row = json!({"name": format!("sp{number}"), "type": "router",
+                "addresses": "router", "options": map(&[("router-port", &name)])});
+            let row = self.rows.insert("Logical_Switch_Port", row);
+            let ports = if number == 1 {
+                &mut self.ports
+            } else {
+                &mut self.others
+            };
+            ports.push(row);
+        }
+        for (name, ports) in [("s1", self.ports.clone()), ("s2", self.others.clone())] {
+            let row = self.row(name, json!({"ports": references(&ports)}));
+            self.rows.insert("Logical_Switch", row);
+        }
+        let row = self.row("lr", json!({"ports": references(&router_ports)}));
+        self.rows.insert("Logical_Router", row);
+        self.rows.request()
+    }
+}
+
+/// The answers of both for a packet of `v1`: to a neighbour with the MAC address, or by the router.
+fn ask(
+    release: &Release,
+    request: &str,
+    (address, mac): (&str, &str),
+    (protocol, header): (Protocol, &str),
+) -> (Answer, String) {
+    let server = start_server(release);
+    let mut ovn = Ovn::fill(release, &server, request);
+    let northbound = Northbound::new(&read_northbound(&server), None);
+    let answer = northbound.answer(&Question {
+        sender: Sender::port("v1"),
+        destination: Destination::Address(address.parse().unwrap()),
+        protocol,
+    });
+    let packet = format!(
+        "inport == \"v1\" && eth.src == 0a:00:00:00:01:02 && eth.dst == {mac} && \
+         ip4.src == 10.1.0.2 && ip4.dst == {address} && ip.ttl == 64 && {header}"
+    );
+    let text = ovn.trace.trace("s1", &packet).unwrap();
+    (answer.unwrap(), text)
+}
+
+/// The answer of ovn-trace, which that of the library has to be.
+fn assert_same(answer: &Answer, text: &str) {
+    let outputs = TraceOutcome::read(text).outputs;
+    let out: Vec<_> = answer.out.iter().cloned().collect();
+    assert_eq!(out, outputs, "{answer:#?}\n{text}");
+    assert_eq!(answer.open, [""; 0]);
+}
+
+/// The answer is not to be trusted, because of a row with this effect.
+fn assert_unjudged(answer: &Answer, effect: &str, table: &str) {
+    let start = format!("cannot be judged: {effect} [{table} ");
+    let is_noted = answer.open.iter().any(|text| text.starts_with(&start));
+    assert!(is_noted, "{start} {answer:#?}");
+}
+
+fn releases() -> impl Iterator<Item = Release> {
+    [Some(Release::installed()), Release::newest()]
+        .into_iter()
+        .flatten()
+}
+
+#[test]
+fn a_forwarding_group_gives_its_packets_to_its_ports() {
+    for release in releases() {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "fg", "vip": "10.1.0.9", "vmac": "0a:00:00:00:01:09",
+            "child_port": set(&["v2"])});
+        let group = network.rows.insert("Forwarding_Group", row);
+        network.columns = json!({"s1": {"forwarding_groups": references(&[group])}});
+        let target = ("10.1.0.9", "0a:00:00:00:01:09");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_eq!(answer.out.as_deref(), Some("v2"), "{answer:#?}");
+        // ovn-trace does not follow the action `fwd_group`.
+        assert_eq!(TraceOutcome::read(&text).outputs, [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn routing_protocols_go_to_the_port_that_the_router_port_names() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let options = map(&[
+        ("routing-protocol-redirect", "v2"),
+        ("routing-protocols", "BGP"),
+    ]);
+    let request = Network::new(json!({"rp1": {"options": options}})).finish();
+    let target = ("10.1.0.1", "0a:00:00:00:01:01");
+    for header in [BGP, WEB] {
+        let (answer, text) = ask(&release, &request, target, header);
+        assert_same(&answer, &text);
+        let is_redirected = header.0 == BGP.0;
+        assert_eq!(answer.out.is_some(), is_redirected, "{answer:#?}");
+    }
+}
+
+#[test]
+fn packets_from_a_vtep_port_meet_no_acl() {
+    for release in releases() {
+        let options = map(&[
+            ("vtep-physical-switch", "ps"),
+            ("vtep-logical-switch", "ls"),
+        ]);
+        let mut network = Network::new(json!({"v1": {"type": "vtep", "options": options}}));
+        let row = json!({"direction": "from-lport", "priority": 1, "match": "ip4",
+            "action": "drop"});
+        let acl = network.rows.insert("ACL", row);
+        network.columns["s1"] = json!({"acls": references(&[acl])});
+        let target = ("10.1.0.3", "0a:00:00:00:01:03");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), Some("v2"), "{answer:#?}");
+    }
+}
+
+#[test]
+fn a_network_function_is_not_judged() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let mut network = Network::new(json!({}));
+    let ports = ["in", "out"].map(|name| network.add_port(name, json!({})));
+    let row = json!({"name": "nf", "id": 1, "inport": ["named-uuid", ports[0]],
+        "outport": ["named-uuid", ports[1]]});
+    let function = network.rows.insert("Network_Function", row);
+    let row = json!({"name": "nfg", "id": 1, "mode": "inline",
+        "network_function": references(&[function])});
+    let group = network.rows.insert("Network_Function_Group", row);
+    let row = json!({"direction": "from-lport", "priority": 1, "match": "ip4",
+        "action": "allow-related", "network_function_group": ["named-uuid", group]});
+    let acl = network.rows.insert("ACL", row);
+    network.columns = json!({"s1": {"acls": references(&[acl])}});
+    let target = ("10.1.0.3", "0a:00:00:00:01:03");
+    let (answer, text) = ask(&release, &network.finish(), target, WEB);
+    assert_eq!(TraceOutcome::read(&text).outputs, ["in"], "{text}");
+    let effect = "network function group nfg gets the packet";
+    assert_unjudged(&answer, effect, "ACL");
+}
+
+#[test]
+fn ovn_ignores_a_stateless_acl_with_a_network_function() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let mut network = Network::new(json!({}));
+    let row = json!({"name": "nfg", "id": 1, "mode": "inline"});
+    let group = network.rows.insert("Network_Function_Group", row);
+    let acls = [("allow", 2), ("drop", 1)].map(|(action, priority)| {
+        let mut row = json!({"direction": "from-lport", "priority": priority, "match": "ip4",
+            "action": action});
+        if action == "allow" {
+            row["network_function_group"] = json!(["named-uuid", group]);
+        }
+        network.rows.insert("ACL", row)
+    });
+    network.columns = json!({"s1": {"acls": references(&acls)}});
+    let target = ("10.1.0.3", "0a:00:00:00:01:03");
+    let (answer, text) = ask(&release, &network.finish(), target, WEB);
+    assert_same(&answer, &text);
+    assert_eq!(answer.out, None, "{answer:#?}");
+}
+
+#[test]
+fn the_address_of_a_virtual_port_is_not_judged() {
+    for release in releases() {
+        let mut network = Network::new(json!({}));
+        let options = map(&[("virtual-ip", "10.1.0.9"), ("virtual-parents", "v2")]);
+        let row = json!({"type": "virtual", "addresses": "0a:00:00:00:01:09 10.1.0.9",
+            "options": options});
+        network.add_port("vip", row);
+        // The parent v2 answers for the address.
+        let target = ("10.1.0.9", "0a:00:00:00:01:03");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_eq!(TraceOutcome::read(&text).outputs, ["v2"], "{text}");
+        let effect = "which parent of virtual port vip has 10.1.0.9";
+        assert_unjudged(&answer, effect, "Logical_Switch_Port");
+    }
+}
+
+#[test]
+fn multicast_is_not_judged() {
+    for release in releases() {
+        let request = Network::new(json!({})).finish();
+        let target = ("239.1.1.1", "01:00:5e:01:01:01");
+        let header = (Protocol::Udp(53), "udp.dst == 53");
+        let (answer, text) = ask(&release, &request, target, header);
+        assert!(
+            TraceOutcome::read(&text).outputs.contains(&"v2".to_owned()),
+            "{text}"
+        );
+        let effect = "which ports of switch s1 get packets for 239.1.1.1";
+        assert_unjudged(&answer, effect, "Logical_Switch");
+    }
+}
+
+#[test]
+fn queries_for_names_that_the_switch_knows_are_not_judged() {
+    for release in releases() {
+        let mut network = Network::new(json!({}));
+        let row = json!({"records": map(&[("name", "10.1.0.3")])});
+        let dns = network.rows.insert("DNS", row);
+        network.columns = json!({"s1": {"dns_records": references(&[dns])}});
+        let header = (Protocol::Udp(53), "udp.dst == 53");
+        let target = ("10.1.0.3", "0a:00:00:00:01:03");
+        let (answer, text) = ask(&release, &network.finish(), target, header);
+        assert!(text.contains("dns_lookup"), "{text}");
+        let effect = "which DNS queries switch s1 answers";
+        assert_unjudged(&answer, effect, "DNS");
+    }
+}
+
+#[test]
+fn a_machine_that_has_to_answer_itself_meets_the_acls() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for is_answered_for in [true, false] {
+        let value = if is_answered_for { "false" } else { "true" };
+        let options = map(&[("disable_arp_nd_rsp", value)]);
+        let mut network = Network::new(json!({"v2": {"options": options}}));
+        let row = json!({"direction": "from-lport", "priority": 1, "action": "drop",
+            "match": "inport == \"v2\" && arp"});
+        let acl = network.rows.insert("ACL", row);
+        network.columns["s1"] = json!({"acls": references(&[acl])});
+        let target = ("10.1.0.3", "0a:00:00:00:01:03");
+        let (answer, _) = ask(&release, &network.finish(), target, WEB);
+        assert_eq!(answer.out.is_some(), is_answered_for, "{answer:#?}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Rows whose effect on a packet the Northbound database alone does not tell.
+
+use std::net::IpAddr;
+
+use super::Path;
+use crate::northbound::{Northbound, Switch, SwitchPortId};
+
+/// UDP port of DNS.
+pub(super) const DNS_PORT: u16 = 53;
+
+impl Northbound {
+    /// Records what the type of the sender's port and the destination leave unjudged.
+    pub(crate) fn limit_sender(&self, sender: SwitchPortId, destination: IpAddr, path: &mut Path) {
+        let port = self.switch_port(sender);
+        if let Some(limit) = port.sender_limit {
+            path.leave_unjudged(port.row, &format!("{limit}: {}", port.name));
+        }
+        let is_broadcast = matches!(destination, IpAddr::V4(address) if address.is_broadcast());
+        if is_broadcast || destination.is_multicast() {
+            let switch = self.switch(port.switch);
+            let name = &switch.name;
+            let effect = format!("which ports of switch {name} get packets for {destination}");
+            path.leave_unjudged(switch.row, &effect);
+        }
+    }
+
+    /// Records what may answer for an address of a switch that no port is known to have.
+    pub(crate) fn limit_neighbor(&self, switch: &Switch, address: IpAddr, path: &mut Path) {
+        if let Some(id) = switch.virtual_ports.get(&address) {
+            let port = self.switch_port(*id);
+            let effect = format!("which parent of virtual port {} has {address}", port.name);
+            path.leave_unjudged(port.row, &effect);
+        }
+        if switch.has_remote_neighbors {
+            let effect = format!("neighbours that switch {} learns by EVPN", switch.name);
+            path.leave_unjudged(switch.row, &effect);
+        }
+    }
+}
