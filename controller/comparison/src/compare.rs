@@ -134,7 +134,8 @@ pub fn compare(
     };
     if is_right(&answer, &outcome, &asked.question, gets_mac)
         || is_excused(&answer, &asked.question, rows)
-        || outcome.is_learning && outcome.outputs.is_empty()
+        || outcome.is_learning
+        || outcome.is_soliciting && has_learned_routers(rows)
     {
         return;
     }
@@ -210,6 +211,12 @@ fn has_state_of_former_datapath(answer: &Answer, rows: &str) -> bool {
             let mut matches = rows.split(&ports).skip(1);
             matches.any(|rest| rest.starts_with("ct.new") || rest.starts_with("!ct.new"))
         })
+}
+
+/// `true` if routers learn the MAC addresses of neighbours that the rows name.
+fn has_learned_routers(rows: &str) -> bool {
+    let mut reasons = ["dynamic_neigh_routers", "bridged", "fe80"].into_iter();
+    reasons.any(|reason| rows.contains(reason))
 }
 
 /// `true` if the source was decided by flags of a load balancer or by a hairpin. ovn-trace loses the

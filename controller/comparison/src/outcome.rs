@@ -12,6 +12,9 @@ const OTHER_PACKETS: [&str; 8] = [
     "sctp_abort",
 ];
 
+/// Beginning of the names of ports that OVN adds for mirrors.
+const MIRROR_PREFIX: &str = "mp-";
+
 /// Where the packet of a trace goes.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub struct TraceOutcome {
@@ -24,6 +27,9 @@ pub struct TraceOutcome {
     /// `true` if the packet ends because a router has to learn the MAC address of a neighbour that
     /// answers. OVN delivers the next packet.
     pub is_learning: bool,
+    /// `true` if a router asks for the MAC address of an IPv6 neighbour. ovn-trace follows no
+    /// answers.
+    pub is_soliciting: bool,
 }
 
 impl TraceOutcome {
@@ -38,6 +44,7 @@ impl TraceOutcome {
         for line in text.lines().map(str::trim) {
             if let Some(block) = line.strip_suffix('{') {
                 let name = block.split(['(', ' ']).next().unwrap_or_default();
+                outcome.is_soliciting |= others == 0 && name == "nd_ns";
                 let is_other = OTHER_PACKETS.contains(&name) || name == "reject";
                 if others > 0 || is_other {
                     others += 1;
@@ -61,9 +68,17 @@ impl TraceOutcome {
     fn read_line(&mut self, line: &str) {
         if let Some(port) = line.strip_prefix("output(\"") {
             let port = port.split('"').next().unwrap_or_default();
-            self.outputs.push(port.to_owned());
+            // Copies of the packet go to ports that OVN adds for mirrors.
+            if !port.starts_with(MIRROR_PREFIX) {
+                self.outputs.push(port.to_owned());
+            }
         }
-        for prefix in ["ct_snat(ip4.src=", "ct_snat(ip6.src="] {
+        for prefix in [
+            "ct_snat(ip4.src=",
+            "ct_snat(ip6.src=",
+            "ct_snatin_czone(ip4.src=",
+            "ct_snatin_czone(ip6.src=",
+        ] {
             if let Some((_, rest)) = line.split_once(prefix) {
                 let source = rest.split(')').next().unwrap_or_default();
                 self.source = Some(source.to_owned());

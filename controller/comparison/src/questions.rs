@@ -39,10 +39,19 @@ pub fn ask_free_topologies(release: &Release, wanted: usize, random: &mut Random
 /// Asks about one random database.
 fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
     let mut rows = Rows::default();
-    if random.chance(15) {
-        let options = map(&[("default_acl_drop", "true")]);
-        rows.insert("NB_Global", json!({"options": options}));
-    }
+    let options = [
+        (15, "default_acl_drop", "true"),
+        (10, "use_ct_inv_match", "false"),
+        (10, "install_ls_lb_from_router", "true"),
+        (10, "ignore_lsp_down", "true"),
+        (10, "use_common_zone", "true"),
+        (10, "use_logical_dp_groups", "false"),
+    ];
+    let options = options
+        .into_iter()
+        .filter(|(percent, _, _)| random.chance(*percent));
+    let options: Vec<_> = options.map(|(_, key, value)| (key, value)).collect();
+    rows.insert("NB_Global", json!({"options": map(&options)}));
     let topologies: Vec<_> = (0..TOPOLOGIES)
         .map(|number| Topology::new(number, random, &mut rows))
         .collect();
@@ -52,12 +61,13 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
     let northbound = Northbound::new(&read_northbound(&server), None);
     for topology in &topologies {
         let first = tally.wrong.len();
+        let text = rows.text(topology.rows.clone());
         for _ in 0..QUESTIONS_PER_TOPOLOGY {
             if let Some(asked) = question(topology, random) {
-                compare((&northbound, &request), &mut ovn.trace, &asked, tally);
+                compare((&northbound, &text), &mut ovn.trace, &asked, tally);
             }
         }
-        tally.explain(first, &rows.text(topology.rows.clone()));
+        tally.explain(first, &text);
     }
 }
 

@@ -6,6 +6,7 @@ mod matches;
 mod questions;
 mod routers;
 mod rows;
+mod variants;
 
 use std::ops::Range;
 
@@ -28,6 +29,8 @@ pub(crate) struct Topology {
     /// Addresses at which ovn-trace stops in a gateway router, because it puts them in place of
     /// sources.
     pub(super) untraced: Vec<String>,
+    /// Row of the collector of samples.
+    pub(super) collector: String,
     /// `true` if a route has a session of BFD.
     pub(super) has_session: bool,
     /// Numbers of its rows.
@@ -68,6 +71,7 @@ impl Topology {
                 .into(),
             outside: None,
             untraced: Vec::new(),
+            collector: String::new(),
             has_session: false,
             rows: 0..0,
             priority: 0,
@@ -87,6 +91,9 @@ impl Topology {
 
     fn build(&mut self, random: &mut Random, rows: &mut Rows) {
         let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
+        let collector = json!({"name": self.name("collector"), "id": number + 1,
+            "set_id": number + 1, "probability": 65_535});
+        self.collector = rows.insert("Sample_Collector", collector);
         let exit = *random.pick(&[Exit::None, Exit::GatewayPort, Exit::GatewayRouter]);
         let mut router_ports = Vec::new();
         let mut switches = Vec::new();
@@ -116,11 +123,12 @@ impl Topology {
                 } else {
                     ""
                 };
-                let row = rows.insert(
-                    "Logical_Switch_Port",
-                    json!({"name": port, "type": kind, "addresses": set(&addresses),
-                        "port_security": set(&security), "enabled": is_enabled}),
-                );
+                let mut row = json!({"name": port, "type": kind, "addresses": set(&addresses),
+                    "port_security": set(&security), "enabled": is_enabled});
+                if kind.is_empty() {
+                    self.vary_machine(random, rows, &mut row);
+                }
+                let row = rows.insert("Logical_Switch_Port", row);
                 ports.push(row.clone());
                 self.destinations.push(address.clone());
                 if kind == "remote" {
@@ -138,6 +146,8 @@ impl Topology {
                 });
             }
             ports.extend(self.special_ports(random, rows, &switch, index));
+            let mut config = map::<&str, &str>(&[]);
+            ports.extend(self.chosen_ports(random, rows, (&switch, index), &mut config));
             router_ports.push(self.attach(
                 rows,
                 &mut ports,
@@ -147,7 +157,7 @@ impl Topology {
                 random,
             ));
             self.destinations.push(gateway_address);
-            switches.push((switch, ports));
+            switches.push((switch, ports, config));
         }
         let address_set = self.name("as").replace('-', "_");
         let members: Vec<_> = (0..2)
@@ -174,7 +184,7 @@ impl Topology {
             "Port_Group",
             json!({"name": group, "ports": references(&group_ports), "acls": references(&group_acls)}),
         );
-        for (name, ports) in switches {
+        for (name, ports, config) in switches {
             let count = if random.chance(60) {
                 1 + random.below(4)
             } else {
@@ -191,12 +201,12 @@ impl Topology {
             } else {
                 Vec::new()
             };
-            rows.insert(
-                "Logical_Switch",
-                json!({"name": name, "ports": references(&ports), "acls": references(&acls),
-                    "load_balancer": references(&own), "qos_rules": references(&marks),
-                    "load_balancer_group": references(&groups)}),
-            );
+            let mut row = json!({"name": name, "ports": references(&ports),
+                "acls": references(&acls), "load_balancer": references(&own),
+                "qos_rules": references(&marks), "load_balancer_group": references(&groups),
+                "other_config": config});
+            self.vary_switch(random, rows, &mut row);
+            rows.insert("Logical_Switch", row);
         }
         self.router(random, rows, exit, router_ports, &balancers, &set_row);
     }
@@ -228,11 +238,10 @@ impl Topology {
         if random.chance(25) {
             networks.push(format!("10.{index}.9.1/24"));
         }
-        rows.insert(
-            "Logical_Router_Port",
-            json!({"name": router_port, "mac": mac, "networks": set(&networks),
-                "enabled": !random.chance(4), "options": map(&options)}),
-        )
+        let mut row = json!({"name": router_port, "mac": mac, "networks": set(&networks),
+            "enabled": !random.chance(4)});
+        Self::vary_router_port(random, &mut row, options);
+        rows.insert("Logical_Router_Port", row)
     }
 
     /// A priority that no other row of the topology has, in nearly all cases.
@@ -274,14 +283,14 @@ impl Topology {
                     vec![]
                 };
                 let matches = self.switch_match(random, address_set, group, is_ingress);
-                rows.insert(
-                    "ACL",
-                    json!({"direction": if is_ingress { "from-lport" } else { "to-lport" },
-                        "priority": self.next_priority(random), "match": matches,
-                        "action": random.pick(&ACTIONS), "tier": random.below(4),
-                        "log": random.chance(20), "label": if random.chance(20) { 7 } else { 0 },
-                        "options": map(&options)}),
-                )
+                let mut row = json!({
+                    "direction": if is_ingress { "from-lport" } else { "to-lport" },
+                    "priority": self.next_priority(random), "match": matches,
+                    "action": random.pick(&ACTIONS), "tier": random.below(4),
+                    "log": random.chance(20), "label": if random.chance(20) { 7 } else { 0 },
+                    "options": map(&options)});
+                self.vary_acl(random, rows, &mut row);
+                rows.insert("ACL", row)
             })
             .collect()
     }

@@ -1,5 +1,6 @@
 //! Random routers: routes, policies, NAT rules, ways outside.
 
+use patchbay_reach::Mac;
 use serde_json::{Value, json};
 
 use super::rows::{Rows, map, references, set};
@@ -19,7 +20,7 @@ impl Topology {
         let mut routes = Vec::new();
         let mut nats = Vec::new();
         if exit == Exit::GatewayPort {
-            ports.push(self.external_port(rows, true));
+            ports.push(self.external_port(random, rows, true));
             if random.chance(40) {
                 ports.push(self.second_gateway_port(rows));
             }
@@ -74,12 +75,11 @@ impl Topology {
             self.destinations.push("30.0.0.9".to_owned());
         }
         let own = some_of(random, balancers);
-        rows.insert(
-            "Logical_Router",
-            json!({"name": self.name("lr"), "ports": references(&ports),
-                "static_routes": references(&routes), "policies": references(&policies),
-                "nat": references(&nats), "load_balancer": references(&own)}),
-        );
+        let mut row = json!({"name": self.name("lr"), "ports": references(&ports),
+            "static_routes": references(&routes), "policies": references(&policies),
+            "nat": references(&nats), "load_balancer": references(&own)});
+        self.vary_router(random, rows, &mut row, Vec::new());
+        rows.insert("Logical_Router", row);
     }
 
     fn next_hop(&self, random: &mut Random) -> String {
@@ -91,8 +91,17 @@ impl Topology {
             "30.0.0.7".to_owned(),
             "10.1.0.200".to_owned(),
             "9.9.9.9".to_owned(),
+            self.link_local(random),
         ];
         random.pick(&choices).clone()
+    }
+
+    /// Link-local IPv6 address of a machine.
+    fn link_local(&self, random: &mut Random) -> String {
+        let mac = Mac::parse(&random.pick(&self.machines).mac);
+        mac.expect("machines have MAC addresses")
+            .link_local()
+            .to_string()
     }
 
     fn random_route(&self, random: &mut Random) -> Value {
@@ -177,7 +186,7 @@ impl Topology {
     }
 
     /// External switch and the router port on it.
-    fn external_port(&mut self, rows: &mut Rows, is_gateway: bool) -> String {
+    fn external_port(&mut self, random: &mut Random, rows: &mut Rows, is_gateway: bool) -> String {
         let localnet = self.name("ln");
         let router_port = self.name("rpx");
         let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
@@ -203,11 +212,7 @@ impl Topology {
         );
         let mut row = json!({"name": router_port, "mac": mac, "networks": "172.18.0.2/24"});
         if is_gateway {
-            let chassis = rows.insert(
-                "Gateway_Chassis",
-                json!({"name": self.name("gc"), "chassis_name": "c1", "priority": 1}),
-            );
-            row["gateway_chassis"] = references(&[chassis]);
+            self.add_chassis(random, rows, &mut row, "gc");
         }
         self.outside = Some((localnet, mac));
         self.destinations.push("172.18.0.1".to_owned());
@@ -283,7 +288,7 @@ impl Topology {
                 json!({"name": self.name("join"), "ports": references(&switch_ports)}),
             );
         }
-        let gateway_ports = [ports[1].clone(), self.external_port(rows, false)];
+        let gateway_ports = [ports[1].clone(), self.external_port(random, rows, false)];
         let routes = [("10.0.0.0/8", "100.64.0.1"), ("0.0.0.0/0", "172.18.0.1")]
             .map(|(prefix, next_hop)| json!({"ip_prefix": prefix, "nexthop": next_hop}))
             .map(|route| rows.insert("Logical_Router_Static_Route", route));
@@ -298,12 +303,11 @@ impl Topology {
         }
         let nats = self.nats(random, rows, false, external_set);
         let own = some_of(random, balancers);
-        rows.insert(
-            "Logical_Router",
-            json!({"name": self.name("gr"), "ports": references(&gateway_ports),
-                "static_routes": references(&routes), "nat": references(&nats),
-                "load_balancer": references(&own), "options": map(&options)}),
-        );
+        let mut row = json!({"name": self.name("gr"), "ports": references(&gateway_ports),
+            "static_routes": references(&routes), "nat": references(&nats),
+            "load_balancer": references(&own)});
+        self.vary_router(random, rows, &mut row, options);
+        rows.insert("Logical_Router", row);
         ports.swap_remove(0)
     }
 

@@ -3,9 +3,9 @@
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{
-    Ovn, Rows, TraceOutcome, map, read_northbound, references, set, start_server,
+    ArpRequest, Ovn, Rows, TraceOutcome, map, read_northbound, references, set, start_server,
 };
-use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender};
+use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::{Value, json};
 
 /// TCP packet to port 80.
@@ -301,5 +301,51 @@ fn a_machine_that_has_to_answer_itself_meets_the_acls() {
         let target = ("10.1.0.3", "0a:00:00:00:01:03");
         let (answer, _) = ask(&release, &network.finish(), target, WEB);
         assert_eq!(answer.out.is_some(), is_answered_for, "{answer:#?}");
+    }
+}
+
+#[test]
+fn a_load_balancer_serves_stateless_packets_where_the_switch_wants_it() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (value, out) in [("true", Some("v2")), ("false", None)] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.1.0.3:80")])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        let row = json!({"direction": "from-lport", "priority": 1, "match": "ip4",
+            "action": "allow-stateless"});
+        let acl = network.rows.insert("ACL", row);
+        network.columns["s1"] = json!({"acls": references(&[acl]),
+            "load_balancer": references(&[balancer]),
+            "other_config": map(&[("enable-stateless-acl-with-lb", value)])});
+        let target = ("10.96.0.1", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}
+
+#[test]
+fn a_machine_that_hears_no_request_does_not_answer() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (value, verdict) in [("true", Verdict::Reaches), ("false", Verdict::Unanswered)] {
+        let options = map(&[("disable_arp_nd_rsp", "true"), ("receive_multicast", value)]);
+        let request = Network::new(json!({"v2": {"options": options}})).finish();
+        let server = start_server(&release);
+        let mut ovn = Ovn::fill(&release, &server, &request);
+        let northbound = Northbound::new(&read_northbound(&server), None);
+        let question = Question {
+            sender: Sender::port("v1"),
+            destination: Destination::Port("v2".to_owned()),
+            protocol: WEB.0,
+        };
+        assert_eq!(northbound.answer(&question).unwrap().verdict, verdict);
+        let asked = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.3");
+        let text = ovn.trace.trace("s1", &asked.expression).unwrap();
+        let hears = TraceOutcome::read(&text).outputs.contains(&"v2".to_owned());
+        assert_eq!(hears, verdict == Verdict::Reaches, "{text}");
     }
 }

@@ -97,6 +97,7 @@ pub(super) fn build_switches(
             dns: dns.min(),
             has_remote_neighbors: has_vni(&row.other_config),
             is_transparent: option(&row.other_config, "vlan-passthru"),
+            tracks_vips: option(&row.other_config, "enable-stateless-acl-with-lb"),
         };
         add_ports(&mut switch, ids, ports);
         switches.push(switch);

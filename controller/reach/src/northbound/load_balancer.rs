@@ -151,6 +151,18 @@ impl LoadBalancers {
         candidates().filter(|(_, vip)| vip.port.is_none()).collect()
     }
 
+    /// `true` if a packet is for a VIP of a datapath. The port counts if the load balancer has
+    /// hairpin addresses.
+    pub(crate) fn has_destination(&self, attached: &Attached, packet: &IpPacket) -> bool {
+        let mut vips = self.at(attached, packet.destination);
+        vips.any(|(balancer, vip)| {
+            vip.port.is_none()
+                || balancer.has_protocol(packet.transport)
+                    && (balancer.hairpin_sources.is_empty()
+                        || balancer.serves(vip, packet.transport))
+        })
+    }
+
     /// VIPs of a datapath with an address.
     pub(crate) fn at<'a>(
         &'a self,
@@ -287,15 +299,18 @@ impl LoadBalancer {
         }
     }
 
-    /// `true` if the VIP has a port and the packet is for it.
-    fn serves(&self, vip: &Vip, transport: Transport) -> bool {
-        let is_protocol = matches!(
+    fn has_protocol(&self, transport: Transport) -> bool {
+        matches!(
             (self.protocol, transport),
             (LoadBalancerProtocol::Tcp, Transport::Tcp { .. })
                 | (LoadBalancerProtocol::Udp, Transport::Udp { .. })
                 | (LoadBalancerProtocol::Sctp, Transport::Sctp { .. })
-        );
-        is_protocol && vip.port == Some(transport.destination_port())
+        )
+    }
+
+    /// `true` if the VIP has a port and the packet is for it.
+    fn serves(&self, vip: &Vip, transport: Transport) -> bool {
+        self.has_protocol(transport) && vip.port == Some(transport.destination_port())
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) use load_balancer::{LoadBalancer, LoadBalancers, Responder, Vip};
 pub(crate) use nat::{Nat, NatEffect};
 pub(crate) use neighbor::Neighbor;
 pub use note::{Note, RowRef};
-pub(crate) use policy::{Policy, PolicyAction};
+pub(crate) use policy::{Policy, PolicyAction, PolicyHop};
 pub(crate) use route::{Route, RouteKind};
 pub(crate) use router::{Link, Router, RouterKind, RouterPort};
 pub(crate) use switch::{ArpResponder, Switch, SwitchPort, SwitchPortKind};

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::{Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchPortId};
+use super::{
+    ArpResponder, Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchPortId,
+};
 use crate::address::Mac;
 
 /// Who has an IP address on a switch.
@@ -42,7 +44,11 @@ impl Northbound {
         let is_router = matches!(self.switch_port(asking).peer, Some(PortId::Router(_)));
         let mut found: Vec<(Option<SwitchPortId>, Mac)> = Vec::new();
         let of_ports = switch.by_address.get(&address).into_iter().flatten();
-        let others = of_ports.filter(|(port, _)| *port != asking || !is_router);
+        // Routers know the addresses of ports without requests.
+        let others = of_ports.filter(|(port, _)| {
+            let answers = self.switch_port(*port).arp_responder != ArpResponder::Nobody;
+            if is_router { *port != asking } else { answers }
+        });
         found.extend(others.map(|(port, mac)| (Some(*port), *mac)));
         if !self.switch_port(asking).kind.is_outside() {
             let groups = switch.forwarding_groups.iter();

@@ -34,10 +34,19 @@ pub(crate) struct Policy {
 pub(crate) enum PolicyAction {
     Allow,
     Drop,
-    /// Next hops with their output ports: any of them.
-    Reroute(Vec<(IpAddr, RouterPortId)>),
+    /// Next hops: any of them.
+    Reroute(Vec<PolicyHop>),
     /// Another chain.
     Jump(String),
+}
+
+/// Next hop of a policy.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct PolicyHop {
+    pub(crate) address: IpAddr,
+    pub(crate) output: RouterPortId,
+    /// `true` if several ports have a network with the next hop. OVN takes any of them.
+    pub(crate) has_other_outputs: bool,
 }
 
 /// Policies of a router by falling priority.
@@ -144,7 +153,7 @@ fn next_hops(
     row: &LogicalRouterPolicy,
     ports: &[(RouterPortId, &RouterPort)],
     tables: &Tables,
-) -> Result<Vec<(IpAddr, RouterPortId)>, String> {
+) -> Result<Vec<PolicyHop>, String> {
     if row.output_port.is_some() && row.nexthops.len() != 1 {
         return Err("output_port needs exactly one next hop".to_owned());
     }
@@ -163,16 +172,20 @@ fn next_hops(
         };
         let port_name = ports
             .iter()
-            .find(|(id, _)| *id == port)
+            .find(|(id, _)| *id == port.port)
             .map(|(_, port)| &port.name);
         let session = sessions
             .iter()
             .find(|(_, bfd)| bfd.dst_ip == *text && Some(&bfd.logical_port) == port_name);
         if session.is_none_or(|(_, bfd)| !is_down(bfd)) {
-            valid.push((next_hop, port));
+            valid.push(PolicyHop {
+                address: next_hop,
+                output: port.port,
+                has_other_outputs: port.has_others,
+            });
         }
     }
-    let mut families = valid.iter().map(|(next_hop, _)| next_hop.is_ipv4());
+    let mut families = valid.iter().map(|hop| hop.address.is_ipv4());
     match families.next() {
         None => Err("no port of the router leads to a next hop".to_owned()),
         Some(first) if families.any(|family| family != first) => {

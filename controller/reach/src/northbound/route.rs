@@ -63,6 +63,8 @@ pub(crate) struct Route {
     pub(crate) output: Option<RouterPortId>,
     /// `None`: the destination of the packet.
     pub(crate) next_hop: Option<IpAddr>,
+    /// `true` if several ports have a network with the next hop. OVN takes any of them.
+    pub(crate) has_other_outputs: bool,
     /// Port by which packets have to come in, for link-local networks. `None`: any.
     input: Option<RouterPortId>,
 }
@@ -169,6 +171,7 @@ impl Routes {
             kind: RouteKind::Connected,
             output: Some(id),
             next_hop: None,
+            has_other_outputs: false,
             input: is_link_local.then_some(id),
         };
         self.add(Table::All, CONNECTED_RANK, route);
@@ -233,6 +236,7 @@ fn static_route(
         kind,
         output: None,
         next_hop: None,
+        has_other_outputs: false,
         input: None,
     };
     if row.nexthop == "discard" {
@@ -247,7 +251,8 @@ fn static_route(
     let is_ipv4 = route.next_hop.unwrap_or(prefix.address).is_ipv4();
     let output = output_port(row.output_port.as_deref(), route.next_hop, is_ipv4, ports)
         .ok_or_else(|| format!("no port of the router leads to nexthop {}", row.nexthop))?;
-    route.output = Some(output);
+    route.output = Some(output.port);
+    route.has_other_outputs = output.has_others;
     let session = row.bfd.and_then(|bfd| tables.bfd.get(bfd));
     if session.is_some_and(|session| session.dst_ip == row.nexthop && is_down(session)) {
         return Err("its BFD session is down".to_owned());
@@ -262,6 +267,13 @@ pub(super) fn is_down(session: &patchbay_schemas::nb::Bfd) -> bool {
     matches!(session.status, None | Some(AdminDown | Down))
 }
 
+/// Port that leads to a next hop.
+pub(super) struct OutputPort {
+    pub(super) port: RouterPortId,
+    /// `true` if other ports have a network with the next hop, too. OVN takes any of them.
+    pub(super) has_others: bool,
+}
+
 /// The port that leads to a next hop: the named one, or the first with a network that has it.
 /// `None`: the route does not exist for OVN.
 pub(super) fn output_port(
@@ -269,18 +281,25 @@ pub(super) fn output_port(
     next_hop: Option<IpAddr>,
     is_ipv4: bool,
     ports: &[(RouterPortId, &RouterPort)],
-) -> Option<RouterPortId> {
+) -> Option<OutputPort> {
     if let Some(name) = name {
         let (id, port) = ports.iter().find(|(_, port)| port.name == name)?;
         let has_family = port
             .networks
             .iter()
             .any(|own| own.address.is_ipv4() == is_ipv4);
-        return has_family.then_some(*id);
+        return has_family.then_some(OutputPort {
+            port: *id,
+            has_others: false,
+        });
     }
     let next_hop = next_hop?;
-    let (id, _) = ports
+    let mut fitting = ports
         .iter()
-        .find(|(_, port)| port.network_of(next_hop).is_some())?;
-    Some(*id)
+        .filter(|(_, port)| port.network_of(next_hop).is_some());
+    let (id, _) = fitting.next()?;
+    Some(OutputPort {
+        port: *id,
+        has_others: fitting.next().is_some(),
+    })
 }

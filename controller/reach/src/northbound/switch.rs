@@ -46,6 +46,8 @@ pub(crate) struct Switch {
     pub(crate) has_remote_neighbors: bool,
     /// `vlan-passthru`: the switch answers no ARP requests.
     pub(crate) is_transparent: bool,
+    /// `enable-stateless-acl-with-lb`: packets for VIPs are tracked although ACLs do not want it.
+    pub(crate) tracks_vips: bool,
 }
 
 /// Switch port.
@@ -59,6 +61,7 @@ pub(crate) struct SwitchPort {
     pub(crate) external_ids: BTreeMap<String, String>,
     /// MAC and IP addresses; for a port to a router with the address `router`, the router port's.
     pub(crate) interfaces: Vec<Interface>,
+    /// `true` if the port gets packets for MAC addresses that no port has.
     pub(crate) is_unknown: bool,
     /// Addresses that the port may use. `None`: all.
     pub(crate) security: Option<PortSecurity>,
@@ -98,8 +101,10 @@ pub(crate) enum SwitchPortKind {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ArpResponder {
     Switch,
-    /// The machine itself, because of `disable_arp_nd_rsp`.
+    /// The machine itself, because of the address `unknown` or of `disable_arp_nd_rsp`.
     Machine,
+    /// The machine does not get the requests that it would have to answer.
+    Nobody,
 }
 
 impl SwitchPortKind {
@@ -133,7 +138,17 @@ impl SwitchPort {
         let interfaces = addresses
             .filter_map(|text| Interface::parse(text))
             .collect();
+        let is_unknown = row.addresses.contains("unknown") || kind == SwitchPortKind::Switch;
+        let is_deaf = row
+            .options
+            .get("receive_multicast")
+            .is_some_and(|value| value.eq_ignore_ascii_case("false"));
         let is_left_alone = row.r#type.is_empty() && option(&row.options, "disable_arp_nd_rsp");
+        let arp_responder = match (is_unknown || is_left_alone, is_deaf) {
+            (true, true) => ArpResponder::Nobody,
+            (true, false) => ArpResponder::Machine,
+            (false, _) => ArpResponder::Switch,
+        };
         let sender_limit = match row.r#type.as_str() {
             "external" => Some("by which localnet port the packets of an external port come in"),
             "virtual" => Some("which parent sends the packets of a virtual port"),
@@ -148,7 +163,7 @@ impl SwitchPort {
             is_enabled: row.enabled != Some(false),
             external_ids: row.external_ids.clone(),
             interfaces,
-            is_unknown: row.addresses.contains("unknown") || kind == SwitchPortKind::Switch,
+            is_unknown: is_unknown && !is_deaf,
             security: PortSecurity::new(&row.port_security),
             peer: None,
             proxy: row
@@ -156,11 +171,7 @@ impl SwitchPort {
                 .get("arp_proxy")
                 .and_then(|text| parse_proxy(text)),
             tracks_router: false,
-            arp_responder: if is_left_alone {
-                ArpResponder::Machine
-            } else {
-                ArpResponder::Switch
-            },
+            arp_responder,
             virtual_address: (row.r#type == "virtual")
                 .then(|| row.options.get("virtual-ip")?.parse().ok())
                 .flatten(),

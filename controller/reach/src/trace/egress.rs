@@ -34,7 +34,7 @@ impl Trace<'_> {
         }
         let was_tracked = self.packet.is_tracked;
         if (acls.is_stateful || balances) && acls.is_stateless(false, &self.packet) {
-            return was_tracked;
+            return was_tracked || balances && switch.tracks_vips;
         }
         let port = self.northbound.switch_port(output);
         if acls.is_stateful && !port.skips_tracking() {

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use super::{End, Step, Trace};
 use crate::northbound::{LoadBalancer, Route, RouteKind};
-use crate::northbound::{NatEffect, Policy, PolicyAction, Router, RouterPort, RouterPortId, Vip};
+use crate::northbound::{
+    NatEffect, Policy, PolicyAction, PolicyHop, Router, RouterPort, RouterPortId, Vip,
+};
 use crate::packet::{ANSWER_TIME_TO_LIVE, IpPacket, Transport};
 
 /// Priority of a VIP with a port, among translations of destinations.
@@ -333,6 +335,10 @@ impl Trace<'_> {
             return Err(End::dropped(format!("{label} on {}", router.name)));
         };
         let address = first.next_hop.unwrap_or(destination);
+        if first.has_other_outputs {
+            let choice = format!("several ports of {} lead to {address}", router.name);
+            self.path.leave_open(choice);
+        }
         let name = &self.northbound.router_port(output).name;
         let decision = format!("{label}: next hop {address} by port {name}");
         self.path
@@ -379,9 +385,18 @@ impl Trace<'_> {
                     chain = target;
                 }
                 PolicyAction::Reroute(next_hops) => {
-                    let Some((address, output)) = next_hops.first().copied() else {
+                    let Some(PolicyHop {
+                        address,
+                        output,
+                        has_other_outputs,
+                    }) = next_hops.first().copied()
+                    else {
                         return Ok(routed);
                     };
+                    if has_other_outputs {
+                        let choice = format!("several ports of {} lead to {address}", router.name);
+                        self.path.leave_open(choice);
+                    }
                     if next_hops.len() > 1 {
                         let count = next_hops.len();
                         self.path

@@ -287,7 +287,6 @@ impl Northbound {
         let is_known = || port.interfaces.iter().any(|own| own.has(address.into()));
         port.arp_responder == ArpResponder::Switch
             && !switch.is_transparent
-            && !port.is_unknown
             && (!is_router(port.peer) || is_known())
     }
 }

@@ -62,6 +62,9 @@ impl Trace<'_> {
         let acls = &switch.acls;
         let balances = switch.load_balancers.has_vip;
         let is_ip = matches!(self.packet.payload, Payload::Ip(_));
+        if switch.tracks_vips && self.is_for_vip(switch) {
+            return true;
+        }
         if !is_ip || !(acls.is_stateful || balances) || acls.is_stateless(true, &self.packet) {
             return false;
         }
@@ -71,6 +74,13 @@ impl Trace<'_> {
         let for_balancers =
             balances && !matches!(port.kind, SwitchPortKind::Router | SwitchPortKind::Switch);
         for_acls || for_balancers
+    }
+
+    /// `true` if the destination is a VIP of the switch, for the protocol of its load balancer.
+    fn is_for_vip(&self, switch: &Switch) -> bool {
+        let balancers = &self.northbound.load_balancers;
+        let ip = self.ip();
+        ip.is_ok_and(|ip| balancers.has_destination(&switch.load_balancers, ip))
     }
 
     /// Lets the ACLs of one place decide.

@@ -133,3 +133,22 @@ fn a_route_that_discards_wins_among_prefixes_with_the_same_address_only() {
     let connected = answer_with(&[("10.2.0.0/24", "discard", "connected")]);
     assert_eq!(connected.open.len(), 1, "{connected:?}");
 }
+
+#[test]
+fn a_next_hop_in_networks_of_several_ports_is_open() {
+    let answer_with = |output: &str| {
+        let mut row = json!({"ip_prefix": "10.2.0.0/25", "nexthop": "fe80::800:ff:fe00:202"});
+        if !output.is_empty() {
+            row["output_port"] = json!(output);
+        }
+        answer_through_router("Logical_Router_Static_Route", "static_routes", &[row])
+    };
+    let open = answer_with("");
+    let expected = ["several ports of lr lead to fe80::800:ff:fe00:202"];
+    assert_eq!(open.open, expected, "{open:?}");
+    assert_eq!(answer_with("rp2").open, [""; 0]);
+    let policy = json!({"priority": 1, "match": "ip4", "action": "reroute",
+        "nexthops": "fe80::800:ff:fe00:202"});
+    let open = answer_through_router("Logical_Router_Policy", "policies", &[policy]);
+    assert_eq!(open.open, expected, "{open:?}");
+}

@@ -1,0 +1,258 @@
+//! Columns that some rows have and that do not change where packets go, or only for some packets:
+//! meters, mirrors, samples, DHCP, multicast, chassis, tags.
+
+use serde_json::{Value, json};
+
+use super::Topology;
+use super::rows::{Rows, map, references, set};
+use crate::random::Random;
+
+/// Pairs of a map that some rows have.
+type Options = Vec<(&'static str, &'static str)>;
+
+/// Each of the pairs, in so many of 100 cases.
+fn some_options(random: &mut Random, choices: &[(usize, &'static str, &'static str)]) -> Options {
+    let chosen = choices
+        .iter()
+        .filter(|(percent, _, _)| random.chance(*percent));
+    chosen.map(|(_, key, value)| (*key, *value)).collect()
+}
+
+/// Adds pairs to a map.
+fn add_pairs(own: &mut Value, pairs: &[(&str, &str)]) {
+    if let Some(own) = own[1].as_array_mut() {
+        own.extend(pairs.iter().map(|(key, value)| json!([key, value])));
+    }
+}
+
+impl Topology {
+    /// Adds columns to the row of a switch.
+    pub(super) fn vary_switch(&self, random: &mut Random, rows: &mut Rows, row: &mut Value) {
+        let config = some_options(
+            random,
+            &[
+                (15, "mcast_snoop", "true"),
+                (10, "mcast_querier", "false"),
+                (10, "mcast_flood_unregistered", "true"),
+                (15, "enable-stateless-acl-with-lb", "true"),
+                (10, "broadcast-arps-to-all-routers", "false"),
+                (10, "fdb_age_threshold", "60"),
+                (8, "vlan-passthru", "true"),
+                (10, "ct-zone-limit", "100"),
+            ],
+        );
+        add_pairs(&mut row["other_config"], &config);
+        if random.chance(10) {
+            row["copp"] = self.copp(rows);
+        }
+    }
+
+    /// Control plane protection with a meter.
+    fn copp(&self, rows: &mut Rows) -> Value {
+        let number = rows.len();
+        let band = rows.insert(
+            "Meter_Band",
+            json!({"action": "drop", "rate": 10, "burst_size": 5}),
+        );
+        let meter = self.name(&format!("m{number}"));
+        rows.insert(
+            "Meter",
+            json!({"name": meter, "unit": "pktps", "bands": references(&[band])}),
+        );
+        let meters = ["arp", "reject", "event-elb", "icmp4-error"].map(|key| (key, &meter));
+        let row = json!({"name": self.name(&format!("copp{number}")), "meters": map(&meters)});
+        json!(["named-uuid", rows.insert("Copp", row)])
+    }
+
+    /// Adds columns to the row of a machine's port.
+    pub(super) fn vary_machine(&self, random: &mut Random, rows: &mut Rows, row: &mut Value) {
+        let options = some_options(
+            random,
+            &[
+                (10, "disable_arp_nd_rsp", "true"),
+                (5, "mcast_flood", "true"),
+                (5, "requested-chassis", "c1,c2"),
+                (5, "iface-id-ver", "1"),
+                (5, "qos_max_rate", "1000000"),
+            ],
+        );
+        row["options"] = map(&options);
+        // ovn-trace follows no neighbour discovery, which such a port does not hear.
+        if !self.is_ipv6 && random.chance(5) {
+            add_pairs(&mut row["options"], &[("receive_multicast", "false")]);
+        }
+        if random.chance(10) {
+            let options = [
+                ("lease_time", "3600"),
+                ("router", "10.1.0.1"),
+                ("server_id", "10.1.0.1"),
+                ("server_mac", "0a:00:00:00:00:01"),
+            ];
+            let dhcp = json!({"cidr": "10.1.0.0/24", "options": map(&options)});
+            let dhcp = rows.insert("DHCP_Options", dhcp);
+            let dhcpv6 = json!({"cidr": "fd00:10:1::/64",
+                "options": map(&[("server_id", "0a:00:00:00:00:01")])});
+            let dhcpv6 = rows.insert("DHCP_Options", dhcpv6);
+            row["dhcpv4_options"] = json!(["named-uuid", dhcp]);
+            row["dhcpv6_options"] = json!(["named-uuid", dhcpv6]);
+        }
+        if random.chance(10) {
+            row["mirror_rules"] = references(&[self.mirror(random, rows)]);
+        }
+    }
+
+    fn mirror(&self, random: &mut Random, rows: &mut Rows) -> String {
+        let sink = self.name("s1-v10");
+        let (kind, sink) = *random.pick(&[
+            ("gre", "192.0.2.1"),
+            ("erspan", "192.0.2.1"),
+            ("local", "any"),
+            ("lport", &sink),
+        ]);
+        let filter = *random.pick(&["from-lport", "to-lport", "both"]);
+        let mut row = json!({"name": self.name(&format!("mir{}", rows.len())), "type": kind,
+            "filter": filter, "sink": sink, "index": 1});
+        if kind == "lport" && random.chance(50) {
+            let action = *random.pick(&["mirror", "skip"]);
+            let rule = json!({"action": action, "match": "ip4 && tcp", "priority": 1});
+            row["mirror_rules"] = references(&[rows.insert("Mirror_Rule", rule)]);
+        }
+        rows.insert("Mirror", row)
+    }
+
+    /// Adds columns to the row of an ACL.
+    pub(super) fn vary_acl(&self, random: &mut Random, rows: &mut Rows, row: &mut Value) {
+        let options = some_options(
+            random,
+            &[
+                (10, "persist-established", "true"),
+                (10, "log-related", "true"),
+            ],
+        );
+        add_pairs(&mut row["options"], &options);
+        if random.chance(10) {
+            let collectors = references(std::slice::from_ref(&self.collector));
+            let sample = json!({"metadata": rows.len() + 1, "collectors": collectors});
+            let sample = rows.insert("Sample", sample);
+            row["sample_new"] = json!(["named-uuid", sample]);
+        }
+    }
+
+    /// Adds columns to the row of a router port to a switch of machines.
+    pub(super) fn vary_router_port(random: &mut Random, row: &mut Value, options: Options) {
+        let mut options = options;
+        options.extend(some_options(
+            random,
+            &[
+                (10, "reside-on-redirect-chassis", "true"),
+                (10, "mcast_flood", "true"),
+                (10, "gateway_mtu_bypass", "tcp"),
+                (5, "prefix_delegation", "true"),
+            ],
+        ));
+        row["options"] = map(&options);
+        if random.chance(15) {
+            let configs = [
+                ("address_mode", "slaac"),
+                ("send_periodic", "true"),
+                ("mtu", "1400"),
+            ];
+            row["ipv6_ra_configs"] = map(&configs);
+        }
+    }
+
+    /// Makes a row of a router port that of a gateway port.
+    pub(super) fn add_chassis(
+        &self,
+        random: &mut Random,
+        rows: &mut Rows,
+        row: &mut Value,
+        name: &str,
+    ) {
+        if random.chance(40) {
+            let count = random.below(3);
+            let members: Vec<_> = (1..=count)
+                .map(|number| {
+                    let chassis = format!("c{number}");
+                    let row = json!({"chassis_name": chassis, "priority": number});
+                    rows.insert("HA_Chassis", row)
+                })
+                .collect();
+            let group = json!({"name": self.name(name), "ha_chassis": references(&members)});
+            row["ha_chassis_group"] = json!(["named-uuid", rows.insert("HA_Chassis_Group", group)]);
+        } else {
+            let chassis = json!({"name": self.name(name), "chassis_name": "c1", "priority": 1});
+            row["gateway_chassis"] = references(&[rows.insert("Gateway_Chassis", chassis)]);
+        }
+        let options = some_options(
+            random,
+            &[
+                (15, "redirect-type", "bridged"),
+                (15, "redirect-type", "overlay"),
+            ],
+        );
+        row["options"] = map(&options[..options.len().min(1)]);
+    }
+
+    /// Adds columns to the row of a router.
+    pub(super) fn vary_router(
+        &self,
+        random: &mut Random,
+        rows: &mut Rows,
+        row: &mut Value,
+        options: Options,
+    ) {
+        let mut options = options;
+        options.extend(some_options(
+            random,
+            &[
+                (10, "ct-commit-all", "true"),
+                (10, "mcast_relay", "true"),
+                (10, "always_learn_from_arp_request", "false"),
+                (10, "dynamic_neigh_routers", "true"),
+                (10, "mac_binding_age_threshold", "300"),
+                (5, "snat-ct-zone", "7"),
+            ],
+        ));
+        row["options"] = map(&options);
+        if random.chance(10) {
+            row["copp"] = self.copp(rows);
+        }
+    }
+
+    /// A port whose addresses OVN chooses, and one behind the tag of another port.
+    pub(super) fn chosen_ports(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        (switch, index): (&str, usize),
+        config: &mut Value,
+    ) -> Vec<String> {
+        let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
+        let mut ports = Vec::new();
+        if random.chance(15) {
+            let subnet = format!("10.{index}.0.0/24");
+            let taken =
+                format!("10.{index}.0.2..10.{index}.0.69 10.{index}.0.71..10.{index}.0.254");
+            add_pairs(config, &[("subnet", &*subnet), ("exclude_ips", &*taken)]);
+            let addresses = format!("0a:{number:02x}:00:00:{index:02x}:46 dynamic");
+            ports.push(rows.insert(
+                "Logical_Switch_Port",
+                json!({"name": format!("{switch}-dyn"), "addresses": set(&[addresses])}),
+            ));
+            if !self.is_ipv6 {
+                self.destinations.push(format!("10.{index}.0.70"));
+            }
+        }
+        if random.chance(15) {
+            let addresses = format!("0a:{number:02x}:00:00:{index:02x}:47 10.{index}.0.71");
+            ports.push(rows.insert(
+                "Logical_Switch_Port",
+                json!({"name": format!("{switch}-sub"), "addresses": addresses,
+                    "parent_name": format!("{switch}-v10"), "tag_request": 0}),
+            ));
+            self.destinations.push(format!("10.{index}.0.71"));
+        }
+        ports
+    }
+}
