@@ -11,6 +11,7 @@ mod normal;
 mod random;
 mod script;
 mod servers;
+mod transactions;
 
 use std::thread;
 use std::time::Duration;

@@ -217,7 +217,15 @@ fn monitor_of(params: &Json) -> String {
 
 /// True if a message is the reply to a request.
 pub(crate) fn is_reply(message: &Json, request: &Json) -> bool {
-    message.get("id") == request.get("id") && message.get("method").is_none()
+    // Invalid UTF-8 may be replaced in the message.
+    let is_same = |one: &Json, other: &Json| match (one, other) {
+        (Json::String(one), Json::String(other)) => {
+            String::from_utf8_lossy(one) == String::from_utf8_lossy(other)
+        }
+        _ => one == other,
+    };
+    let ids = message.get("id").zip(request.get("id"));
+    ids.is_some_and(|(one, other)| is_same(one, other)) && message.get("method").is_none()
 }
 
 /// Sorts results in arbitrary order by the names that `shown` gives to their UUIDs.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
@@ -14,14 +15,16 @@ use tokio::runtime::Runtime;
 
 use crate::client::Client;
 use crate::normal::{Names, Scope, forget_versions, is_reply};
+use crate::transactions::Transactions;
 
 /// Timeout of a cluster's commit: far more than it needs, even on a loaded machine.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Beginning of a transaction's name in a request.
-const NAME_PREFIX: &[u8] = b"<txn ";
+/// Timeout of the simulator's notice that a client has closed its connection.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Simulator in this process.
 pub(crate) struct RunningSim {
+    sim: Sim,
     socket: PathBuf,
     _listener: Listener,
     _runtime: Runtime,
@@ -76,6 +79,7 @@ fn listen(sim: &Sim, socket: PathBuf, runtime: Runtime, dir: ScratchDir) -> Runn
     let target = format!("punix:{}", socket.display());
     let listener = runtime.block_on(sim.listen(&target)).expect("a socket");
     RunningSim {
+        sim: sim.clone(),
         socket,
         _listener: listener,
         _runtime: runtime,
@@ -171,6 +175,7 @@ impl Servers {
         Comparison {
             real: self.side(self.real.socket(), scope),
             sim: self.side(self.sim.socket(), scope),
+            running_sim: self.sim.sim.clone(),
             unanswered: Vec::new(),
         }
     }
@@ -184,6 +189,7 @@ impl Servers {
 pub(crate) struct Comparison {
     real: Side,
     sim: Side,
+    running_sim: Sim,
     /// Requests that may still get a reply: waiting transactions.
     unanswered: Vec<Json>,
 }
@@ -222,8 +228,13 @@ impl Comparison {
         if self.sim.transactions.is_some() {
             self.real.listen_for(&self.sim.received_counts());
         }
-        let real = &self.real.take_received(connection, &self.unanswered);
-        let sim = &self.sim.take_received(connection, &self.unanswered);
+        self.compare_received(connection)
+    }
+
+    /// Compares the messages on all connections, those of the acting one first.
+    fn compare_received(&mut self, acting: char) -> Result<(), Difference> {
+        let real = &self.real.take_received(acting, &self.unanswered);
+        let sim = &self.sim.take_received(acting, &self.unanswered);
         if real == sim {
             let is_answered = |request: &Json| {
                 let mut messages = real.log.iter();
@@ -258,6 +269,31 @@ impl Comparison {
         client.barrier();
         client.read_to_barrier();
         !client.take_received().0.is_empty()
+    }
+
+    /// Closes a connection, and waits until both servers have noticed that. Compares the messages on
+    /// all others.
+    ///
+    /// # Errors
+    /// The servers differ.
+    pub(crate) fn close_noticed(&mut self, connection: char) -> Result<(), Difference> {
+        self.close(connection);
+        // The real server reads from all connections before it answers a second time.
+        let mut other = Client::connect(&self.real.socket);
+        for _ in 0..3 {
+            other.barrier();
+            other.read_to_barrier();
+        }
+        let open = self.sim.clients.len() + usize::from(self.sim.transactions.is_some());
+        let start = Instant::now();
+        while self.running_sim.connections().len() > open && start.elapsed() < NOTICE_TIMEOUT {
+            thread::sleep(Duration::from_millis(1));
+        }
+        for side in [&mut self.real, &mut self.sim] {
+            side.listen_once();
+            side.listen_once();
+        }
+        self.compare_received(connection)
     }
 
     /// Closes a connection.
@@ -391,68 +427,5 @@ impl Side {
             len = 0;
         }
         Received { log, len }
-    }
-}
-
-/// Transactions of a clustered server, whose ids are random. Requests name them by the number of
-/// steps: `<txn 2>` is the last transaction after two steps.
-struct Transactions {
-    client: Client,
-    ids: Vec<String>,
-}
-
-impl Transactions {
-    fn new(socket: &Path) -> Self {
-        let mut transactions = Self {
-            client: Client::connect(socket),
-            ids: Vec::new(),
-        };
-        // The connection stays open when the schema changes.
-        let aware = br#"{"id":0,"method":"set_db_change_aware","params":[true]}"#;
-        transactions.client.send(aware);
-        transactions.note_last();
-        transactions
-    }
-
-    /// Requests the id of the last transaction.
-    fn note_last(&mut self) {
-        let zero = uuid::Uuid::nil();
-        let begin =
-            format!(r#"{{"id":1,"method":"monitor_cond_since","params":["D",0,{{}},"{zero}"]}}"#);
-        self.client.send(begin.as_bytes());
-        let end = br#"{"id":2,"method":"monitor_cancel","params":[0]}"#;
-        self.client.send(end);
-        self.client.barrier();
-        self.client.read_to_barrier();
-        let (received, _) = self.client.take_received();
-        // [false, <id>, {}]
-        let id = received
-            .iter()
-            .find_map(|message| match message.get("result")? {
-                Json::Array(result) => result.get(1)?.as_str(),
-                _ => None,
-            });
-        let id = id.unwrap_or_else(|| panic!("the id of a transaction: {received:?}"));
-        self.ids.push(id.to_owned());
-    }
-
-    /// The text with ids instead of their names.
-    fn insert_ids(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut rest = bytes;
-        while let Some(at) = rest
-            .windows(NAME_PREFIX.len())
-            .position(|text| text == NAME_PREFIX)
-        {
-            out.extend_from_slice(&rest[..at]);
-            rest = &rest[at + NAME_PREFIX.len()..];
-            let end = rest.iter().position(|byte| *byte == b'>').expect("its end");
-            let number = std::str::from_utf8(&rest[..end]).expect("a number");
-            let number: usize = number.parse().expect("a number");
-            out.extend_from_slice(self.ids[number].as_bytes());
-            rest = &rest[end + 1..];
-        }
-        out.extend_from_slice(rest);
-        out
     }
 }

@@ -1,16 +1,22 @@
 //! Random schemas and requests for them: those of the differential tests.
 
+#[path = "../differential/random/conditions.rs"]
+mod conditions;
+#[path = "../differential/random/monitor_requests.rs"]
+mod monitor_requests;
 #[path = "../differential/random/requests.rs"]
 mod requests;
 #[path = "../differential/random/schema.rs"]
 mod schema;
+#[path = "../differential/random/sequences.rs"]
+mod sequences;
 #[path = "../differential/random/values.rs"]
 mod values;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use requests::Requests;
+use requests::{CLOSE, Requests};
 
 /// Generator of requests.
 pub(crate) struct Generator {
@@ -61,10 +67,10 @@ impl Generator {
                 let (_, method, params) = self.requests.monitor(seeds[0]);
                 (method, params)
             }
-            _ => {
-                let (_, method, params) = self.requests.any(seeds, 0);
-                (method, params)
-            }
+            _ => match self.requests.any(seeds, 0) {
+                (_, CLOSE, _) => ("echo", "[]".to_owned()),
+                (_, method, params) => (method, params),
+            },
         }
     }
 }

@@ -8,6 +8,9 @@ use super::{Scope, is_reply};
 pub(super) fn forget_what_may_differ(log: &mut Vec<(char, Json)>, requests: &[Json], scope: Scope) {
     for (_, message) in log.iter_mut() {
         replace_invalid_utf8(message);
+        if scope == Scope::Broken {
+            forget_unknown_table(message);
+        }
         if let Some(request) = requests.iter().find(|request| is_reply(message, request)) {
             forget_rows_of_errors(message, request, scope);
         }
@@ -22,6 +25,19 @@ fn replace_invalid_utf8(message: &mut Json) {
         Json::Array(elements) => elements.iter_mut().for_each(replace_invalid_utf8),
         Json::Object(members) => members.values_mut().for_each(replace_invalid_utf8),
         _ => {}
+    }
+}
+
+/// Removes the name of a table that a broken request to monitor names, which may be any of several.
+fn forget_unknown_table(reply: &mut Json) {
+    if let Json::Object(members) = reply
+        && let Some(Json::Object(error)) = members.get_mut(&b"error"[..])
+        && let Some(details) = error.get_mut(&b"details"[..])
+        && details
+            .as_str()
+            .is_some_and(|text| text.starts_with("no table named "))
+    {
+        *details = Json::string("no table of this name");
     }
 }
 

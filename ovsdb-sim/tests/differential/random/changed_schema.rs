@@ -86,6 +86,9 @@ fn change(rng: &mut StdRng, tables: &mut Value) {
         10..=13 => {
             let key = base_type(rng, &roots, false);
             let ty = &mut table["columns"][&column]["type"];
+            if may_refer_to_itself(&name, ty, &key) {
+                return;
+            }
             if ty.is_object() {
                 ty["key"] = key;
             } else {
@@ -93,6 +96,33 @@ fn change(rng: &mut StdRng, tables: &mut Value) {
             }
         }
         14..=15 => table["columns"][&column]["mutable"] = json!(rng.random_bool(0.5)),
-        _ => table["columns"][&column]["type"] = column_type(rng, &roots),
+        _ => {
+            let ty = column_type(rng, &roots);
+            let old = &mut table["columns"][&column]["type"];
+            if !may_refer_to_itself(&name, old, &ty) {
+                *old = ty;
+            }
+        }
     }
+}
+
+/// True if values of the old type may have the UUID of their own row of `table`, and are strong
+/// references to another table in the new one. The real server takes them for references to
+/// themselves.
+fn may_refer_to_itself(table: &str, old: &Value, new: &Value) -> bool {
+    // A type, or its key or value, as an object.
+    let bases = |ty: &Value| {
+        let parts = [ty, &ty["key"], &ty["value"]];
+        parts.map(|part| match part {
+            Value::String(atom) => json!({"type": atom}),
+            part => part.clone(),
+        })
+    };
+    let own = |base: &Value| {
+        base["refTable"] == *table || (base["type"] == "uuid" && base["refTable"] == Value::Null)
+    };
+    let strong_elsewhere = |base: &Value| {
+        base["refTable"].is_string() && base["refTable"] != *table && base["refType"] != "weak"
+    };
+    bases(old).iter().any(own) && bases(new).iter().any(strong_elsewhere)
 }

@@ -6,9 +6,12 @@
 mod bytes;
 mod changed_schema;
 mod clusters;
+mod conditions;
 mod conversions;
+mod monitor_requests;
 mod requests;
 mod schema;
+mod sequences;
 mod values;
 
 use std::env;
@@ -23,7 +26,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use crate::normal::Scope;
 use crate::servers::Servers;
 
-use requests::Requests;
+use requests::{CLOSE, Requests};
 use serde_json::json;
 
 /// Number of databases that are compared with the installed release, which takes about twenty
@@ -133,6 +136,13 @@ fn compare(release: &Release, model: Model, seeds: &Seeds) -> Result<(), String>
     let changes = seeds.requests.iter().zip(monitors.len()..);
     let changes = changes.map(|(seeds, id)| requests.any(seeds, id));
     for (id, (connection, method, params)) in monitors.into_iter().chain(changes).enumerate() {
+        if method == CLOSE {
+            script.push(format!("{connection} {method}"));
+            comparison
+                .close_noticed(connection)
+                .map_err(|difference| difference.describe("random", &script.join("\n")))?;
+            continue;
+        }
         let params = match model {
             Model::Standalone => params,
             Model::Clustered => clusters::with_known_transaction(&params, id),
@@ -143,6 +153,10 @@ fn compare(release: &Release, model: Model, seeds: &Seeds) -> Result<(), String>
         };
         let text = format!("{{\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}");
         let request = Json::parse(text.as_bytes()).map_err(|error| format!("{error}: {text}"))?;
+        let text = match id.as_u64() {
+            Some(id) if id % 2 == 0 => with_escapes(&text),
+            _ => text,
+        };
         script.push(format!("{connection} {mark}{method} {params}"));
         let request = (method != "cancel").then_some(&request);
         comparison
@@ -150,4 +164,12 @@ fn compare(release: &Release, model: Model, seeds: &Seeds) -> Result<(), String>
             .map_err(|difference| difference.describe("random", &script.join("\n")))?;
     }
     Ok(())
+}
+
+/// The text with other spellings of the same strings.
+fn with_escapes(text: &str) -> String {
+    text.replace('é', "\\u00E9")
+        .replace('\u{1f600}', "\\ud83d\\uDE00")
+        .replace('\u{7f}', "\\u007f")
+        .replace('/', "\\/")
 }

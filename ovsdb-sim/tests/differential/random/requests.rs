@@ -1,18 +1,27 @@
 //! Random requests to a database.
 
 use patchbay_schemas::atom::AtomType;
-use patchbay_schemas::schema::{ColumnSchema, ColumnType, DatabaseSchema, TableSchema};
+use patchbay_schemas::schema::{BaseType, ColumnSchema, ColumnType, DatabaseSchema, TableSchema};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Map, Value, json};
 
-use super::values::{atom, elements, fault, garbage, pick, row_name, row_uuid, value};
+use super::conditions::{condition, monitor_condition};
+use super::monitor_requests::{monitor_request, second_request};
+use super::sequences::sequence;
+use super::values::{atom, elements, fault, garbage, is_extreme, pick, row_name, row_uuid, value};
 
 const NO_TRANSACTION: &str = "00000000-0000-0000-0000-000000000000";
 /// Connections that monitor.
 const MONITORING: [char; 2] = ['B', 'C'];
 /// Names of locks.
-const LOCKS: [&str; 2] = ["l0", "l1"];
+pub(super) const LOCKS: [&str; 2] = ["l0", "l1"];
+/// Connections that come and go.
+const CLOSING: [char; 3] = ['A', 'B', 'C'];
+/// Name of a request that closes its connection.
+pub(super) const CLOSE: &str = "close";
+/// Id of a transaction that no server knows.
+const UNKNOWN_TRANSACTION: &str = "00000000-0000-4000-8000-0000000fffff";
 
 /// Generator of requests, most of which are valid for a schema.
 pub(super) struct Requests {
@@ -74,6 +83,13 @@ impl Requests {
                 "set_db_change_aware",
                 json!([rng.random_bool(0.5)]).to_string(),
             ),
+            19..=20 => self.close(rng),
+            21..=27 => {
+                let operations = sequence(rng, &self.schema, |rng| self.operation(rng.random()));
+                let params = [json!("D")].into_iter().chain(operations).collect();
+                let connection = pick(rng, &CLOSING);
+                (connection, "transact", Value::Array(params).to_string())
+            }
             kind => {
                 let connection = pick(rng, &['A', 'A', 'A', 'B']);
                 let mut params = vec![json!("D")];
@@ -89,6 +105,14 @@ impl Requests {
                 (connection, "transact", Value::Array(params).to_string())
             }
         }
+    }
+
+    /// The end of a connection, with its monitors and waiting transactions.
+    fn close(&mut self, rng: &mut StdRng) -> Request {
+        let closed = pick(rng, &CLOSING);
+        self.monitors.retain(|monitor| monitor.connection != closed);
+        self.waiting.retain(|(connection, _)| *connection != closed);
+        (closed, CLOSE, String::new())
     }
 
     /// A new monitor.
@@ -116,7 +140,10 @@ impl Requests {
         });
         let mut params = vec![json!("D"), json!(id), Value::Object(requests)];
         if method == "monitor_cond_since" {
-            params.push(json!(NO_TRANSACTION));
+            params.push(json!(pick(
+                rng,
+                &[NO_TRANSACTION, NO_TRANSACTION, UNKNOWN_TRANSACTION]
+            )));
         }
         (connection, method, Value::Array(params).to_string())
     }
@@ -201,7 +228,7 @@ fn insert(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
 }
 
 /// Values for some of the columns.
-fn row(rng: &mut StdRng, columns: &[&ColumnSchema]) -> Value {
+pub(super) fn row(rng: &mut StdRng, columns: &[&ColumnSchema]) -> Value {
     let mut row = Map::new();
     for column in columns {
         if rng.random_bool(0.6) {
@@ -216,86 +243,8 @@ fn row(rng: &mut StdRng, columns: &[&ColumnSchema]) -> Value {
     Value::Object(row)
 }
 
-fn any_column<'t>(rng: &mut StdRng, table: &'t TableSchema) -> &'t ColumnSchema {
+pub(super) fn any_column<'t>(rng: &mut StdRng, table: &'t TableSchema) -> &'t ColumnSchema {
     &table.columns[rng.random_range(0..table.columns.len())]
-}
-
-fn condition(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
-    let clauses = match rng.random_range(0..100) {
-        0..=14 => return json!([]),
-        15..=59 => return json!([["_uuid", "==", ["uuid", row_uuid(rng, number)]]]),
-        60..=64 => return json!([["_uuid", "==", ["named-uuid", row_name(rng, number)]]]),
-        65..=67 => return json!([rng.random_bool(0.7)]),
-        68..=89 => 1,
-        _ => 2,
-    };
-    let mut condition = Vec::new();
-    for _ in 0..clauses {
-        let column = any_column(rng, table);
-        condition.push(clause(rng, column, Place::Operation));
-    }
-    Value::Array(condition)
-}
-
-/// A condition on monitored columns. A condition on other columns, of a monitor that shares its
-/// records with one of equal columns, makes the real server write beyond its memory.
-fn monitor_condition(rng: &mut StdRng, columns: &[ColumnSchema]) -> Value {
-    let clauses = match rng.random_range(0..100) {
-        0..=14 => return json!([]),
-        15..=24 => return json!([false]),
-        25..=29 => return json!([true]),
-        _ if columns.is_empty() => return json!([rng.random_bool(0.5)]),
-        30..=74 => 1,
-        _ => 2,
-    };
-    let mut condition: Vec<Value> = Vec::new();
-    if rng.random_bool(0.1) {
-        condition.push(json!(false));
-    }
-    for _ in 0..clauses {
-        let column = &columns[rng.random_range(0..columns.len())];
-        condition.push(clause(rng, column, Place::Monitor));
-    }
-    Value::Array(condition)
-}
-
-/// Context of a clause. In a monitor there are no named UUIDs. There are no faults either, because
-/// the reported one of several is arbitrary, and so is the effect of the request until then.
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    Operation,
-    Monitor,
-}
-
-fn clause(rng: &mut StdRng, column: &ColumnSchema, place: Place) -> Value {
-    let names = place == Place::Operation;
-    let ty = &column.ty;
-    let number = matches!(ty.key.atom, AtomType::Integer | AtomType::Real) && ty.value.is_none();
-    let (function, argument) = match rng.random_range(0..100) {
-        0..=24 if number && ty.max == 1 => {
-            let function = pick(rng, &["<", "<=", ">", ">="]);
-            (function, atom(rng, &ty.key, names))
-        }
-        0..=1 if place == Place::Operation => {
-            let functions = ["<", ">=", "=", "none"];
-            (pick(rng, &functions), atom(rng, &ty.key, names))
-        }
-        2..=5 if place == Place::Operation => {
-            let functions = ["==", "!=", "includes", "excludes", "<"];
-            (pick(rng, &functions), fault(rng, ty))
-        }
-        25..=64 => (pick(rng, &["==", "!="]), value(rng, ty, names)),
-        _ => {
-            let count = if ty.min == 1 && ty.max == 1 && ty.value.is_none() {
-                1
-            } else {
-                rng.random_range(0..=ty.max.min(2))
-            };
-            let argument = elements(rng, ty, count, names);
-            (pick(rng, &["includes", "excludes"]), argument)
-        }
-    };
-    json!([&*column.name, function, argument])
 }
 
 fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
@@ -313,7 +262,7 @@ fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
     let (mutator, argument) = match rng.random_range(0..100) {
         0..=1 => (pick(rng, &["=", "%=", "insert"]), garbage(rng)),
         2..=4 => (pick(rng, &["insert", "delete"]), fault(rng, ty)),
-        5..=69 if number => arithmetic(rng, ty.key.atom),
+        5..=69 if number => arithmetic(rng, &ty.key),
         5..=6 => ("+=", json!(1)),
         _ => {
             let mutator = pick(rng, &["insert", "insert", "delete"]);
@@ -334,9 +283,18 @@ fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
 
 /// Multiplying a negative integer by zero crashes the real server, and negative zero is not always
 /// zero to it.
-fn arithmetic(rng: &mut StdRng, atom: AtomType) -> (&'static str, Value) {
-    let mutator = pick(rng, &["+=", "-=", "*=", "/=", "%="]);
-    let argument = match (atom, mutator) {
+fn arithmetic(rng: &mut StdRng, base: &BaseType) -> (&'static str, Value) {
+    // The bounds of the real server's products are not exact.
+    let mutators: &[&str] = if is_extreme(base) {
+        &["+=", "-=", "/=", "%="]
+    } else {
+        &["+=", "-=", "*=", "/=", "%="]
+    };
+    let mutator = pick(rng, mutators);
+    if is_extreme(base) && mutator != "/=" && rng.random_bool(0.5) {
+        return (mutator, atom(rng, base, false));
+    }
+    let argument = match (base.atom, mutator) {
         (AtomType::Integer, "*=") => json!(pick(rng, &[-1, 1, 2, 3])),
         (AtomType::Integer, _) => json!(pick(rng, &[-2, -1, 0, 1, 2, 3])),
         (_, "*=") => json!(pick(rng, &[0.5, 1.0, 2.0, 3.0])),
@@ -414,50 +372,4 @@ fn spoil(rng: &mut StdRng, operation: &mut Value) {
             members.insert("table".into(), json!("none"));
         }
     }
-}
-
-/// Another request for a table, for columns that the first does not name. It has the same
-/// condition, because the one of several that applies is arbitrary.
-fn second_request(rng: &mut StdRng, table: &TableSchema, first: &Value) -> Option<Value> {
-    let named = first["columns"].as_array()?;
-    let others = table.columns.iter().map(|column| json!(&*column.name));
-    let others: Vec<Value> = others.filter(|column| !named.contains(column)).collect();
-    let select = json!({"modify": rng.random_bool(0.5), "insert": rng.random_bool(0.5)});
-    let mut second = json!({"columns": others, "select": select});
-    if let Some(condition) = first.get("where") {
-        second["where"] = condition.clone();
-    }
-    Some(second)
-}
-
-/// A request, and the columns that it names.
-fn monitor_request(
-    rng: &mut StdRng,
-    table: &TableSchema,
-    conditional: bool,
-) -> (Value, Vec<ColumnSchema>) {
-    let (mut request, mut monitored) = (Map::new(), table.columns.clone());
-    if rng.random_bool(0.85) {
-        monitored.retain(|_| rng.random_bool(0.6));
-        let mut columns: Vec<&str> = monitored.iter().map(|column| &*column.name).collect();
-        for implicit in ["_uuid", "_version"] {
-            if rng.random_bool(0.1) {
-                columns.push(implicit);
-            }
-        }
-        request.insert("columns".into(), json!(columns));
-    }
-    if rng.random_bool(0.3) {
-        let mut select = Map::new();
-        for kind in ["initial", "insert", "delete", "modify"] {
-            if rng.random_bool(0.5) {
-                select.insert(kind.into(), json!(rng.random_bool(0.5)));
-            }
-        }
-        request.insert("select".into(), Value::Object(select));
-    }
-    if conditional && rng.random_bool(0.6) {
-        request.insert("where".into(), monitor_condition(rng, &monitored));
-    }
-    (Value::Object(request), monitored)
 }

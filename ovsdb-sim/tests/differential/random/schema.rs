@@ -104,9 +104,9 @@ pub(super) fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
 
 /// The type of a key or a value. A scalar `must_have_row` to refer to.
 pub(super) fn base_type(rng: &mut StdRng, roots: &[bool], must_have_row: bool) -> Value {
-    match rng.random_range(0..16) {
+    match rng.random_range(0..17) {
         0 => json!("integer"),
-        1 => pick(
+        1 | 16 => pick(
             rng,
             &[
                 json!({"type": "integer", "minInteger": -1}),
@@ -115,6 +115,9 @@ pub(super) fn base_type(rng: &mut StdRng, roots: &[bool], must_have_row: bool) -
                 json!({"type": "real", "enum": ["set", [0.0, 0.5, 1.0]]}),
                 json!({"type": "boolean", "enum": false}),
                 json!({"type": "string", "minLength": 0, "maxLength": 1}),
+                // Of values at the limits.
+                json!({"type": "integer", "minInteger": -i64::MAX}),
+                json!({"type": "real", "minReal": -1e308}),
             ],
         ),
         2 => json!({"type": "integer", "minInteger": -1, "maxInteger": 5}),

@@ -6,6 +6,47 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
+/// Integers at the limits, and two between them.
+const EXTREME_INTEGERS: [i64; 6] = [i64::MAX, i64::MAX - 1, -i64::MAX, 1 - i64::MAX, 0, 1];
+/// Reals near the limits, and reals of many digits. Those at the limits are sent with too few digits,
+/// which make them infinite.
+const EXTREME_REALS: [f64; 9] = [
+    1.7e308,
+    -9e307,
+    1e15,
+    1e16,
+    123_456_789_012_345_680.0,
+    0.1 + 0.2,
+    1.0 / 3.0,
+    1e-7,
+    1.0,
+];
+/// Strings with characters that JSON or ovsdb-server escapes, and long ones.
+const ODD_STRINGS: [&str; 12] = [
+    "\"",
+    "\\",
+    "a/b",
+    "\u{8}\u{c}\n\r\t",
+    "\u{1}\u{1f}",
+    "\u{7f}",
+    "\u{1f600}",
+    "\u{ffff}",
+    "\u{2028}'<&>",
+    "00000000-0000-4000-8000-000000000000",
+    "-1_a.b",
+    "0123456789012345678901234567890123456789012345678901234567890123456789",
+];
+
+/// True if the values of a type are at the limits of all its atoms. Its constraint allows almost
+/// all.
+pub(super) fn is_extreme(base: &BaseType) -> bool {
+    match base.constraint {
+        Constraint::Integer(min, _) => min == -i64::MAX,
+        Constraint::Real(min, _) => min <= -1e308 && min > f64::MIN,
+        _ => false,
+    }
+}
+
 /// Picks an element.
 pub(super) fn pick<T: Clone>(rng: &mut StdRng, from: &[T]) -> T {
     from[rng.random_range(0..from.len())].clone()
@@ -86,6 +127,8 @@ pub(super) fn atom(rng: &mut StdRng, base: &BaseType, names: bool) -> Value {
         return atom[0].clone();
     }
     match base.atom {
+        AtomType::Integer if is_extreme(base) => json!(pick(rng, &EXTREME_INTEGERS)),
+        AtomType::Real if is_extreme(base) => json!(pick(rng, &EXTREME_REALS)),
         AtomType::Integer => {
             let value = pick(rng, &[-2_i64, -1, 0, 0, 1, 1, 2, 3, 4, 5, 1000]);
             match base.constraint {
@@ -102,7 +145,11 @@ pub(super) fn atom(rng: &mut StdRng, base: &BaseType, names: bool) -> Value {
         }
         AtomType::Boolean => json!(rng.random_bool(0.5)),
         AtomType::String => {
-            let value = pick(rng, &["", "a", "a", "b", "é", "a b", "true"]);
+            let value = if rng.random_bool(0.85) {
+                pick(rng, &["", "a", "a", "b", "é", "a b", "true"])
+            } else {
+                pick(rng, &ODD_STRINGS)
+            };
             match base.constraint {
                 Constraint::Length(_, max) => {
                     json!(value.chars().take(max as usize).collect::<String>())
