@@ -1,7 +1,7 @@
 //! Log levels by module and destination: `vlog/set` and `vlog/list` (ovs-appctl(8)).
 //!
 //! The modules are those of [`modules::TARGETS`]. In `vlog/set`, ovsdb-server's other modules, the
-//! destination `syslog` and the facility are valid words without an effect.
+//! destination `syslog` and the facilities are valid words without an effect.
 
 mod modules;
 
@@ -13,6 +13,12 @@ use tracing::level_filters::LevelFilter;
 
 pub use modules::module_of;
 
+/// Facilities of syslog.
+const FACILITIES: [&str; 23] = [
+    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "clock", "ftp",
+    "ntp", "audit", "alert", "clock2", "local0", "local1", "local2", "local3", "local4", "local5",
+    "local6", "local7",
+];
 /// Destinations of log messages, in the order of `vlog/list`.
 const DESTINATIONS: [&str; 3] = ["console", "syslog", "file"];
 const CONSOLE: usize = 0;
@@ -163,7 +169,7 @@ impl Log {
             let mut rest = *specification;
             match next_word(&mut rest) {
                 Some(word) if is_word(word, "PATTERN") => self.set_pattern(rest),
-                Some(word) if is_word(word, "FACILITY") => Ok(()),
+                Some(word) if is_word(word, "FACILITY") => check_facility(rest),
                 _ => {
                     is_changed = true;
                     set_level(&mut modules, specification)
@@ -262,6 +268,15 @@ pub(super) fn check_modules(names: &[&str]) -> Result<(), String> {
         Ok(())
     } else {
         Err("unknown module".to_owned())
+    }
+}
+
+/// Checks the rest of a specification `FACILITY:NAME`.
+fn check_facility(name: &str) -> Result<(), String> {
+    if FACILITIES.iter().any(|facility| is_word(name, facility)) {
+        Ok(())
+    } else {
+        Err("invalid facility".to_owned())
     }
 }
 

@@ -14,6 +14,11 @@ fn levels_of_all_destinations_are_set_as_in_ovsdb_server() {
     for command in [
         "vlog/set any:any:info",
         "vlog/set foo",
+        "vlog/set FACILITY:daemon",
+        "vlog/set facility:LOCAL7",
+        "vlog/set FACILITY:cron",
+        "vlog/set FACILITY:",
+        "vlog/set FACILITY",
         "vlog/set nomod:dbg",
         "vlog/set ovsdb-server:err",
         "vlog/set reconnect:reconnect",

@@ -79,8 +79,12 @@ impl Names {
             }
         }
         sort_replies(log, requests, |text| self.shown(text));
-        for (_, message) in log.iter() {
-            self.walk(message);
+        // Of broken requests, only UUIDs that an insert has returned get names: the connections of
+        // most know no others, and one reply does not distinguish them well.
+        if scope != Scope::Broken {
+            for (_, message) in log.iter() {
+                self.walk(message);
+            }
         }
         for (_, message) in log.iter_mut() {
             *message = self.renamed(message);
