@@ -44,6 +44,22 @@ impl Rows {
         }
     }
 
+    /// Rewrites strings of some columns; `None` leaves a string. A map keeps its keys.
+    pub(crate) fn rewrite_columns(
+        &mut self,
+        columns: &[&str],
+        convert: impl Fn(&str) -> Option<String>,
+    ) {
+        for operation in &mut self.operations {
+            let row = operation["row"].as_object_mut();
+            for (column, value) in row.into_iter().flatten() {
+                if columns.contains(&column.as_str()) {
+                    rewrite_values(value, &convert);
+                }
+            }
+        }
+    }
+
     /// The request, in the notation of RFC 7047.
     pub fn request(&self) -> String {
         let mut request = vec![json!("OVN_Northbound")];
@@ -74,6 +90,32 @@ pub fn map<K: AsRef<str>, V: AsRef<str>>(pairs: &[(K, V)]) -> Value {
         .map(|(key, value)| [key.as_ref(), value.as_ref()])
         .collect();
     json!(["map", pairs])
+}
+
+/// Rewrites the strings of a value, but neither names of rows nor keys nor the words of the
+/// notation. Equal elements of a set are removed.
+fn rewrite_values(value: &mut Value, convert: &impl Fn(&str) -> Option<String>) {
+    match value {
+        Value::String(text) => *text = convert(text).unwrap_or_else(|| text.clone()),
+        Value::Array(parts) => match &mut parts[..] {
+            [Value::String(kind), Value::Array(elements)] if kind == "set" => {
+                for element in elements.iter_mut() {
+                    rewrite_values(element, convert);
+                }
+                let mut seen = BTreeSet::new();
+                elements.retain(|element| seen.insert(element.to_string()));
+            }
+            [Value::String(kind), Value::Array(pairs)] if kind == "map" => {
+                for pair in pairs.iter_mut().filter_map(Value::as_array_mut) {
+                    for value in pair.iter_mut().skip(1) {
+                        rewrite_values(value, convert);
+                    }
+                }
+            }
+            _ => {}
+        },
+        _ => {}
+    }
 }
 
 /// Rewrites the strings of a value. Names of rows have no dots, so that they stay.

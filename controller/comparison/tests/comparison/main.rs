@@ -7,3 +7,4 @@ mod features;
 mod northd;
 mod questions;
 mod scenarios;
+mod spoiled;

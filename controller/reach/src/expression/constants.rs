@@ -11,11 +11,11 @@ use crate::northbound::PortId;
 #[derive(Default)]
 pub(super) struct Constants {
     pub(super) integers: Vec<Constant>,
-    /// Address set, if it is the only constant.
-    pub(super) shared: Option<Arc<ValueSet>>,
+    /// Address sets, each once.
+    pub(super) shared: Vec<Arc<ValueSet>>,
     pub(super) ports: Vec<PortId>,
-    /// Port group, if it is the only constant.
-    pub(super) group: Option<Arc<[PortId]>>,
+    /// Ports of port groups, each group once.
+    pub(super) groups: Vec<Arc<[PortId]>>,
     pub(super) is_text: bool,
     pub(super) is_integer: bool,
     pub(super) is_in_braces: bool,
@@ -28,67 +28,62 @@ impl Constants {
         if set.is_empty() {
             return;
         }
-        if self.count == 0 {
-            self.shared = Some(Arc::clone(set));
-        } else {
-            self.split_shared();
-            self.integers.extend(set.iter().map(to_constant));
+        if !self.shared.iter().any(|own| Arc::ptr_eq(own, set)) {
+            self.shared.push(Arc::clone(set));
         }
         self.count += 1;
-    }
-
-    pub(super) fn split_shared(&mut self) {
-        if let Some(set) = self.shared.take() {
-            self.integers.extend(set.iter().map(to_constant));
-        }
     }
 
     pub(super) fn add_group(&mut self, ports: &Arc<[PortId]>) {
         if ports.is_empty() {
             return;
         }
-        if self.count == 0 {
-            self.group = Some(Arc::clone(ports));
-        } else {
-            self.split_group();
-            self.ports.extend(ports.iter());
+        if !self.groups.iter().any(|own| Arc::ptr_eq(own, ports)) {
+            self.groups.push(Arc::clone(ports));
         }
         self.count += 1;
     }
 
-    pub(super) fn split_group(&mut self) {
-        if let Some(ports) = self.group.take() {
-            self.ports.extend(ports.iter());
-        }
-    }
-
     pub(super) fn width(&self) -> u32 {
-        let shared = self.shared.as_ref().map_or(0, |set| set.width());
-        let integers = self.integers.iter().map(Constant::width).max();
-        shared.max(integers.unwrap_or(0))
+        let shared = self.shared.iter().map(|set| set.width());
+        let integers = self.integers.iter().map(Constant::width);
+        shared.chain(integers).max().unwrap_or(0)
     }
 
     pub(super) fn first_mask(&self) -> Option<u128> {
-        match &self.shared {
+        match self.shared.first() {
             Some(set) => set.iter().next()?.1,
             None => self.integers.first()?.mask,
         }
     }
 
-    pub(super) fn into_integers(mut self) -> impl Iterator<Item = Constant> {
-        self.split_shared();
-        self.integers.into_iter()
+    /// Number of values in the address sets.
+    pub(super) fn shared_count(&self) -> usize {
+        self.shared.iter().map(|set| set.iter().count()).sum()
     }
 
-    pub(super) fn into_ports(mut self) -> PortSet {
-        if let Some(group) = self.group {
-            return PortSet::Many(group);
+    pub(super) fn into_integers(self) -> impl Iterator<Item = Constant> {
+        let shared = self
+            .shared
+            .iter()
+            .flat_map(|set| set.iter().map(to_constant));
+        let mut integers: Vec<_> = shared.collect();
+        integers.extend(self.integers);
+        integers.into_iter()
+    }
+
+    /// Sets of ports, at least one: the comparison holds for the ports of any of them.
+    pub(super) fn into_ports(mut self) -> Vec<PortSet> {
+        let mut sets: Vec<_> = self.groups.into_iter().map(PortSet::Many).collect();
+        match self.ports[..] {
+            [] if !sets.is_empty() => {}
+            [port] => sets.push(PortSet::One(port)),
+            _ => {
+                self.ports.sort_unstable();
+                sets.push(PortSet::Many(self.ports.into()));
+            }
         }
-        if let [port] = self.ports[..] {
-            return PortSet::One(port);
-        }
-        self.ports.sort_unstable();
-        PortSet::Many(self.ports.into())
+        sets
     }
 }
 

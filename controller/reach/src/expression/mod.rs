@@ -13,6 +13,8 @@ mod symbol;
 mod tree;
 mod value_set;
 
+use std::sync::Arc;
+
 pub(crate) use value_set::ValueSet;
 
 pub(crate) use names::{Names, PortGroupId};
@@ -26,7 +28,8 @@ use crate::packet::Packet;
 /// Parsed match of a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Match {
-    expression: Expression,
+    /// Shared by the switches on which the row is.
+    expression: Arc<Expression>,
     /// Port groups that the match names.
     groups: Vec<PortGroupId>,
 }
@@ -48,7 +51,10 @@ impl Match {
     pub(crate) fn parse(text: &str, names: &Names) -> Result<Self, MatchError> {
         let text = names.expand_templates(text);
         let (expression, groups) = Parser::parse(&text, names)?;
-        Ok(Self { expression, groups })
+        Ok(Self {
+            expression: expression.into(),
+            groups,
+        })
     }
 
     /// A port group of the match that has no port on a switch. OVN does not know the group there,
@@ -129,6 +135,12 @@ mod tests {
             "ip4.src == $set",
             "ip4.src != $empty",
             "inport == @group",
+            "inport == {\"vm2\", @group}",
+            "!(inport != {@group, \"vm2\"})",
+            "!(!(inport == {\"x\", @group}))",
+            "ip4.src == {$empty, 9.9.9.9, $set}",
+            "ip4.src != {$empty, 9.9.9.9}",
+            "!(ip4.src != {9.9.9.9, $set})",
             "inport == {\"vm1\", \"x\"}",
             "!(inport != \"vm1\")",
             "eth.src[0..7] == 1",
@@ -148,6 +160,9 @@ mod tests {
             "!ct.new",
             "ct.new",
             "ip4.src != $set",
+            "ip4.src != {$set, 9.9.9.9}",
+            "ip4.src == {$empty, 9.9.9.9}",
+            "outport == {@group, \"vm2\"}",
             "ip4.src == $empty",
             "inport == \"vm2\"",
             "outport == \"vm1\"",

@@ -10,6 +10,9 @@ use super::lexer::{Token, next_token};
 use super::value_set::ValueSet;
 use crate::northbound::{PortId, SwitchId};
 
+/// Length of the longest text that templates may expand to, in bytes.
+const EXPANDED_MAX: usize = 16 << 20;
+
 /// Number of a port group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PortGroupId(usize);
@@ -78,7 +81,8 @@ impl Names {
         self.variables = variables;
     }
 
-    /// Replaces `^VARIABLE` by its value; unknown variables stay.
+    /// Replaces `^VARIABLE` by its value; unknown variables stay, and all of a text that would become
+    /// longer than `EXPANDED_MAX` bytes.
     pub(crate) fn expand_templates<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.variables.is_empty() || !text.contains('^') {
             return Cow::Borrowed(text);
@@ -96,6 +100,9 @@ impl Names {
                 expanded.push_str(&part[..end]);
             }
             expanded.push_str(&part[end..]);
+            if expanded.len() > EXPANDED_MAX {
+                return Cow::Borrowed(text);
+            }
         }
         Cow::Owned(expanded)
     }

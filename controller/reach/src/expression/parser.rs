@@ -13,6 +13,9 @@ use super::value_set::ValueSet;
 /// Deepest nesting of parentheses that OVN accepts.
 const PARENTHESES_MAX: usize = 100;
 
+/// Elements of address sets whose bits one match may compare.
+const COPIED_MAX: usize = 1 << 20;
+
 /// Error: OVN rejects a match.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{reason} at byte {position}")]
@@ -32,6 +35,8 @@ pub(crate) struct Parser<'a> {
     position: usize,
     groups: Vec<PortGroupId>,
     depth: usize,
+    /// Elements of address sets whose bits are compared one by one.
+    copied: usize,
     /// `true` inside an odd number of negations.
     is_negated: bool,
 }
@@ -60,6 +65,7 @@ impl<'a> Parser<'a> {
             position: 0,
             groups: Vec::new(),
             depth: 0,
+            copied: 0,
             is_negated: false,
         };
         parser.advance()?;
@@ -220,7 +226,7 @@ impl<'a> Parser<'a> {
             &first.integers[..],
             self.relation(),
             first.is_in_braces,
-            first.shared.is_some(),
+            !first.shared.is_empty(),
         ) && constant.notation == Notation::Decimal
             && constant.mask.is_none()
             && constant.value <= 1
@@ -329,7 +335,6 @@ impl<'a> Parser<'a> {
         (constants.is_text, constants.is_integer) = (is_text, is_integer);
         match token {
             Token::Text(name) => {
-                constants.split_group();
                 constants.ports.extend(self.names.port(&name));
                 constants.count += 1;
             }
@@ -342,7 +347,6 @@ impl<'a> Parser<'a> {
                 constants.add_group(self.names.group_ports(group));
             }
             Token::Constant(constant) => {
-                constants.split_shared();
                 constants.integers.push(constant);
                 constants.count += 1;
             }
@@ -359,7 +363,7 @@ impl<'a> Parser<'a> {
     }
 
     fn compare(
-        &self,
+        &mut self,
         operand: Operand,
         relation: Relation,
         constants: Constants,
@@ -382,6 +386,12 @@ impl<'a> Parser<'a> {
                 return Err(self.error("only == and != are possible here"));
             }
         }
+        if !compares_sets(operand, relation) {
+            self.copied += constants.shared_count();
+            if self.copied > COPIED_MAX {
+                return Err(self.error("bits of too many addresses are compared"));
+            }
+        }
         if symbol.level == Level::Nominal {
             self.check_is_positive(symbol, relation, &constants)?;
         }
@@ -389,23 +399,22 @@ impl<'a> Parser<'a> {
             return Ok(Expression::Boolean(relation == Relation::NotEqual));
         }
         Ok(match symbol.kind {
-            SymbolKind::InputPort | SymbolKind::OutputPort => Expression::Port {
-                is_input: matches!(symbol.kind, SymbolKind::InputPort),
-                ports: constants.into_ports(),
-            },
+            SymbolKind::InputPort | SymbolKind::OutputPort => {
+                let is_input = matches!(symbol.kind, SymbolKind::InputPort);
+                let sets = constants.into_ports().into_iter();
+                let parts = sets.map(|ports| Expression::Port { is_input, ports });
+                // The parser accepts tests for equality only, with the enclosing negations.
+                join(parts, !self.is_negated)
+            }
             SymbolKind::Predicate(condition) => {
-                let mut parts = constants.into_integers().map(|constant| {
+                let parts = constants.into_integers().map(|constant| {
                     let is_set = constant.value & 1 == 1;
                     Expression::Holds {
                         condition,
                         is_negated: is_set == (relation == Relation::NotEqual),
                     }
                 });
-                let first = parts.next().unwrap_or(Expression::Boolean(true));
-                parts.fold(first, |all, part| match relation {
-                    Relation::Equal => all.or(part),
-                    _ => all.and(part),
-                })
+                join(parts, relation == Relation::Equal)
             }
             SymbolKind::Field { .. } => compare_field(operand, relation, constants),
         })
@@ -434,6 +443,26 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// `true` if a comparison looks the whole field up in address sets.
+fn compares_sets(operand: Operand, relation: Relation) -> bool {
+    let SymbolKind::Field { offset, .. } = operand.symbol.kind else {
+        return false;
+    };
+    let is_whole = offset + operand.offset == 0 && operand.width == operand.symbol.width;
+    is_whole && matches!(relation, Relation::Equal | Relation::NotEqual)
+}
+
+/// Joins parts with `||` if one of them has to hold, or else with `&&`.
+fn join(mut parts: impl Iterator<Item = Expression>, is_any: bool) -> Expression {
+    let first = parts.next().unwrap_or(Expression::Boolean(true));
+    parts.fold(
+        first,
+        |all, part| {
+            if is_any { all.or(part) } else { all.and(part) }
+        },
+    )
+}
+
 /// Compares bits of a field with constants. The first constant counts if there is only one.
 fn compare_field(operand: Operand, relation: Relation, constants: Constants) -> Expression {
     let SymbolKind::Field { field, offset } = operand.symbol.kind else {
@@ -442,15 +471,23 @@ fn compare_field(operand: Operand, relation: Relation, constants: Constants) -> 
     let prerequisite = operand.symbol.prerequisite;
     let shift = offset + operand.offset;
     let ones = u128::MAX >> (u128::BITS - operand.width);
-    let is_whole = shift == 0 && operand.width == operand.symbol.width;
     let is_equality = matches!(relation, Relation::Equal | Relation::NotEqual);
-    if let (Some(values), true, true) = (&constants.shared, is_whole, is_equality) {
-        return Expression::Member {
+    let is_negated = relation == Relation::NotEqual;
+    if compares_sets(operand, relation) && !constants.shared.is_empty() {
+        let member = |values: &Arc<ValueSet>| Expression::Member {
             field,
             prerequisite,
-            is_negated: relation == Relation::NotEqual,
+            is_negated,
             values: Arc::clone(values),
         };
+        let sets: Vec<_> = constants.shared.iter().map(member).collect();
+        let rest = Constants {
+            shared: Vec::new(),
+            ..constants
+        };
+        let has_rest = !rest.integers.is_empty();
+        let rest = has_rest.then(|| compare_field(operand, relation, rest));
+        return join(sets.into_iter().chain(rest), !is_negated);
     }
     let mut integers = constants.into_integers().map(|constant| Constant {
         value: (constant.value & ones) << shift,

@@ -105,6 +105,12 @@ impl Ports {
             .iter()
             .filter_map(|(_, row)| Some((row.name.as_str(), row.peer.as_deref()?)))
             .collect();
+        let switch_peers: HashMap<&str, &str> = tables
+            .switch_ports
+            .iter()
+            .filter(|(_, row)| row.r#type == "switch")
+            .filter_map(|(_, row)| Some((row.name.as_str(), row.peer.as_deref()?)))
+            .collect();
         for (uuid, row) in tables.switch_ports.iter() {
             let Some(id) = self.by_uuid.get(uuid).copied() else {
                 continue;
@@ -136,12 +142,7 @@ impl Ports {
                     let Some(PortId::Switch(peer)) = self.by_name.get(name).copied() else {
                         continue;
                     };
-                    let is_mutual = tables.switch_ports.iter().any(|(_, other)| {
-                        other.name == name
-                            && other.r#type == "switch"
-                            && other.peer.as_deref() == Some(&row.name)
-                    });
-                    if is_mutual {
+                    if switch_peers.get(name) == Some(&row.name.as_str()) {
                         self.switch_ports[id.0 as usize].peer = Some(peer.into());
                     }
                 }

@@ -251,3 +251,131 @@ fn packets_in_a_circle_are_dropped() {
     assert_eq!(verdict, Verdict::Dropped);
     assert!(at.starts_with("hop limit"), "{at}");
 }
+
+/// A switch with two machines, an ACL with this match and further rows.
+fn switch_with_rows(text: &str, rows: &[(&str, Value)]) -> Northbound {
+    let acl = json!({"direction": "to-lport", "priority": 1, "action": "drop", "match": text});
+    let mut operations = vec![insert("ACL", "acl", &acl)];
+    for (number, (table, row)) in rows.iter().enumerate() {
+        operations.push(insert(table, &format!("row{number}"), row));
+    }
+    for (name, host) in [("a", 1), ("b", 2)] {
+        let addresses = format!("0a:00:00:00:00:0{host} 10.0.0.{host}");
+        let row = json!({"name": name, "addresses": addresses});
+        operations.push(insert("Logical_Switch_Port", name, &row));
+    }
+    let row = json!({"name": "sw", "acls": ["named-uuid", "acl"],
+        "ports": ["set", [["named-uuid", "a"], ["named-uuid", "b"]]],
+        "other_config": ["map", [["subnet", "10.0.0.0/24"]]]});
+    operations.push(insert("Logical_Switch", "sw", &row));
+    northbound(&request(operations))
+}
+
+#[test]
+fn a_large_address_set_that_a_match_names_often_is_not_copied() {
+    let addresses: Vec<_> = (0..20_000)
+        .map(|number| format!("172.16.{}.{}", number / 200, number % 200))
+        .collect();
+    let set = json!({"name": "big", "addresses": ["set", addresses]});
+    let sets = vec!["$big"; 20_000].join(", ");
+    let text = format!("ip4.src == {{{sets}, 10.0.0.1}}");
+    let northbound = switch_with_rows(&text, &[("Address_Set", set.clone())]);
+    assert_eq!(ask(&northbound, "a", "10.0.0.2").0, Verdict::Dropped);
+    // Bits of single addresses have to be compared one by one.
+    let parts = vec!["ip4.src[0..7] != $big"; 20_000].join(" && ");
+    let northbound = switch_with_rows(&parts, &[("Address_Set", set)]);
+    let [note] = northbound.notes() else {
+        panic!("{:?}", northbound.notes());
+    };
+    let reason = "bad match: bits of too many addresses are compared";
+    assert!(note.reason.starts_with(reason), "{note}");
+}
+
+#[test]
+fn templates_do_not_expand_without_bound() {
+    let variables = json!({"chassis": "c", "variables": ["map", [["X", "x".repeat(100_000)]]]});
+    let text = "^X ".repeat(100_000);
+    let northbound = switch_with_rows(&text, &[("Chassis_Template_Var", variables)]);
+    assert_eq!(northbound.notes().len(), 1, "{:?}", northbound.notes());
+    assert_eq!(ask(&northbound, "a", "10.0.0.2").0, Verdict::Reaches);
+}
+
+#[test]
+fn ports_that_are_their_own_peers_lead_nowhere() {
+    let operations = vec![
+        insert(
+            "Logical_Router_Port",
+            "own",
+            &json!({"name": "own", "mac": "0a:00:00:00:00:fe", "networks": "10.9.0.1/24",
+                "peer": "own"}),
+        ),
+        insert(
+            "Logical_Router_Port",
+            "rp",
+            &json!({"name": "rp", "mac": "0a:00:00:00:00:ff", "networks": "10.0.0.254/24"}),
+        ),
+        insert(
+            "Logical_Router_Static_Route",
+            "route",
+            &json!({"ip_prefix": "0.0.0.0/0", "nexthop": "10.9.0.2", "output_port": "own"}),
+        ),
+        insert(
+            "Logical_Router",
+            "lr",
+            &json!({"name": "lr", "static_routes": ["named-uuid", "route"],
+                "ports": ["set", [["named-uuid", "own"], ["named-uuid", "rp"]]]}),
+        ),
+        insert(
+            "Logical_Switch_Port",
+            "a",
+            &json!({"name": "a", "addresses": "0a:00:00:00:00:01 10.0.0.1"}),
+        ),
+        insert(
+            "Logical_Switch_Port",
+            "loop",
+            &json!({"name": "loop", "type": "switch", "peer": "loop", "addresses": "unknown"}),
+        ),
+        insert(
+            "Logical_Switch_Port",
+            "r",
+            &json!({"name": "r", "type": "router", "addresses": "router",
+                "options": ["map", [["router-port", "rp"]]]}),
+        ),
+        insert(
+            "Logical_Switch",
+            "sw",
+            &json!({"name": "sw", "ports":
+                ["set", [["named-uuid", "a"], ["named-uuid", "loop"], ["named-uuid", "r"]]]}),
+        ),
+    ];
+    let northbound = northbound(&request(operations));
+    for to in ["8.8.8.8", "10.9.0.2", "10.0.0.77"] {
+        assert_eq!(ask(&northbound, "a", to).0, Verdict::Dropped, "{to}");
+    }
+}
+
+#[test]
+fn many_acls_and_vips_are_all_read() {
+    let matches: Vec<_> = (0..10_000)
+        .map(|number| format!("ip4.dst == 10.0.0.2 && tcp.dst == {}", 60_000 - number))
+        .chain(["ip4.dst == 10.0.0.2 && tcp.dst == 80".to_owned()])
+        .collect();
+    let matches: Vec<_> = matches.iter().map(String::as_str).collect();
+    let northbound = switch_with_acls(&matches);
+    assert!(northbound.notes().is_empty());
+    let (verdict, at) = ask(&northbound, "a", "10.0.0.2");
+    assert_eq!(
+        (verdict, &*at),
+        (Verdict::Dropped, "ACL to-lport 10000 on switch sw")
+    );
+    let vips: Vec<_> = (0..20_000)
+        .map(|number| {
+            let vip = format!("10.96.{}.{}:80", number / 200, number % 200);
+            [vip, "10.0.0.2:80".to_owned()]
+        })
+        .collect();
+    let balancer = json!({"name": "lb", "vips": ["map", vips]});
+    let northbound = switch_with_rows("ip4.dst == 10.0.0.9", &[("Load_Balancer", balancer)]);
+    assert!(northbound.notes().is_empty());
+    assert_eq!(ask(&northbound, "a", "10.0.0.2").0, Verdict::Reaches);
+}
