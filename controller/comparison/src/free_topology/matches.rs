@@ -60,6 +60,7 @@ impl Topology {
             "tcp.flags == 2/2".to_owned(),
             "ip.ttl == 64 || icmp".to_owned(),
             "pkt.mark == 5".to_owned(),
+            "ip.dscp == 10".to_owned(),
             "tcp.dst == 99999".to_owned(),
             "ip4 && tcp || udp".to_owned(),
             "ip4.src ==".to_owned(),

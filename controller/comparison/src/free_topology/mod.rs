@@ -31,6 +31,8 @@ pub(crate) struct Topology {
     pub(super) untraced: Vec<String>,
     /// Row of the collector of samples.
     pub(super) collector: String,
+    /// Reference to the group of network functions. `None`: no ACL has it yet.
+    function_group: Option<serde_json::Value>,
     /// `true` if a route has a session of BFD.
     pub(super) has_session: bool,
     /// Numbers of its rows.
@@ -72,6 +74,7 @@ impl Topology {
             outside: None,
             untraced: Vec::new(),
             collector: String::new(),
+            function_group: None,
             has_session: false,
             rows: 0..0,
             priority: 0,
@@ -192,7 +195,10 @@ impl Topology {
             };
             let acls = self.acls(random, rows, count, &address_set, &group);
             let own = some_of(random, &balancers);
-            let marks = self.marks(random, rows);
+            let mut marks = self.marks(random, rows);
+            if random.chance(15) {
+                marks.push(self.limit(random, rows));
+            }
             let group = some_of(random, &balancers);
             let groups = if random.chance(20) {
                 let name = format!("{name}-lbg");
@@ -240,7 +246,7 @@ impl Topology {
         }
         let mut row = json!({"name": router_port, "mac": mac, "networks": set(&networks),
             "enabled": !random.chance(4)});
-        Self::vary_router_port(random, &mut row, options);
+        self.vary_router_port(random, &mut row, options, &self.name(&format!("s{index}")));
         rows.insert("Logical_Router_Port", row)
     }
 
@@ -337,7 +343,14 @@ impl Topology {
                     vips.push((vip, machine));
                 }
                 let mut options = vec![];
-                for option in ["reject", "skip_snat", "add_route", "event", "distributed"] {
+                for option in [
+                    "reject",
+                    "skip_snat",
+                    "add_route",
+                    "event",
+                    "ct_flush",
+                    "distributed",
+                ] {
                     if random.chance(if option == "distributed" { 5 } else { 25 }) {
                         options.push((option, "true"));
                     }

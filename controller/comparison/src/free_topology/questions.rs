@@ -32,7 +32,7 @@ pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked
             "sctp.src == 40000 && sctp.dst == 80".to_owned(),
         ),
         _ => {
-            let port = *random.pick(&[80, 80, 22, 8080]);
+            let port = *random.pick(&[80, 80, 80, 80, 22, 22, 8080, 179]);
             let header = format!("tcp.src == 40000 && tcp.dst == {port} && tcp.flags == 2");
             (Protocol::Tcp(port), header)
         }

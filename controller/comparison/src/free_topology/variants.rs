@@ -121,7 +121,7 @@ impl Topology {
     }
 
     /// Adds columns to the row of an ACL.
-    pub(super) fn vary_acl(&self, random: &mut Random, rows: &mut Rows, row: &mut Value) {
+    pub(super) fn vary_acl(&mut self, random: &mut Random, rows: &mut Rows, row: &mut Value) {
         let options = some_options(
             random,
             &[
@@ -130,6 +130,9 @@ impl Topology {
             ],
         );
         add_pairs(&mut row["options"], &options);
+        if random.chance(5) {
+            row["network_function_group"] = self.function_group(random, rows);
+        }
         if random.chance(10) {
             let collectors = references(std::slice::from_ref(&self.collector));
             let sample = json!({"metadata": rows.len() + 1, "collectors": collectors});
@@ -138,8 +141,42 @@ impl Topology {
         }
     }
 
+    /// The topology's group of a network function between its first two machines.
+    fn function_group(&mut self, random: &mut Random, rows: &mut Rows) -> Value {
+        if let Some(group) = &self.function_group {
+            return group.clone();
+        }
+        let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
+        let mut functions = Vec::new();
+        if random.chance(80) {
+            let ports = [0, 1].map(|number| json!(["named-uuid", self.machines[number].row]));
+            let row = json!({"name": self.name("nf"), "id": number + 1, "inport": ports[0],
+                "outport": ports[1]});
+            functions.push(rows.insert("Network_Function", row));
+        }
+        let fallback = *random.pick(&["fail-open", "fail-close"]);
+        let row = json!({"name": self.name("nfg"), "id": number + 1, "mode": "inline",
+            "fallback": fallback, "network_function": references(&functions)});
+        let group = json!(["named-uuid", rows.insert("Network_Function_Group", row)]);
+        self.function_group.insert(group).clone()
+    }
+
+    /// A row of `QoS` that limits and marks packets on their way out.
+    pub(super) fn limit(&mut self, random: &mut Random, rows: &mut Rows) -> String {
+        let row = json!({"direction": "to-lport", "priority": self.next_priority(random),
+            "match": self.ip_match(random), "action": ["map", [["dscp", 10]]],
+            "bandwidth": ["map", [["rate", 1000], ["burst", 100]]]});
+        rows.insert("QoS", row)
+    }
+
     /// Adds columns to the row of a router port to a switch of machines.
-    pub(super) fn vary_router_port(random: &mut Random, row: &mut Value, options: Options) {
+    pub(super) fn vary_router_port(
+        &self,
+        random: &mut Random,
+        row: &mut Value,
+        options: Options,
+        switch: &str,
+    ) {
         let mut options = options;
         options.extend(some_options(
             random,
@@ -151,6 +188,20 @@ impl Topology {
             ],
         ));
         row["options"] = map(&options);
+        if random.chance(10) {
+            let target = random.pick(&self.machines).port.clone();
+            let target = if random.chance(70) {
+                format!("{switch}-v10")
+            } else {
+                target
+            };
+            let protocols = *random.pick(&["BGP", "BFD", "BGP,BFD"]);
+            let redirect = [
+                ("routing-protocol-redirect", &*target),
+                ("routing-protocols", protocols),
+            ];
+            add_pairs(&mut row["options"], &redirect);
+        }
         if random.chance(15) {
             let configs = [
                 ("address_mode", "slaac"),

@@ -214,26 +214,29 @@ fn a_network_function_is_not_judged() {
 }
 
 #[test]
-fn ovn_ignores_a_stateless_acl_with_a_network_function() {
+fn ovn_ignores_acls_that_give_nothing_to_their_network_function() {
     let Some(release) = Release::newest() else {
         return;
     };
-    let mut network = Network::new(json!({}));
-    let row = json!({"name": "nfg", "id": 1, "mode": "inline"});
-    let group = network.rows.insert("Network_Function_Group", row);
-    let acls = [("allow", 2), ("drop", 1)].map(|(action, priority)| {
-        let mut row = json!({"direction": "from-lport", "priority": priority, "match": "ip4",
-            "action": action});
-        if action == "allow" {
-            row["network_function_group"] = json!(["named-uuid", group]);
-        }
-        network.rows.insert("ACL", row)
-    });
-    network.columns = json!({"s1": {"acls": references(&acls)}});
-    let target = ("10.1.0.3", "0a:00:00:00:01:03");
-    let (answer, text) = ask(&release, &network.finish(), target, WEB);
-    assert_same(&answer, &text);
-    assert_eq!(answer.out, None, "{answer:#?}");
+    // An ACL with the group, and one behind it.
+    for (first, second) in [("allow", "drop"), ("drop", "allow-related")] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "nfg", "id": 1, "mode": "inline"});
+        let group = network.rows.insert("Network_Function_Group", row);
+        let acls = [(first, 2), (second, 1)].map(|(action, priority)| {
+            let mut row = json!({"direction": "from-lport", "priority": priority, "match": "ip4",
+                "action": action});
+            if action == first {
+                row["network_function_group"] = json!(["named-uuid", group]);
+            }
+            network.rows.insert("ACL", row)
+        });
+        network.columns = json!({"s1": {"acls": references(&acls)}});
+        let target = ("10.1.0.3", "0a:00:00:00:01:03");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.is_none(), second == "drop", "{answer:#?}");
+    }
 }
 
 #[test]
@@ -347,5 +350,22 @@ fn a_machine_that_hears_no_request_does_not_answer() {
         let text = ovn.trace.trace("s1", &asked.expression).unwrap();
         let hears = TraceOutcome::read(&text).outputs.contains(&"v2".to_owned());
         assert_eq!(hears, verdict == Verdict::Reaches, "{text}");
+    }
+}
+
+#[test]
+fn an_event_of_a_vip_without_backends_comes_before_vips_with_ports() {
+    for release in releases() {
+        for (value, out) in [("true", None), ("false", Some("v2"))] {
+            let mut network = Network::new(json!({}));
+            let row = json!({"name": "lb", "options": map(&[("event", value)]),
+                "vips": map(&[("10.96.0.1", ""), ("10.96.0.1:80", "10.1.0.3:80")])});
+            let balancer = network.rows.insert("Load_Balancer", row);
+            network.columns["s1"] = json!({"load_balancer": references(&[balancer])});
+            let target = ("10.96.0.1", "0a:00:00:00:01:01");
+            let (answer, text) = ask(&release, &network.finish(), target, WEB);
+            assert_same(&answer, &text);
+            assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+        }
     }
 }

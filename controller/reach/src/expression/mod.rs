@@ -95,7 +95,7 @@ mod tests {
         names.add_address_set("mixed", ["10.0.0.1", "fd00::1"]);
         let group = [(SwitchPortId::for_test(1).into(), SwitchId::for_test(0))];
         names.add_group("group", &group);
-        names.set_variables([("VIP".to_owned(), "10.0.0.2".to_owned())].into());
+        names.set_variables([("VIP".to_owned(), "10.0.0.2".to_owned())].into(), false);
         names
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Names {
     groups: Vec<PortGroup>,
     /// Variables of the chassis, in the order of their names.
     variables: BTreeMap<String, String>,
+    /// `true` if another chassis has other variables, and none was chosen.
+    has_guessed_variables: bool,
 }
 
 #[derive(Debug)]
@@ -76,9 +78,15 @@ impl Names {
         self.address_sets.insert(name.to_owned(), values.into());
     }
 
-    /// Sets the variables of templates.
-    pub(crate) fn set_variables(&mut self, variables: BTreeMap<String, String>) {
+    /// Sets the variables of templates. `is_guess`: another chassis has other ones, and none was
+    /// chosen.
+    pub(crate) fn set_variables(&mut self, variables: BTreeMap<String, String>, is_guess: bool) {
         self.variables = variables;
+        self.has_guessed_variables = is_guess;
+    }
+
+    pub(crate) fn has_guessed_variables(&self) -> bool {
+        self.has_guessed_variables
     }
 
     /// Replaces `^VARIABLE` by its value; unknown variables stay, and all of a text that would become

@@ -85,11 +85,13 @@ impl Acls {
         let is_stateful = acls.is_stateful || balances;
         for place in &mut acls.places {
             place.retain(|acl| {
-                let is_kept = acl.function_group.is_none()
-                    || is_stateful
-                        && !matches!(acl.action, AclAction::Pass | AclAction::AllowStateless);
+                let is_allowing = matches!(acl.action, AclAction::Allow | AclAction::AllowRelated);
+                let is_kept = acl.function_group.is_none() || is_stateful && is_allowing;
                 if !is_kept {
-                    notes.add(acl.row, "network_function_group needs a stateful ACL");
+                    notes.add(
+                        acl.row,
+                        "network_function_group needs a stateful ACL that allows",
+                    );
                 }
                 is_kept
             });

@@ -59,8 +59,10 @@ impl Northbound {
             RouterKind::Gateway { chassis } => Some(chassis.as_str()),
             RouterKind::Distributed { .. } => None,
         });
+        let is_guess = chassis.is_none() && tables.has_different_variables();
         let chassis = chassis.or(gateway_chassis);
-        let names = read_names(&tables, &ports, &kinds, chassis);
+        let mut names = read_names(&tables, &ports, &kinds);
+        names.set_variables(tables.template_variables(chassis), is_guess);
         let has_enabled_port = |name: &str| {
             matches!(ports.by_name.get(name), Some(PortId::Switch(port))
                 if ports.switch_ports[port.0 as usize].is_enabled)
@@ -178,12 +180,7 @@ fn router_kind(
     }
 }
 
-fn read_names(
-    tables: &Tables,
-    ports: &Ports,
-    kinds: &[RouterKind],
-    chassis: Option<&str>,
-) -> Names {
+fn read_names(tables: &Tables, ports: &Ports, kinds: &[RouterKind]) -> Names {
     let mut names = Names::default();
     for (name, port) in &ports.by_name {
         names.add_port(name, *port);
@@ -229,7 +226,6 @@ fn read_names(
             names.add_address_set(&name, texts.iter().map(String::as_str));
         }
     }
-    names.set_variables(tables.template_variables(chassis));
     names
 }
 

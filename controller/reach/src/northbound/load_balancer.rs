@@ -27,10 +27,21 @@ pub(crate) struct LoadBalancer {
     /// Source addresses of connections from a backend to itself.
     pub(crate) hairpin_sources: Vec<IpAddr>,
     pub(crate) responder: Responder,
+    pub(crate) variables: Variables,
     /// `true` if other routers get routes to the VIPs.
     pub(crate) is_routable: bool,
     /// `use_stateless_nat`: routers with gateway ports translate by addresses alone.
     is_stateless: bool,
+}
+
+/// Variables of a template.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Variables {
+    /// The load balancer is no template.
+    None,
+    Known,
+    /// Chassis have different variables, and none was chosen.
+    Guessed,
 }
 
 /// Which VIPs a router answers ARP and ND requests for.
@@ -50,12 +61,31 @@ pub(crate) struct Vip {
     pub(crate) port: Option<u16>,
     /// Backends that get connections; the port is 0 if the packet's port stays.
     pub(crate) backends: Vec<(IpAddr, u16)>,
-    /// `true` if a VIP without backends rejects packets.
-    pub(crate) rejects: bool,
+    /// What happens to packets if there are no backends.
+    pub(crate) empty: EmptyVip,
     /// `true` if the VIP came from a template.
     pub(crate) is_template: bool,
     /// `true` if health checks decide which of the backends get connections.
     pub(crate) is_checked: bool,
+}
+
+/// What happens to packets for a VIP without backends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum EmptyVip {
+    Drop,
+    Reject,
+    /// OVN takes the packets of the protocol for an event, before other VIPs with the address.
+    Event,
+}
+
+impl EmptyVip {
+    /// Verb of what the load balancer does.
+    pub(crate) fn verb(self) -> &'static str {
+        match self {
+            Self::Drop | Self::Event => "drops",
+            Self::Reject => "rejects",
+        }
+    }
 }
 
 /// All load balancers, with an index of their VIPs.
@@ -125,11 +155,11 @@ impl LoadBalancers {
     }
 
     /// VIPs of a datapath that match a packet, those with a port first.
-    pub(crate) fn find(
-        &self,
-        attached: &Attached,
+    pub(crate) fn find<'a>(
+        &'a self,
+        attached: &'a Attached,
         packet: &IpPacket,
-    ) -> Vec<(&LoadBalancer, &Vip)> {
+    ) -> Vec<(&'a LoadBalancer, &'a Vip)> {
         let Some(places) = self.by_address.get(&packet.destination) else {
             return Vec::new();
         };
@@ -142,6 +172,10 @@ impl LoadBalancers {
                     (balancer, &balancer.vips[*place])
                 })
         };
+        let event: Vec<_> = self.event(attached, packet).into_iter().collect();
+        if !event.is_empty() {
+            return event;
+        }
         let exact: Vec<_> = candidates()
             .filter(|(balancer, vip)| balancer.serves(vip, packet.transport))
             .collect();
@@ -161,6 +195,22 @@ impl LoadBalancers {
                     && (balancer.hairpin_sources.is_empty()
                         || balancer.serves(vip, packet.transport))
         })
+    }
+
+    /// A VIP of a datapath without backends that takes a packet for an event.
+    pub(crate) fn event<'a>(
+        &'a self,
+        attached: &'a Attached,
+        packet: &IpPacket,
+    ) -> Option<(&'a LoadBalancer, &'a Vip)> {
+        let port = packet.transport.destination_port();
+        self.at(attached, packet.destination)
+            .find(|(balancer, vip)| {
+                vip.empty == EmptyVip::Event
+                    && vip.backends.is_empty()
+                    && balancer.has_protocol(packet.transport)
+                    && vip.port.is_none_or(|own| own == port)
+            })
     }
 
     /// VIPs of a datapath with an address.
@@ -236,6 +286,7 @@ impl LoadBalancer {
             .map(|(_, check)| check.vip.as_str())
             .collect();
         let is_distributed = option(&row.options, "distributed");
+        let has_event = option(&row.options, "event") || tables.global_option("controller_event");
         let mut vips = Vec::with_capacity(row.vips.len());
         for (key, value) in &row.vips {
             let parsed = if is_template {
@@ -262,7 +313,11 @@ impl LoadBalancer {
             }
             vip.is_checked = is_checked;
             vip.is_template = is_template && key.contains('^');
-            vip.rejects = option(&row.options, "reject");
+            vip.empty = match has_event {
+                _ if option(&row.options, "reject") => EmptyVip::Reject,
+                true => EmptyVip::Event,
+                false => EmptyVip::Drop,
+            };
             vips.push(vip);
         }
         let responder = match row.options.get("neighbor_responder").map(String::as_str) {
@@ -285,6 +340,11 @@ impl LoadBalancer {
             skips_snat: option(&row.options, "skip_snat"),
             hairpin_sources: hairpin_sources.unwrap_or_default(),
             responder,
+            variables: match (is_template, names.has_guessed_variables()) {
+                (false, _) => Variables::None,
+                (true, false) => Variables::Known,
+                (true, true) => Variables::Guessed,
+            },
             is_routable: option(&row.options, "add_route") && !is_template,
             is_stateless: option(&row.options, "use_stateless_nat"),
         }
@@ -328,7 +388,7 @@ fn parse_vip(key: &str, value: &str, is_template: bool) -> Option<Vip> {
         address,
         port: (port != 0).then_some(port),
         backends,
-        rejects: false,
+        empty: EmptyVip::Drop,
         is_template: false,
         is_checked: false,
     })

@@ -22,7 +22,7 @@ mod switch;
 pub(crate) use acl::{Acl, AclPlace};
 pub(crate) use forwarding_group::ForwardingGroup;
 pub(crate) use id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
-pub(crate) use load_balancer::{LoadBalancer, LoadBalancers, Responder, Vip};
+pub(crate) use load_balancer::{LoadBalancer, LoadBalancers, Responder, Variables, Vip};
 pub(crate) use nat::{Nat, NatEffect};
 pub(crate) use neighbor::Neighbor;
 pub use note::{Note, RowRef};

@@ -142,6 +142,18 @@ impl Tables {
     }
 }
 
+impl Tables {
+    /// `true` if the variables of templates are not the same on all chassis.
+    pub(super) fn has_different_variables(&self) -> bool {
+        let mut rows = self
+            .template_variables
+            .iter()
+            .map(|(_, row)| &row.variables);
+        let first = rows.next();
+        rows.any(|other| Some(other) != first)
+    }
+}
+
 /// A boolean option: `true` if the value is `true`, without regard to case.
 pub(super) fn option(options: &BTreeMap<String, String>, key: &str) -> bool {
     options

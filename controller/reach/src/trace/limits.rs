@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::Path;
-use crate::northbound::{Northbound, Switch, SwitchPortId};
+use super::{Path, Trace};
+use crate::northbound::{LoadBalancer, Northbound, Switch, SwitchPortId, Variables, Vip};
 
 /// UDP port of DNS.
 pub(super) const DNS_PORT: u16 = 53;
@@ -34,6 +34,21 @@ impl Northbound {
         if switch.has_remote_neighbors {
             let effect = format!("neighbours that switch {} learns by EVPN", switch.name);
             path.leave_unjudged(switch.row, &effect);
+        }
+    }
+}
+
+impl Trace<'_> {
+    /// Records what decides on the backends of a VIP beside its row.
+    pub(super) fn limit_vip(&mut self, balancer: &LoadBalancer, vip: &Vip) {
+        let label = balancer.label();
+        if vip.is_checked && !vip.backends.is_empty() {
+            let effect = format!("which backends of load balancer {label} are online");
+            self.path.leave_unjudged(balancer.row, &effect);
+        }
+        if balancer.variables == Variables::Guessed {
+            let effect = format!("which chassis' variables load balancer {label} gets");
+            self.path.leave_unjudged(balancer.row, &effect);
         }
     }
 }

@@ -9,6 +9,8 @@ use crate::northbound::{
 };
 use crate::packet::{ANSWER_TIME_TO_LIVE, IpPacket, Transport};
 
+/// Priority of a VIP without backends that takes packets for events.
+const EVENT_PRIORITY: i64 = 130;
 /// Priority of a VIP with a port, among translations of destinations.
 const VIP_WITH_PORT_PRIORITY: i64 = 120;
 /// Priority of a VIP without a port.
@@ -203,7 +205,9 @@ impl Trace<'_> {
         let northbound = self.northbound;
         let ip = self.ip()?.clone();
         let vips = northbound.load_balancers.find(&router.load_balancers, &ip);
+        let event = northbound.load_balancers.event(&router.load_balancers, &ip);
         let vip_priority = match vips.first() {
+            _ if event.is_some() => EVENT_PRIORITY,
             Some((_, vip)) if vip.port.is_some() => VIP_WITH_PORT_PRIORITY,
             Some(_) => VIP_PRIORITY,
             None => i64::MIN,
@@ -238,10 +242,7 @@ impl Trace<'_> {
             return Ok(Translated::default());
         };
         let label = format!("load balancer {}", balancer.label());
-        if vip.is_checked && !vip.backends.is_empty() {
-            let effect = format!("which backends of {label} are online");
-            self.path.leave_unjudged(balancer.row, &effect);
-        }
+        self.limit_vip(balancer, vip);
         if vips.len() > 1 {
             self.path.leave_open(format!(
                 "{} load balancers of {} have the VIP {}",
@@ -251,7 +252,7 @@ impl Trace<'_> {
             ));
         }
         let Some((backend, port)) = vip.backends.first().copied() else {
-            let verb = if vip.rejects { "rejects" } else { "drops" };
+            let verb = vip.empty.verb();
             let decision = format!("{label} has no backends and {verb}");
             self.path
                 .router(&router.name, STAGE, Some(balancer.row), decision.clone());

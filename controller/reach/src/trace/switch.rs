@@ -131,7 +131,13 @@ impl Trace<'_> {
     /// its sender.
     fn balance(&mut self, switch: &Switch) -> Result<Option<IpAddr>, End> {
         let northbound = self.northbound;
-        if !self.packet.is_tracked || !switch.load_balancers.has_vip {
+        if !switch.load_balancers.has_vip {
+            return Ok(None);
+        }
+        let event = northbound
+            .load_balancers
+            .event(&switch.load_balancers, self.ip()?);
+        if !self.packet.is_tracked && event.is_none() {
             return Ok(None);
         }
         let vips = northbound
@@ -141,10 +147,7 @@ impl Trace<'_> {
             return Ok(None);
         };
         let label = format!("load balancer {}", balancer.label());
-        if vip.is_checked && !vip.backends.is_empty() {
-            let effect = format!("which backends of {label} are online");
-            self.path.leave_unjudged(balancer.row, &effect);
-        }
+        self.limit_vip(balancer, vip);
         if vips.len() > 1 {
             let address = vip.address;
             self.path.leave_open(format!(
@@ -153,7 +156,7 @@ impl Trace<'_> {
             ));
         }
         let Some((backend, port)) = vip.backends.first().copied() else {
-            let verb = if vip.rejects { "rejects" } else { "drops" };
+            let verb = vip.empty.verb();
             let decision = format!("{label} has no backends and {verb}");
             self.path.switch(
                 &switch.name,

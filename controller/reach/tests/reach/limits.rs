@@ -180,3 +180,25 @@ fn the_tunnels_of_a_forwarding_group_are_not_judged() {
     let effect = "the tunnels to which ports of forwarding group fg work";
     assert_unjudged(&answer, effect, "Forwarding_Group");
 }
+
+#[test]
+fn variables_of_templates_that_differ_are_not_judged() {
+    let balancer = json!({"name": "lb", "vips": ["map", [["10.96.0.1:80", "^B"]]],
+        "options": ["map", [["template", "true"]]]});
+    let variables = |chassis: &str, backend: &str| json!({"chassis": chassis, "variables": ["map", [["B", backend]]]});
+    let columns = json!({"sw": {"load_balancer": ["named-uuid", "lb"]}});
+    for (second, is_same) in [("10.0.0.2:80", true), ("10.0.0.254:80", false)] {
+        let extra = [
+            ("Load_Balancer", "lb", balancer.clone()),
+            ("Chassis_Template_Var", "c1", variables("c1", "10.0.0.2:80")),
+            ("Chassis_Template_Var", "c2", variables("c2", second)),
+        ];
+        let answer = answer(&columns, &extra, "10.96.0.1");
+        if is_same {
+            assert_eq!(answer.open, [""; 0]);
+        } else {
+            let effect = "which chassis' variables load balancer lb gets";
+            assert_unjudged(&answer, effect, "Load_Balancer");
+        }
+    }
+}
