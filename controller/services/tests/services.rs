@@ -490,3 +490,50 @@ fn services_of_one_address_on_several_ports_do_not_contradict() {
     assert_eq!(world.problems(), Vec::<String>::new());
     assert!(world.vips()["b_TCP_cluster"].contains_key("1.2.3.4:81"));
 }
+
+#[test]
+fn endpoints_belong_to_the_port_of_their_name_and_protocol() {
+    let mut world = World::new();
+    let named = |name: &str, protocol, number| ServicePort {
+        name: name.to_owned(),
+        protocol,
+        ..port(number, None)
+    };
+    let ports = vec![
+        named("", Protocol::Tcp, 80),
+        named("admin", Protocol::Tcp, 81),
+        named("", Protocol::Udp, 80),
+    ];
+    world.inputs.put_service(service("web", "10.96.0.7", ports));
+    world
+        .inputs
+        .put_slice(slice("web", "s", 8080, &[("10.10.2.3", "n1")]));
+    world.pass();
+    let tcp = vips([("10.96.0.7:80", "10.10.2.3:8080"), ("10.96.0.7:81", "")]);
+    let udp = vips([("10.96.0.7:80", "")]);
+    let expected = [("web_TCP_cluster", tcp), ("web_UDP_cluster", udp)];
+    let expected = expected.map(|(name, vips)| (name.to_owned(), vips));
+    assert_eq!(world.vips(), BTreeMap::from(expected));
+}
+
+#[test]
+fn an_internal_local_service_keeps_clients_of_its_cluster_ip_only_on_their_node() {
+    let mut world = World::new();
+    let mut web = service("web", "10.96.0.7", vec![port(80, None)]);
+    web.is_internal_local = true;
+    web.publishes_unready = true;
+    web.external_ips = vec!["1.2.3.4".parse().unwrap()];
+    world.inputs.put_service(web);
+    let mut slice = slice(
+        "web",
+        "s",
+        8080,
+        &[("10.10.2.3", "n1"), ("10.10.3.3", "n2")],
+    );
+    slice.endpoints[1].state = EndpointState::Unready;
+    world.inputs.put_slice(slice);
+    world.pass();
+    let all = "10.10.2.3:8080,10.10.3.3:8080";
+    let on_switch = vips([("1.2.3.4:80", all), ("10.96.0.7:80", "10.10.2.3:8080")]);
+    assert_eq!(world.vips()["web_TCP_node_switch_n1"], on_switch);
+}
