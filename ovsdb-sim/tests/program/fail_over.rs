@@ -185,6 +185,15 @@ struct Load {
     sent: BTreeSet<Written>,
 }
 
+/// Ends a load when it is dropped.
+struct EndOfLoad<'a>(&'a AtomicBool);
+
+impl Drop for EndOfLoad<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Lets clients write to a server, one transaction of two rows after the other, until `act` returns
 /// or the server ends. `act` gets the load.
 fn write_while(server: &Server, act: impl FnOnce(&Mutex<Load>)) -> Load {
@@ -213,8 +222,9 @@ fn write_while(server: &Server, act: impl FnOnce(&Mutex<Load>)) -> Load {
                 }
             });
         }
+        // Also if `act` panics: the scope waits for the clients.
+        let _end = EndOfLoad(&is_over);
         act(&load);
-        is_over.store(true, Ordering::Relaxed);
     });
     load.into_inner().unwrap()
 }
