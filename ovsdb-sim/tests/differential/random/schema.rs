@@ -86,10 +86,11 @@ pub(super) fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
         // A map.
         _ => {
             ty["value"] = base_type(rng, roots, false);
-            // A strong reference that goes with a weak key still counts in the real server.
-            let is_strong =
-                |base: &Value| base["refTable"] != json!(null) && base["refType"] != json!("weak");
-            if ty["key"]["refType"] == json!("weak") && is_strong(&ty["value"]) {
+            // A strong reference that goes with a weak one still counts in the real server.
+            let is_reference = |base: &Value| base["refTable"] != json!(null);
+            let is_weak = |base: &Value| base["refType"] == json!("weak");
+            let both = [&ty["key"], &ty["value"]];
+            if both.into_iter().all(is_reference) && is_weak(both[0]) != is_weak(both[1]) {
                 ty["value"] = json!("string");
             }
             ty["min"] = json!(i32::from(rng.random_bool(0.1)));
