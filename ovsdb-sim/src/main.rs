@@ -196,18 +196,12 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
     tokio::spawn(memory::purge_regularly());
 
     let remotes = Remotes::new(&sim);
-    // Standard output belongs to a command, or is a message that the server is ready.
-    let prints_lines = !name.is_ovsdb_server() && args.process_role.is_none() && args.run.is_none();
-    let report = |line: &str| {
-        if prints_lines {
-            print_line(line);
-        }
-    };
+    let mut addresses = Vec::new();
     match &kept {
         Some(kept) => kept.restore(&sim, &remotes).await,
         None => {
             for target in &args.listen {
-                report(&remotes.add(target).await?);
+                addresses.push(remotes.add(target).await?);
             }
         }
     }
@@ -224,7 +218,7 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         None => None,
     };
     for target in config_file.iter().flat_map(|_| remotes.targets()) {
-        report(&remotes.add(&target).await?);
+        addresses.push(remotes.add(&target).await?);
     }
     let configuration = match &config_file {
         Some(file) => Configuration::File(file.clone()),
@@ -245,11 +239,17 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
             let control = serve_control(&sim, address, args.control_token.as_deref())
                 .await
                 .with_context(|| format!("control API at {address}"))?;
-            report(&format!("control API on http://{}", control.address()));
+            addresses.push(format!("control API on http://{}", control.address()));
             Some(control)
         }
         None => None,
     };
+    // Standard output belongs to a command, or is a message that the server is ready.
+    if !name.is_ovsdb_server() && args.process_role.is_none() && args.run.is_none() {
+        for address in &addresses {
+            print_line(address);
+        }
+    }
     let command = match &args.run {
         Some(command) => {
             let started = run_command::start(command);
