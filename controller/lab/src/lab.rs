@@ -346,8 +346,8 @@ impl Lab {
 
     /// Starts the programs of new nodes, and sets the tunnel neighbours of all switches.
     ///
-    /// The nodes start in groups: programs that compute their first flows at the same time take
-    /// longer, together more memory, and on a busy machine more than the time of a wait.
+    /// The nodes start in groups. On a busy machine, programs of forty nodes that compute their first
+    /// flows at the same time take longer than the time of a wait.
     async fn start_nodes(&mut self, ids: &[NodeId], started: &[String]) -> Result<(), LabError> {
         if started.is_empty() {
             return Ok(());
