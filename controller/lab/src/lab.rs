@@ -29,9 +29,6 @@ use super::wire::cable::Cable;
 use super::wire::endpoint::{Endpoint, EndpointConfig};
 use super::wire::flight::Flights;
 
-/// Number of nodes whose programs start at the same time.
-const START_GROUP_NODES: usize = 8;
-
 /// Error: a lab cannot be started, or cannot follow its manifests.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -345,32 +342,21 @@ impl Lab {
     }
 
     /// Starts the programs of new nodes, and sets the tunnel neighbours of all switches.
-    ///
-    /// The nodes start in groups. On a busy machine, programs of forty nodes that compute their first
-    /// flows at the same time take longer than the time of a wait.
     async fn start_nodes(&mut self, ids: &[NodeId], started: &[String]) -> Result<(), LabError> {
         if started.is_empty() {
             return Ok(());
         }
         let (release, spawner, cable) = (&self.release, &self.spawner, &self.cable);
-        let is_new = |zone: &&mut Zone| started.contains(&zone.node.id.name);
-        let (mut new, old): (Vec<_>, Vec<_>) = self.zones.values_mut().partition(is_new);
-        try_join_all(old.iter().map(|zone| zone.node.write_neighbours(ids))).await?;
-        let mut groups = new.chunks_mut(START_GROUP_NODES).peekable();
-        while let Some(group) = groups.next() {
-            let is_last = groups.peek().is_none();
-            try_join_all(group.iter_mut().map(|zone| async move {
-                let node = &mut zone.node;
+        let zones = self.zones.values_mut();
+        try_join_all(zones.map(|zone| async move {
+            let node = &mut zone.node;
+            if started.contains(&node.id.name) {
                 cable.connect(node.id.number, node.folder.join(CABLE_SOCKET));
                 node.start(release, spawner).await?;
-                node.write_neighbours(ids).await?;
-                if is_last {
-                    return Ok(());
-                }
-                node.sync(release).await
-            }))
-            .await?;
-        }
+            }
+            node.write_neighbours(ids).await
+        }))
+        .await?;
         Ok(())
     }
 
