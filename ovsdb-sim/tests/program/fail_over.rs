@@ -229,7 +229,7 @@ fn write_while(server: &Server, act: impl FnOnce(&Mutex<Load>)) -> Load {
     load.into_inner().unwrap()
 }
 
-/// Waits until the load has so many acknowledged transactions.
+/// Waits until the server has acknowledged `count` transactions of the load.
 fn until_acknowledged(load: &Mutex<Load>, count: usize) {
     let start = Instant::now();
     while load.lock().unwrap().acknowledged.len() < count {

@@ -10,7 +10,7 @@ use crate::random::Random;
 /// Pairs of a map that some rows have.
 type Options = Vec<(&'static str, &'static str)>;
 
-/// Each of the pairs, in so many of 100 cases.
+/// The pairs, each with its probability in percent.
 fn some_options(random: &mut Random, choices: &[(usize, &'static str, &'static str)]) -> Options {
     let chosen = choices
         .iter()

@@ -1,5 +1,5 @@
 //! Features that the random topologies do not have, each in a small database: the answers of ovn-trace,
-//! or a mark that the Northbound database alone does not tell the outcome.
+//! or a mark that the outcome does not follow from the Northbound database alone.
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{

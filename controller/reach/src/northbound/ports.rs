@@ -178,7 +178,7 @@ impl Ports {
         }
     }
 
-    /// Limits what is said about packets from ports of network functions: they are those of others.
+    /// Limits the answer for packets from ports of network functions, which other ports have sent.
     pub(super) fn limit_network_functions(&mut self, tables: &Tables) {
         for (_, function) in tables.functions.iter() {
             for port in [Some(function.inport), function.outport]

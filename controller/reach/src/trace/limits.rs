@@ -1,4 +1,4 @@
-//! Rows whose effect on a packet the Northbound database alone does not tell.
+//! Rows whose effect on a packet does not follow from the Northbound database alone.
 
 use std::net::IpAddr;
 

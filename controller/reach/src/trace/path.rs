@@ -128,8 +128,8 @@ impl Path {
         self.open.push(choice);
     }
 
-    /// Records that a row has an effect on the packet which the Northbound database alone does not
-    /// tell, or which the library does not follow. The rest of the path is that without the effect.
+    /// Records a row whose effect on the packet does not follow from the Northbound database alone, or
+    /// is not modelled. The rest of the path is that without the effect.
     pub(crate) fn leave_unjudged(&mut self, row: RowRef, effect: &str) {
         let text = format!("cannot be judged: {effect} [{row}]");
         if !self.open.contains(&text) {

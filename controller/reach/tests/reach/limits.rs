@@ -1,4 +1,4 @@
-//! Rows whose effect the Northbound database alone does not tell: the answer names them.
+//! Rows whose effect does not follow from the Northbound database alone: the answer names them.
 
 use patchbay_reach::{Answer, Destination, Protocol, Question, Sender};
 use serde_json::{Value, json};

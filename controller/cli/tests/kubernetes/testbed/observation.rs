@@ -88,8 +88,8 @@ impl ConditionWatch {
     }
 }
 
-/// Records statuses until an object has the resource version that `ended` says, because events
-/// arrive later than replies.
+/// Records statuses until an object has the resource version from `ended`. Events arrive later than
+/// replies.
 async fn record(
     connects: Api<ClusterNetworkConnect>,
     first: ClusterNetworkConnect,
