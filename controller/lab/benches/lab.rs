@@ -15,11 +15,14 @@ use patchbay_app::Cluster;
 use patchbay_lab::{CheckReport, Lab, Promises, Release, with_default_pods};
 use patchbay_model::ClusterSettings;
 use patchbay_resources::object::Time;
+use tokio::runtime::Builder;
 
 /// The allocator of the program `patchbay`.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
+/// Idle time after which a thread ends, as in the program `patchbay`.
+const THREAD_KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Time after which programs have returned free memory to the system.
 const SETTLING: Duration = Duration::from_secs(3);
 /// Runs, of which the best counts.
@@ -204,8 +207,15 @@ fn ms(time: Duration) -> String {
     format!("{:.0} ms", time.as_secs_f64() * 1000.0)
 }
 
-#[tokio::main]
-async fn main() -> Outcome<()> {
+fn main() -> Outcome<()> {
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .thread_keep_alive(THREAD_KEEP_ALIVE)
+        .build()?;
+    runtime.block_on(measure())
+}
+
+async fn measure() -> Outcome<()> {
     let Some(unpacked) = testing::Release::newest() else {
         return Ok(());
     };
