@@ -30,6 +30,9 @@ use program::{kept_configuration, log, memory, run_command};
 /// Time that the start of the server may wait for the sources of relays and backups.
 const SOURCE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Idle time after which a thread ends. The threads of long requests keep memory.
+const THREAD_KEEP_ALIVE: Duration = Duration::from_secs(1);
+
 /// Allocator for millions of small requests, rows and replies, which several threads make.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -95,7 +98,7 @@ fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
             Ok(())
         }
         None if monitor => run_monitor(name, &args),
-        None => serve(name, args, None),
+        None => run_server(name, args, None),
         Some(Role::Monitor) => {
             daemon::leave_session();
             run_monitor(name, &args)
@@ -105,7 +108,7 @@ fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
                 daemon::leave_session();
             }
             let kept_file = monitor.then(daemon::take_kept_file).transpose()?;
-            serve(name, args, kept_file)
+            run_server(name, args, kept_file)
         }
     }
 }
@@ -161,9 +164,17 @@ fn init_log(name: &ProgramName, args: &Args) -> anyhow::Result<(Log, LogFlush)> 
     Ok((log, flush))
 }
 
+/// Runs [`serve`] on a runtime of its own.
+fn run_server(name: &ProgramName, args: Args, kept_file: Option<File>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_keep_alive(THREAD_KEEP_ALIVE)
+        .build()?;
+    runtime.block_on(serve(name, args, kept_file))
+}
+
 /// Serves until a signal, the command `exit` or the end of the command of `--run`. `kept_file` is
 /// that of the monitor, if there is one.
-#[tokio::main]
 async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> anyhow::Result<()> {
     let (log, flush) = init_log(name, &args)?;
     let kept = kept_file
