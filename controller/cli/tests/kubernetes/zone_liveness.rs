@@ -176,3 +176,23 @@ async fn a_joining_node_is_never_a_failure() {
     cluster.stop().await;
     bed.clear().await;
 }
+
+#[tokio::test]
+async fn a_joining_node_that_gets_no_routers_in_time_is_a_failure() {
+    let mut bed = Testbed::new().await;
+    bed.join = Duration::from_secs(1);
+    let annotations = remove_joining(&bed).await;
+    let cluster = bed.run_cluster("one");
+    let mut zones = run_zones(&bed).await;
+    bed.connect().await;
+    until_connected(&bed, "True", "2 networks with 4 ports in each of 2 zones").await;
+
+    bed.create(&node(JOINING, &json!({}))).await;
+    annotate(&bed, JOINING, &annotations).await;
+    let zone = Zone::without_networks(JOINING).await;
+    zones.push((bed.run_zone(&zone), zone));
+    until_connected(&bed, "False", &format!("skipped: zone {JOINING}: ")).await;
+    stop(zones).await;
+    cluster.stop().await;
+    bed.clear().await;
+}
