@@ -100,9 +100,14 @@ impl ZoneServices {
         self.nodes.remove(name);
     }
 
-    /// Adds a service, or replaces the one of its name.
+    /// Adds a service, or replaces the one of its name. As in OVN-Kubernetes, a service that the
+    /// settings let all networks reach has no load balancers in the network of its namespace, but a
+    /// route.
     pub fn put_service(&mut self, service: Service) {
-        self.services.insert(service.key.clone(), Arc::new(service));
+        let reachable = &self.settings().reachable_default_services;
+        if !reachable.contains(&service.key.to_string()) {
+            self.services.insert(service.key.clone(), Arc::new(service));
+        }
     }
 
     /// Removes a service.

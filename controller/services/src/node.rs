@@ -16,6 +16,8 @@ pub(super) struct ServiceNode {
     host_addresses: Option<Vec<IpAddr>>,
     /// From the annotation, or derived from the node's id. `None`: neither is known.
     uplink: Option<Uplink>,
+    /// `true` if the chassis id is known. Without it, gateway routers have no place.
+    has_chassis: bool,
     subnets: BTreeMap<String, Vec<IpNet>>,
 }
 
@@ -47,6 +49,7 @@ impl ServiceNode {
         let uplink = Uplink::read(object.annotations);
         Self {
             uplink: uplink.or_else(|| node.id.map(Uplink::derived)),
+            has_chassis: node.chassis_id.is_some(),
             name: node.name,
             host_addresses: host_addresses(object.annotations),
             subnets: node.subnets,
@@ -66,7 +69,8 @@ impl ServiceNode {
     pub(super) fn place(&self, network: &Network, settings: &ClusterSettings) -> Option<NodePlace> {
         let has_switch =
             network.topology == Topology::Layer2 || self.subnets.contains_key(&network.name);
-        let uplink = self.uplink.as_ref().filter(|uplink| uplink.is_enabled);
+        let uplink = self.uplink.as_ref().filter(|_| self.has_chassis);
+        let uplink = uplink.filter(|uplink| uplink.is_enabled);
         let uplink = uplink.map(|uplink| uplink.clone().of_families(settings));
         let has_node_ports = uplink
             .as_ref()
