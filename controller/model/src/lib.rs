@@ -21,6 +21,7 @@ mod host_subnets;
 
 mod ids;
 mod label_selector;
+mod layer2_layout;
 mod masquerade;
 pub mod names;
 mod net_conf;
@@ -68,6 +69,7 @@ pub use host_subnets::HostSubnetError;
 pub use host_subnets::check_host_subnets;
 pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Topology, TunnelKey};
 pub use label_selector::{Requirement, Selector};
+pub use layer2_layout::Layer2Layout;
 pub use masquerade::MasqueradePlace;
 pub use net_conf::{NetConf, NetConfError, UninterpretedFields};
 pub use network::{IpFamily, Network, NetworkConfig, PodSubnet, Role, Transport, nth_of_family};

@@ -359,7 +359,7 @@ fn nats_to(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatRow
 fn service_routes(site: &Site<'_>, management: &[IpAddr]) -> Vec<LogicalRouterStaticRoute> {
     let routes = site
         .services
-        .first_addresses()
+        .first_addresses(&site.network.name)
         .filter_map(|(name, address)| {
             let mut hops = management.iter().copied();
             let hop = hops.find(|hop| hop.is_ipv4() == address.is_ipv4())?;

@@ -237,7 +237,7 @@ pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows
         return None;
     }
     let (id, chassis) = node.identity().ok()?;
-    if let Some(key) = node.older_key(&site.network.name) {
+    if let Some(key) = node.layer2.older_key(&site.network.name) {
         return Some(older_rows(site, node, id, key));
     }
     let pairs = site.transit_pairs(id);
@@ -299,7 +299,7 @@ fn older_router_port(site: &Site<'_>) -> String {
 /// Adds what leads to nodes in the older layout: a second link between router and switch, in the join
 /// subnets, and the address that the nodes send packets for the node itself from.
 fn add_older_link(site: &Site<'_>, node: NodeId, router: &mut RouterRows, switch: &mut SwitchRows) {
-    let Some(key) = site.node.older_port_key(&site.network.name) else {
+    let Some(key) = site.node.layer2.older_port_key(&site.network.name) else {
         return;
     };
     let name = older_router_port(site);

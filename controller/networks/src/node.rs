@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    ClusterSettings, Node, NodeChassis, NodeId, NodeObject, NodeSubnetOwners, SubnetRefusal,
-    UnreadableSubnets, Uplink, host_addresses, transit_addresses,
+    ClusterSettings, Layer2Layout, Node, NodeChassis, NodeId, NodeObject, NodeSubnetOwners,
+    SubnetRefusal, UnreadableSubnets, Uplink, host_addresses, transit_addresses,
 };
 
 use super::SkipReason;
@@ -14,12 +14,6 @@ use super::remotes::WayToNode;
 
 /// Node annotation: `"false"` if ports of the node do not check the length of packets.
 const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
-/// Node annotation: layout of layer2 networks.
-const LAYER2_TOPOLOGY_VERSION: &str = "k8s.ovn.org/layer2-topology-version";
-/// Value of [`LAYER2_TOPOLOGY_VERSION`] of nodes with transit routers.
-const TRANSIT_ROUTER_VERSION: &str = "2.0";
-/// Node annotation: tunnel keys of gateway routers on switches of layer2 networks, as JSON.
-const OLDER_KEYS: &str = "k8s.ovn.org/udn-layer2-node-gateway-router-lrp-tunnel-ids";
 /// Name of the default network in annotations of nodes.
 const DEFAULT_NETWORK: &str = "default";
 
@@ -38,11 +32,7 @@ pub(super) struct ZoneNode {
     pub(super) way: WayToNode,
     pub(super) has_gateway_mtu: bool,
     uplink: Option<Uplink>,
-    /// `true` if layer2 networks have a transit router on the node.
-    has_transit_routers: bool,
-    /// Tunnel keys of the gateway routers' ports on switches of layer2 networks, by network. Only the
-    /// older layout uses them.
-    older_keys: BTreeMap<String, String>,
+    pub(super) layer2: Layer2Layout,
     /// Addresses of the host. `None`: those of the uplink.
     host_addresses: Option<Vec<IpAddr>>,
 }
@@ -80,30 +70,9 @@ impl ZoneNode {
             transit,
             has_gateway_mtu: annotation(GATEWAY_MTU_SUPPORT).is_none_or(|value| value != "false"),
             uplink: Uplink::read(object.annotations),
-            has_transit_routers: annotation(LAYER2_TOPOLOGY_VERSION)
-                .is_some_and(|version| version == TRANSIT_ROUTER_VERSION),
-            older_keys: annotation(OLDER_KEYS)
-                .and_then(|text| serde_json::from_str(text).ok())
-                .unwrap_or_default(),
+            layer2: Layer2Layout::read(object.annotations),
             host_addresses: host_addresses(object.annotations),
         }
-    }
-
-    /// Tunnel key of the port of the node's gateway router on the switch of a network, if the node has
-    /// the older layout of layer2 networks. `None`: it has the present one, as nodes of files do.
-    pub(super) fn older_key(&self, network: &str) -> Option<&str> {
-        self.older_port_key(network)
-            .filter(|_| !self.has_transit_routers)
-    }
-
-    /// Tunnel key of the port of the node's gateway router on the switch of a network, in any layout.
-    pub(super) fn older_port_key(&self, network: &str) -> Option<&str> {
-        self.older_keys.get(network).map(String::as_str)
-    }
-
-    /// `true` if the node has the older layout of a layer2 network.
-    pub(super) fn has_older_layout(&self) -> bool {
-        !self.has_transit_routers && !self.older_keys.is_empty()
     }
 
     /// The id.

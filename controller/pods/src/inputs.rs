@@ -166,13 +166,8 @@ impl ZonePods {
 
     fn follow_nodes(&mut self, earlier: &OrdMap<Arc<str>, Arc<PodNode>>) {
         for (name, former) in earlier {
-            let Some(node) = self.nodes.get_mut(name) else {
-                continue;
-            };
-            let mut chassis = node.chassis.clone();
-            chassis.follow(&former.chassis);
-            if chassis != node.chassis {
-                Arc::make_mut(node).chassis = chassis;
+            if let Some(node) = self.nodes.get_mut(name) {
+                Arc::make_mut(node).chassis.follow(&former.chassis);
             }
         }
     }

@@ -4,6 +4,7 @@
 mod addresses;
 mod advertised;
 mod database;
+mod default_services;
 mod evpn;
 mod gateway_changes;
 mod ids;
