@@ -8,8 +8,9 @@ use imbl::OrdMap;
 use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    ClusterSettings, EgressIp, Feature, IpFamily, Network, Networks, Node, NodeId, NodeObject, Pod,
-    PodKey, PodPlace, Role, Topology, UnreadNetworks, Uplink, primary_interface, transit_addresses,
+    ClusterSettings, EgressIp, Feature, IpFamily, Layer2Layout, Network, Networks, Node, NodeId,
+    NodeObject, Pod, PodKey, PodPlace, Role, Topology, UnreadNetworks, Uplink, primary_interface,
+    transit_addresses,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
@@ -44,6 +45,7 @@ struct Zone {
 pub(super) struct EgressNode {
     id: Option<NodeId>,
     transit: Vec<IpAddr>,
+    layer2: Layer2Layout,
 }
 
 /// Pods and EgressIPs, before it is known which serves which.
@@ -210,6 +212,11 @@ impl ZoneEgress {
         served.map(|served| &**served)
     }
 
+    /// `true` if the gateway router of another node is attached to the switch of a layer2 network.
+    fn has_older_layout(&self, known: &EgressNode, network: &Network, node: &str) -> bool {
+        node != &*self.zone.name && known.layer2.older_key(&network.name).is_some()
+    }
+
     /// Where the router of a network sends packets that leave through a node. `None`: it is not
     /// known.
     pub(super) fn next_hop(
@@ -220,6 +227,9 @@ impl ZoneEgress {
     ) -> Option<IpAddr> {
         let known = self.nodes.get(node)?;
         match network.topology {
+            Topology::Layer2 if self.has_older_layout(known, network, node) => {
+                Some(network.join_address(known.id?, family)?.addr())
+            }
             Topology::Layer2 => {
                 let (_, gateway) = network.transit_pair(known.id?, family)?;
                 Some(gateway.addr())
@@ -251,6 +261,7 @@ impl EgressNode {
         let node = Self {
             id: node.id,
             transit: transit.iter().map(IpNet::addr).collect(),
+            layer2: Layer2Layout::read(object.annotations),
         };
         (node, primary)
     }

@@ -174,6 +174,23 @@ async fn packets_are_led_to_the_egress_node_and_marked_there() {
 }
 
 #[tokio::test]
+async fn packets_for_a_node_in_the_older_layout_are_led_to_its_gateway_router() {
+    let egress_ip = egress_ip("eip", "50000", "n2", "172.18.0.100");
+    let keys = "k8s.ovn.org/udn-layer2-node-gateway-router-lrp-tunnel-ids: '{\"green_l2\":\"4\"}'";
+    let version = ", k8s.ovn.org/layer2-topology-version: '2.0'";
+    let node = "{k8s.ovn.org/node-chassis-id: c2, ";
+    for (version, hop) in [("", "100.65.0.3"), (version, "100.88.0.7")] {
+        let older = CLUSTER.replace(node, &format!("{node}{keys}{version}, "));
+        assert_ne!(older, CLUSTER);
+        let cluster = cluster_with(&format!("{older}{egress_ip}"), &[Feature::EgressIp]);
+        let mut zone = Zone::new("n1");
+        assert_eq!(zone.pass(&cluster).await, [] as [String; 0]);
+        let led = format!("green_l2_transit_router 100 ip4.src == 10.20.0.3 {hop}");
+        assert_eq!(zone.policies(100)[1], led);
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_served_is_named() {
     let features = [Feature::EgressIp];
     let served = egress_ip("a", "50000", "n1", "172.18.0.100");
