@@ -160,6 +160,21 @@ async fn a_firewall_that_cannot_be_used_leaves_the_former_rules() {
 }
 
 #[tokio::test]
+async fn a_firewall_has_as_many_rules_as_there_are_priorities() {
+    let mut zone = ZoneReconciler::new(ZONE, Embedded::new(0).unwrap(), UuidSource::seeded(0));
+    let rule = "{type: Deny, to: {cidrSelector: 192.0.2.1/32}}, ";
+    for (count, problems) in [(8001, 0), (8002, 1)] {
+        let cluster = cluster(Some(&rule.repeat(count)), &[Feature::EgressFirewall]);
+        let outcome = zone.reconcile(&cluster).await.unwrap();
+        let found = outcome.policy_problems;
+        assert_eq!(found.len(), problems, "{found:?}");
+        let acls = acls(&zone.northbound().snapshot());
+        assert_eq!(acls.len(), 8001);
+        assert!(acls[8000].starts_with("2000 "), "{}", acls[8000]);
+    }
+}
+
+#[tokio::test]
 async fn ports_are_in_the_group_of_their_namespace_while_a_feature_needs_it() {
     let mut zone = ZoneReconciler::new(ZONE, Embedded::new(0).unwrap(), UuidSource::seeded(0));
     let cases = [

@@ -12,6 +12,7 @@ mod firewall;
 mod namespace_groups;
 mod new_ports;
 mod policies;
+mod policy_rules;
 mod services;
 
 use jiff::Timestamp;

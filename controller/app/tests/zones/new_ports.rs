@@ -43,6 +43,14 @@ const POLICY: &str = "
   spec: {podSelector: {matchLabels: {app: server}}, policyTypes: [Ingress]}
 ";
 
+/// Has no rules, and no ACLs.
+const FIREWALL: &str = "
+- apiVersion: k8s.ovn.org/v1
+  kind: EgressFirewall
+  metadata: {name: default, namespace: blue}
+  spec: {egress: []}
+";
+
 fn cluster(objects: &[&str]) -> Cluster {
     let manifests = [&[CLUSTER], objects].concat().concat();
     let settings = ClusterSettings {
@@ -118,8 +126,10 @@ async fn verdicts(objects: &[&str]) -> Vec<Verdict> {
 
 #[tokio::test]
 async fn a_new_pod_is_not_reached_before_its_policy_is_there() {
-    let open = verdicts(&[SERVER]).await;
-    assert!(open.iter().all(|one| *one == Verdict::Reaches), "{open:?}");
+    for objects in [&[SERVER][..], &[SERVER, FIREWALL]] {
+        let open = verdicts(objects).await;
+        assert!(open.iter().all(|one| *one == Verdict::Reaches), "{open:?}");
+    }
     let closed = verdicts(&[SERVER, POLICY]).await;
     assert!(closed.len() > 1, "{closed:?}");
     assert!(

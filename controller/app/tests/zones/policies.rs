@@ -118,3 +118,24 @@ async fn a_policy_with_peers_by_labels_does_not_apply_without_addresses() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_multi_network_policy_is_about_secondary_networks_only() {
+    let mut zone = ZoneReconciler::new("n1", Embedded::new(0).unwrap(), UuidSource::seeded(0));
+    let policy = "
+- apiVersion: k8s.cni.cncf.io/v1beta1
+  kind: MultiNetworkPolicy
+  metadata: {name: mp, namespace: blue, annotations: {k8s.v1.cni.cncf.io/policy-for: l3}}
+  spec: {podSelector: {}, policyTypes: [Ingress]}
+";
+    let (outcome, snapshot) = reconcile(&mut zone, policy).await;
+    let problems = outcome.policy_problems.iter().map(ToString::to_string);
+    let problems: Vec<String> = problems.collect();
+    assert!(
+        problems.len() == 1 && problems[0].contains("blue/l3"),
+        "{problems:?}"
+    );
+    for owner in [":NetworkPolicy:", ":NetpolNamespace:"] {
+        assert_eq!(rows(&snapshot, owner), (Vec::new(), Vec::new()), "{owner}");
+    }
+}
