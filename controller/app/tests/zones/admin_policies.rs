@@ -78,10 +78,11 @@ struct World {
 impl World {
     async fn new() -> Self {
         let mut northbound = Embedded::new(0).unwrap();
-        // The ports on the default network are another controller's.
+        // The ports on the default network are another controller's. That of `db` is left over from
+        // this node.
         let snapshot = northbound.snapshot();
         let mut txn = TxnBuilder::new(&snapshot);
-        let ports = ["shop_web", "shop_host"].map(|name| {
+        let ports = ["shop_web", "shop_host", "shop_db"].map(|name| {
             let port = LogicalSwitchPort {
                 name: name.to_owned(),
                 ..LogicalSwitchPort::default()
@@ -248,7 +249,7 @@ async fn rules_become_acls_about_the_default_network() {
         addresses["default:Ingress:0:v4"],
         ["10.244.0.3", "10.244.1.3", "10.244.1.4"]
     );
-    // A pod on the host's network has no port.
+    // A pod on the host's network has no port, and one on another node is not the zone's.
     let groups = world.rows::<PortGroup>().into_iter();
     let groups = groups.filter(|group| !group.acls.is_empty());
     let sizes: Vec<usize> = groups.map(|group| group.ports.len()).collect();
@@ -258,6 +259,13 @@ async fn rules_become_acls_about_the_default_network() {
     let acl = egress.next().unwrap();
     assert_eq!(acl.external_ids["port-policy-protocol"], "None");
     assert_eq!(acl.options["apply-after-lb"], "true");
+
+    // Peers give numbers to the named ports of packets that leave; pods of the subject do not.
+    let named = POLICIES.replace("{namedPort: sql}", "{namedPort: http}");
+    world.apply(&named).await;
+    let numbered = world.acls().into_iter();
+    let numbered = numbered.filter(|acl| acl.contains(":Egress:0 "));
+    assert_eq!(numbered.count(), 1);
 
     world.apply("").await;
     assert_eq!((world.acls(), world.addresses().len()), (Vec::new(), 0));

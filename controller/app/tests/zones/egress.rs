@@ -6,11 +6,14 @@ use std::mem;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
+use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
-use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPolicy};
+use patchbay_schemas::nb::{AddressSet, LogicalRouter, LogicalRouterPolicy};
 use patchbay_schemas::uuids::UuidSource;
 
 use crate::cluster_of;
+
+const NAME: &str = "k8s.ovn.org/name";
 
 const CLUSTER: &str = r#"
 apiVersion: v1
@@ -112,13 +115,24 @@ impl Zone {
         found
     }
 
+    /// Addresses of the sets of served pods.
+    fn served(&self) -> Vec<String> {
+        let snapshot = self.0.northbound().snapshot();
+        let sets = snapshot.typed::<AddressSet>();
+        let sets = sets.iter().map(|row| row.unwrap().1);
+        let sets = sets.filter(|set| set.external_ids[NAME] == "egressip-served-pods");
+        let mut addresses: Vec<String> = sets.flat_map(|set| set.addresses).collect();
+        addresses.sort();
+        addresses
+    }
+
     /// Names of the EgressIPs that have policies of pods.
     fn serving(&self) -> BTreeSet<String> {
         let snapshot = self.0.northbound().snapshot();
         let policies = snapshot.typed::<LogicalRouterPolicy>();
         let policies = policies.iter().map(|row| row.unwrap().1);
         let names = policies.filter_map(|policy| {
-            let name = policy.external_ids.get("k8s.ovn.org/name")?;
+            let name = policy.external_ids.get(NAME)?;
             Some(name.split_once('_')?.0.to_owned())
         });
         names.collect()
@@ -149,6 +163,9 @@ async fn packets_are_led_to_the_egress_node_and_marked_there() {
             "green_l2_transit_router 100 ip4.src == 10.20.0.3 100.88.0.7",
         ]
     );
+    // Replies of served pods are marked on their own node.
+    assert_eq!(first.served(), ["10.10.0.3", "10.20.0.3"]);
+    assert_eq!(second.served(), [] as [&str; 0]);
     let on_first = cluster(
         &egress_ip("eip", "50000", "n1", "172.18.0.100"),
         &[Feature::EgressIp],
@@ -179,14 +196,19 @@ async fn packets_for_a_node_in_the_older_layout_are_led_to_its_gateway_router() 
     let keys = "k8s.ovn.org/udn-layer2-node-gateway-router-lrp-tunnel-ids: '{\"green_l2\":\"4\"}'";
     let version = ", k8s.ovn.org/layer2-topology-version: '2.0'";
     let node = "{k8s.ovn.org/node-chassis-id: c2, ";
-    for (version, hop) in [("", "100.65.0.3"), (version, "100.88.0.7")] {
+    // The zone's own node is always in the present layout.
+    for (zone, version, hop) in [
+        ("n1", "", "100.65.0.3"),
+        ("n1", version, "100.88.0.7"),
+        ("n2", "", "100.88.0.7"),
+    ] {
         let older = CLUSTER.replace(node, &format!("{node}{keys}{version}, "));
         assert_ne!(older, CLUSTER);
         let cluster = cluster_with(&format!("{older}{egress_ip}"), &[Feature::EgressIp]);
-        let mut zone = Zone::new("n1");
+        let mut zone = Zone::new(zone);
         assert_eq!(zone.pass(&cluster).await, [] as [String; 0]);
         let led = format!("green_l2_transit_router 100 ip4.src == 10.20.0.3 {hop}");
-        assert_eq!(zone.policies(100)[1], led);
+        assert_eq!(zone.policies(100).last(), Some(&led));
     }
 }
 
@@ -297,4 +319,41 @@ async fn nodes_of_files_have_the_addresses_of_their_derived_uplinks() {
         .await;
     assert_eq!(found, [] as [String; 0]);
     assert_eq!(zone.policies(100).len(), 4);
+}
+
+#[tokio::test]
+async fn an_egress_ip_without_a_known_node_keeps_no_other_from_serving() {
+    let lost = egress_ip("a", "50000", "n9", "172.18.0.100");
+    let both = format!("{lost}{}", egress_ip("b", "50001", "n1", "172.18.0.101"));
+    let mut zone = Zone::new("n1");
+    let found = zone.pass(&cluster(&both, &[Feature::EgressIp])).await;
+    assert_eq!(found, [] as [String; 0]);
+    assert_eq!(zone.serving(), ["b".to_owned()].into());
+}
+
+#[tokio::test]
+async fn rows_about_the_default_network_stay() {
+    let mut zone = Zone::new("n1");
+    let ids = [
+        ("k8s.ovn.org/owner-controller", "default-network-controller"),
+        ("k8s.ovn.org/owner-type", "EgressIP"),
+        (NAME, "egressip-served-pods"),
+        ("network", "default"),
+    ];
+    let set = AddressSet {
+        name: "a1".to_owned(),
+        addresses: ["10.244.0.3".to_owned()].into(),
+        external_ids: ids
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+        ..AddressSet::default()
+    };
+    let mut txn = TxnBuilder::new(&zone.0.northbound().snapshot());
+    txn.insert(&set).unwrap();
+    let northbound = zone.0.northbound_mut();
+    northbound.commit(txn.finish()).await.unwrap();
+    for features in [&[Feature::EgressIp][..], &[]] {
+        zone.pass(&cluster("", features)).await;
+        assert_eq!(zone.served(), ["10.244.0.3"]);
+    }
 }

@@ -177,7 +177,11 @@ fn an_affinity_of_a_day_is_a_hash_and_a_shorter_one_a_timeout() {
             LoadBalancerSelectionFields::IpSrc,
             LoadBalancerSelectionFields::IpDst,
         ];
-        let hash = if has_hash { hash.into() } else { BTreeSet::new() };
+        let hash = if has_hash {
+            hash.into()
+        } else {
+            BTreeSet::new()
+        };
         assert_eq!(row.selection_fields, hash, "{timeout:?}");
     }
 }
