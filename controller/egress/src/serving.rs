@@ -249,3 +249,60 @@ impl Serving {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use patchbay_model::{AddressRequest, PodNetworks, Selector};
+
+    use super::*;
+
+    fn candidate(network: &str) -> Candidate {
+        let pod = Pod {
+            key: PodKey::new("blue", "p"),
+            uid: "".into(),
+            created: None,
+            node: Some("n1".into()),
+            labels: Labels::new(),
+            has_host_network: false,
+            is_completed: false,
+            is_ready: true,
+            container_ports: Vec::new(),
+            default_addresses: Vec::new(),
+            networks: PodNetworks::default(),
+            selections: None,
+            primary_request: Ok(AddressRequest::default()),
+            machine: None,
+            open_ports: Vec::new(),
+            problems: Vec::new(),
+        };
+        Candidate {
+            pod: Arc::new(pod),
+            network: network.into(),
+            addresses: ["10.10.0.3".parse().unwrap()].into(),
+        }
+    }
+
+    #[test]
+    fn a_pod_is_served_in_the_network_that_it_is_in() {
+        let mut serving = Serving::new("n1");
+        serving.set_subnets("n1", Some(&["172.18.0.0/16".parse().unwrap()]));
+        serving.put_egress_ip(EgressIp {
+            name: "eip".into(),
+            mark: Some(1),
+            namespaces: Some(Selector::default()),
+            pods: Some(Selector::default()),
+            assignments: vec![EgressAssignment {
+                node: "n1".into(),
+                address: "172.18.0.9".parse().unwrap(),
+            }],
+            problems: Vec::new(),
+        });
+        let key = PodKey::new("blue", "p");
+        for network in [Some("blue_l3"), Some("blue_l2"), None] {
+            serving.set_pod(&key, network.map(candidate));
+            let served = serving.served().keys();
+            let networks: Vec<&str> = served.map(|(network, _)| &**network).collect();
+            assert_eq!(networks, Vec::from_iter(network));
+        }
+    }
+}
