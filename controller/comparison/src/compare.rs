@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use patchbay_reach::{Answer, HopKind, Northbound, Question, Verdict};
 
-use crate::outcome::TraceOutcome;
+use crate::outcome::{MacRequest, TraceOutcome};
 use crate::trace_server::TraceServer;
 
 /// Question with its packet in the notation of ovn-trace.
@@ -135,7 +135,7 @@ pub fn compare(
     if is_right(&answer, &outcome, &asked.question, gets_mac)
         || is_excused(&answer, &asked.question, rows)
         || outcome.is_learning
-        || outcome.is_soliciting && has_learned_routers(rows)
+        || outcome.request == Some(MacRequest::Nd) && has_learned_routers(rows)
     {
         return;
     }
@@ -193,7 +193,11 @@ fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, gets_m
             goes_out && (source == outcome.source || has_hidden_source(answer))
         }
         Verdict::Answered => outcome.is_answer && is_back,
-        Verdict::Dropped => outcome.outputs.is_empty() || outcome.is_answer && !is_back,
+        Verdict::Dropped => {
+            let last = answer.hops.last().map(|hop| hop.stage);
+            let has_no_mac = outcome.request.is_some() && last == Some("lr_in_arp_resolve");
+            outcome.outputs.is_empty() || outcome.is_answer && !is_back || has_no_mac
+        }
         Verdict::Unanswered => !gets_mac || outcome.outputs.is_empty(),
     }
 }

@@ -28,7 +28,7 @@ pub use cluster_text::ClusterText;
 pub use compare::{ArpRequest, Asked, Tally, TracedPacket, compare};
 pub use free_topology::{Rows, map, references, set};
 pub use northd::Northd;
-pub use outcome::TraceOutcome;
+pub use outcome::{MacRequest, TraceOutcome};
 pub use ovn::{LearnedNeighbor, Ovn, add_chassis, read_northbound, start_server};
 pub use questions::{ask_clusters, ask_free_topologies, ask_recorded};
 pub use random::Random;

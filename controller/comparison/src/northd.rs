@@ -4,6 +4,9 @@ use std::fs;
 use std::process::{Child, Stdio};
 
 use ovsdb_sim::testing::{Release, ScratchDir};
+use serde_json::json;
+
+use crate::json_rpc::call;
 
 /// Running `ovn-northd` on a server that has both databases. Dropping it kills the program.
 #[derive(Debug)]
@@ -45,6 +48,15 @@ impl Northd {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}{}", northd.log());
         northd
+    }
+
+    /// Stops translating, so that the Southbound database stays as it is.
+    ///
+    /// # Panics
+    /// The program has ended.
+    pub(crate) fn pause(&self) {
+        let control = self.folder.path().join("northd.ctl");
+        call(&control, "pause", &json!([])).expect("a running program answers");
     }
 
     /// Warnings and errors of its log, without time and number.

@@ -27,9 +27,18 @@ pub struct TraceOutcome {
     /// `true` if the packet ends because a router has to learn the MAC address of a neighbour that
     /// answers. OVN delivers the next packet.
     pub is_learning: bool,
-    /// `true` if a router asks for the MAC address of an IPv6 neighbour. ovn-trace follows no
-    /// answers.
-    pub is_soliciting: bool,
+    /// Request of a router for the MAC address of a neighbour. The outputs behind it are those of the
+    /// packet without the address. `None`: the router knows the address.
+    pub request: Option<MacRequest>,
+}
+
+/// Request for a MAC address.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MacRequest {
+    /// ARP.
+    Arp,
+    /// Neighbour discovery, of which ovn-trace follows no answers.
+    Nd,
 }
 
 impl TraceOutcome {
@@ -44,7 +53,11 @@ impl TraceOutcome {
         for line in text.lines().map(str::trim) {
             if let Some(block) = line.strip_suffix('{') {
                 let name = block.split(['(', ' ']).next().unwrap_or_default();
-                outcome.is_soliciting |= others == 0 && name == "nd_ns";
+                match name {
+                    "arp" if others == 0 => outcome.request = Some(MacRequest::Arp),
+                    "nd_ns" if others == 0 => outcome.request = Some(MacRequest::Nd),
+                    _ => {}
+                }
                 let is_other = OTHER_PACKETS.contains(&name) || name == "reject";
                 if others > 0 || is_other {
                     others += 1;

@@ -78,12 +78,22 @@ impl Ovn {
     #[must_use]
     pub fn start(release: &Release, server: &RealServer, learned: &[LearnedNeighbor]) -> Self {
         let northd = Northd::start(release, &server.remote());
+        northd.pause();
+        pass_new_connections(server);
         insert_learned(server, learned);
         Self {
             northd,
             trace: TraceServer::start(release, &server.remote()),
         }
     }
+}
+
+/// Replaces the flows by which gateway routers look for a source to restore: a new connection has
+/// none, but ovn-trace ends there.
+fn pass_new_connections(server: &RealServer) {
+    let update = json!({"op": "update", "table": "Logical_Flow", "row": {"actions": "next;"},
+        "where": [["pipeline", "==", "ingress"], ["actions", "==", "ct_snat;"]]});
+    transact(server.socket(), &json!(["OVN_Southbound", update]));
 }
 
 /// Adds the chassis that the rows of ports and routers name to the Southbound database, as their

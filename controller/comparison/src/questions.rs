@@ -160,10 +160,6 @@ fn ask_rows(
             let Some(port) = (!localnets.is_empty()).then(|| *random.pick(&localnets)) else {
                 return;
             };
-            // ovn-trace stops at addresses of SNAT in gateway routers.
-            if wiring.is_translated(destination) {
-                continue;
-            }
             let source = outside[usize::from(destination.is_ipv6())];
             Sender {
                 ip: Some(source),

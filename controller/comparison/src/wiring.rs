@@ -185,11 +185,6 @@ impl Wiring {
             .collect()
     }
 
-    /// `true` if routers have the address beside those of their ports.
-    pub fn is_translated(&self, address: IpAddr) -> bool {
-        self.translated.contains(&address)
-    }
-
     /// Neighbours outside that routers know when they are asked for these addresses.
     pub fn learned(&self, addresses: &[IpAddr]) -> Vec<LearnedNeighbor> {
         let addresses: BTreeSet<_> = addresses.iter().chain(&self.next_hops).collect();

@@ -26,9 +26,6 @@ pub(crate) struct Topology {
     pub(crate) destinations: Vec<String>,
     /// Localnet port and MAC address of the router behind it. `None`: no external network.
     pub(crate) outside: Option<(String, String)>,
-    /// Addresses at which ovn-trace stops in a gateway router, because it puts them in place of
-    /// sources.
-    pub(super) untraced: Vec<String>,
     /// Row of the collector of samples.
     pub(super) collector: String,
     /// Reference to the group of network functions. `None`: no ACL has it yet.
@@ -72,7 +69,6 @@ impl Topology {
                 .map(str::to_owned)
                 .into(),
             outside: None,
-            untraced: Vec::new(),
             collector: String::new(),
             function_group: None,
             has_session: false,

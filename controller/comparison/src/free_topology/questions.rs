@@ -15,9 +15,6 @@ const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
 /// A random question. `None`: the addresses that were picked do not fit together.
 pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked> {
     let destination = random.pick(&topology.destinations).clone();
-    if topology.untraced.contains(&destination) {
-        return None;
-    }
     let (protocol, header) = match random.below(5) {
         0 => (
             Protocol::Icmp,

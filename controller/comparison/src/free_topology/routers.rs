@@ -57,7 +57,6 @@ impl Topology {
         }
         if exit == Exit::None && random.chance(20) {
             nats = self.nats(random, rows, false, external_set);
-            self.untraced.clear();
         }
         let routes: Vec<_> = routes
             .into_iter()
@@ -344,7 +343,6 @@ impl Topology {
                 1 if random.chance(50) => {
                     self.destinations
                         .extend([external.clone(), external.clone()]);
-                    self.untraced.push(external.clone());
                     json!({"type": "dnat_and_snat", "external_ip": external,
                         "logical_ip": machine.address})
                 }

@@ -9,14 +9,14 @@ use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender
 use serde_json::{Value, json};
 
 /// TCP packet to port 80.
-const WEB: (Protocol, &str) = (Protocol::Tcp(80), "tcp.dst == 80 && tcp.flags == 2");
+pub(super) const WEB: (Protocol, &str) = (Protocol::Tcp(80), "tcp.dst == 80 && tcp.flags == 2");
 /// TCP packet to the port of BGP.
 const BGP: (Protocol, &str) = (Protocol::Tcp(179), "tcp.dst == 179 && tcp.flags == 2");
 
 /// The switches `s1` with the machines `v1` and `v2` and `s2` with `v3`, behind the router `lr`.
-struct Network {
-    rows: Rows,
-    columns: Value,
+pub(super) struct Network {
+    pub(super) rows: Rows,
+    pub(super) columns: Value,
     /// Ports of `s1`.
     ports: Vec<String>,
     /// Ports of `s2`.
@@ -25,7 +25,7 @@ struct Network {
 
 impl Network {
     /// Adds the machines. `columns`: more columns of rows, by the names of the rows.
-    fn new(columns: Value) -> Self {
+    pub(super) fn new(columns: Value) -> Self {
         let mut network = Self {
             rows: Rows::default(),
             columns,
@@ -64,7 +64,7 @@ impl Network {
     }
 
     /// Adds the switches and the router.
-    fn finish(mut self) -> String {
+    pub(super) fn finish(mut self) -> String {
         let mut router_ports = Vec::new();
         for number in [1, 2] {
             let (name, mac) = (format!("rp{number}"), format!("0a:00:00:00:0{number}:01"));
@@ -92,7 +92,7 @@ impl Network {
 }
 
 /// The answers of both for a packet of `v1`: to a neighbour with the MAC address, or by the router.
-fn ask(
+pub(super) fn ask(
     release: &Release,
     request: &str,
     (address, mac): (&str, &str),
@@ -115,7 +115,7 @@ fn ask(
 }
 
 /// The answer of ovn-trace, which that of the library has to be.
-fn assert_same(answer: &Answer, text: &str) {
+pub(super) fn assert_same(answer: &Answer, text: &str) {
     let outputs = TraceOutcome::read(text).outputs;
     let out: Vec<_> = answer.out.iter().cloned().collect();
     assert_eq!(out, outputs, "{answer:#?}\n{text}");
@@ -367,5 +367,20 @@ fn an_event_of_a_vip_without_backends_comes_before_vips_with_ports() {
             assert_same(&answer, &text);
             assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
         }
+    }
+}
+
+#[test]
+fn an_address_whose_machine_is_unknown_gets_no_packets_of_a_router() {
+    for release in releases() {
+        let addresses = set(&["0a:00:00:00:02:02 10.2.0.2", "unknown"]);
+        let request = Network::new(json!({"v3": {"addresses": addresses}})).finish();
+        let target = ("10.2.0.77", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &request, target, WEB);
+        // ovn-trace shows the request, and then the packet without the address that it asks for.
+        assert!(text.contains("arp {"), "{text}");
+        assert_eq!(answer.verdict, Verdict::Dropped, "{answer:#?}");
+        let effect = "whether the machine of port v3 has 10.2.0.77";
+        assert_unjudged(&answer, effect, "Logical_Switch_Port");
     }
 }

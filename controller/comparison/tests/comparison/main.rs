@@ -6,5 +6,6 @@ mod expressions;
 mod features;
 mod northd;
 mod questions;
+mod routers;
 mod scenarios;
 mod spoiled;

@@ -256,6 +256,8 @@ fn build_routers(
             .collect();
         routers.push(Router {
             row: RowRef::new::<nb::LogicalRouter>(*uuid),
+            commits_all: matches!(kind, RouterKind::Gateway { .. })
+                && option(&row.options, "ct-commit-all"),
             learns_routes: kind.is_centralized() && option(&row.options, "dynamic-routing"),
             name: row.name.clone(),
             ports: ids.clone(),

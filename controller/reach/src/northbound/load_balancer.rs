@@ -102,6 +102,8 @@ pub(crate) struct Attached {
     ids: HashSet<LoadBalancerId, RandomState>,
     /// `true` if one of the load balancers has a VIP.
     pub(crate) has_vip: bool,
+    /// `true` if one of them does, without those of another datapath: a switch tracks packets for it.
+    pub(crate) has_own_vip: bool,
     has_stateless: bool,
 }
 
@@ -151,6 +153,7 @@ impl LoadBalancers {
                 attached.has_stateless |= self.get(*id).is_stateless;
             }
         }
+        attached.has_own_vip = attached.has_vip;
         attached
     }
 
@@ -226,6 +229,15 @@ impl LoadBalancers {
                 let balancer = self.get(*id);
                 (balancer, &balancer.vips[*place])
             })
+    }
+
+    /// `true` if a router does not track packets for an address, so that its VIPs get no new
+    /// connections: all of them have `use_stateless_nat`.
+    pub(crate) fn is_untracked(&self, attached: &Attached, address: IpAddr) -> bool {
+        attached.has_stateless
+            && self
+                .at(attached, address)
+                .all(|(balancer, _)| balancer.is_stateless)
     }
 
     /// A load balancer with `use_stateless_nat` that takes packets of a backend for answers, because

@@ -24,6 +24,8 @@ const DNAT_PRIORITY: i64 = 100;
 const DISTRIBUTED_SNAT_BONUS: i64 = 128;
 /// Advantage of the exempted addresses of a rule over the rule.
 const EXEMPTED_BONUS: i64 = 2;
+/// Advantage of the answers to the machine of a `dnat_and_snat` rule over the rule.
+const ANSWER_BONUS: i64 = 5;
 
 /// NAT rule that OVN has.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub(crate) struct Nat {
     pub(crate) is_routable: bool,
     /// `true` if the machine's port exists on some chassis, or does not matter.
     is_resident: bool,
+    /// `stateless`: the rule translates without connection tracking.
+    is_stateless: bool,
     matches: NatMatch,
     row_priority: i64,
     /// Addresses on the other side for which the rule holds. `None`: all.
@@ -56,6 +60,16 @@ enum NatMatch {
     If(Match),
     /// The match is bad.
     Never,
+}
+
+impl NatMatch {
+    fn holds(&self, packet: &Packet) -> bool {
+        match self {
+            Self::Always => true,
+            Self::If(own) => own.matches(packet),
+            Self::Never => false,
+        }
+    }
 }
 
 impl Nat {
@@ -119,6 +133,7 @@ impl Nat {
             distributed_mac: distributed.map(|(_, mac)| mac),
             is_routable: row.r#type != NatType::Snat && option(&row.options, "add_route"),
             is_resident: distributed.is_none_or(|(port, _)| names.is_resident(port)),
+            is_stateless: row.r#type == NatType::DnatAndSnat && option(&row.options, "stateless"),
             matches,
             row_priority: row.priority,
             allowed: address_set(row.allowed_ext_ips),
@@ -188,6 +203,35 @@ impl Nat {
         self.effect(applies, self.snat_priority(), packet, destination)
     }
 
+    /// Priority with which a packet from a gateway port keeps its source, because its destination is
+    /// a machine of the rule: it could be an answer. `None`: the packet is not for such a machine.
+    pub(crate) fn answer_priority(
+        &self,
+        packet: &Packet,
+        source: IpAddr,
+        destination: IpAddr,
+        input: RouterPortId,
+    ) -> Option<i64> {
+        let applies = self.translates_source()
+            && !self.is_stateless
+            && self.is_resident
+            && self.logical.contains(destination)
+            && self.gateway == Some(input)
+            && self.allows(source)
+            && self.matches.holds(packet);
+        let bonus = match self.kind {
+            NatType::DnatAndSnat => ANSWER_BONUS,
+            NatType::Dnat | NatType::Snat => 0,
+        };
+        applies.then(|| self.snat_priority() + bonus)
+    }
+
+    /// `true` if the rule holds for an address on the other side, apart from exempted ones.
+    fn allows(&self, other: IpAddr) -> bool {
+        let allowed = self.allowed.as_ref();
+        allowed.is_none_or(|allowed| allowed.contains(bits(other)))
+    }
+
     /// The effect of the rule, if it applies, with the address on the other side of the packet.
     fn effect(
         &self,
@@ -196,23 +240,18 @@ impl Nat {
         packet: &Packet,
         other: IpAddr,
     ) -> Option<NatEffect<'_>> {
-        let has = |set: &Arc<ValueSet>| set.contains(bits(other));
-        if !applies || self.allowed.as_ref().is_some_and(|allowed| !has(allowed)) {
+        if !applies || !self.allows(other) {
             return None;
         }
-        if self.exempted.as_ref().is_some_and(has) {
+        let exempted = self.exempted.as_ref();
+        if exempted.is_some_and(|exempted| exempted.contains(bits(other))) {
             return Some(NatEffect {
                 priority: priority + EXEMPTED_BONUS,
                 nat: self,
                 is_exempted: true,
             });
         }
-        let is_match = match &self.matches {
-            NatMatch::Always => true,
-            NatMatch::If(own) => own.matches(packet),
-            NatMatch::Never => false,
-        };
-        is_match.then_some(NatEffect {
+        self.matches.holds(packet).then_some(NatEffect {
             priority,
             nat: self,
             is_exempted: false,

@@ -71,9 +71,16 @@ impl Northbound {
         }
         match found[..] {
             [(port, mac), ..] => (Neighbor::Known { port, mac }, found.len() - 1),
-            [] if switch.unknown.iter().any(|port| *port != asking) => (Neighbor::Outside, 0),
+            [] if self.leads_outside(switch, asking) => (Neighbor::Outside, 0),
             [] => (Neighbor::Nobody, 0),
         }
+    }
+
+    /// `true` if a port of a switch, other than `asking`, leads to machines that the database does not
+    /// know: outside, or on another switch.
+    fn leads_outside(&self, switch: &Switch, asking: SwitchPortId) -> bool {
+        let mut others = switch.unknown.iter().filter(|port| **port != asking);
+        others.any(|port| self.switch_port(*port).kind.leads_on())
     }
 
     /// The MAC address with which a router answers on a port for an address of the port, of NAT

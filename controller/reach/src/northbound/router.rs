@@ -33,6 +33,8 @@ pub(crate) struct Router {
     pub(crate) snat_addresses: HashSet<IpAddr, RandomState>,
     pub(crate) load_balancers: Attached,
     pub(crate) forced: ForcedSnat,
+    /// `ct-commit-all` of a gateway router.
+    pub(crate) commits_all: bool,
     /// `true` if the router may have routes of other routers, from `dynamic-routing`.
     pub(crate) learns_routes: bool,
 }

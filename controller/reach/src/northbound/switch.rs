@@ -113,6 +113,11 @@ impl SwitchPortKind {
         matches!(self, Self::Outside | Self::Ramp)
     }
 
+    /// `true` if machines that are not on the switch may be behind the port.
+    pub(crate) fn leads_on(self) -> bool {
+        self.is_outside() || self == Self::Switch
+    }
+
     /// The kind that a value of the column `type` stands for.
     pub(super) fn of(name: &str) -> Self {
         match name {

@@ -27,7 +27,7 @@ impl Trace<'_> {
     /// unless the switch tracks again, or clears it before a router.
     fn is_tracked_out(&self, switch: &Switch, output: SwitchPortId) -> bool {
         let acls = &switch.acls;
-        let balances = switch.load_balancers.has_vip;
+        let balances = switch.load_balancers.has_own_vip;
         let is_ip = matches!(self.packet.payload, Payload::Ip(_));
         if !is_ip {
             return false;

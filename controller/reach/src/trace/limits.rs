@@ -24,11 +24,24 @@ impl Northbound {
         }
     }
 
-    /// Records what may answer for an address of a switch that no port is known to have.
-    pub(crate) fn limit_neighbor(&self, switch: &Switch, address: IpAddr, path: &mut Path) {
+    /// Records what may answer for an address of a switch that no port is known to have. `asking` is
+    /// the switch port of the asker.
+    pub(crate) fn limit_neighbor(
+        &self,
+        switch: &Switch,
+        asking: SwitchPortId,
+        address: IpAddr,
+        path: &mut Path,
+    ) {
         if let Some(id) = switch.virtual_ports.get(&address) {
             let port = self.switch_port(*id);
             let effect = format!("which parent of virtual port {} has {address}", port.name);
+            path.leave_unjudged(port.row, &effect);
+        }
+        let others = switch.unknown.iter().filter(|port| **port != asking);
+        let mut others = others.map(|port| self.switch_port(*port));
+        if let Some(port) = others.find(|port| !port.kind.leads_on()) {
+            let effect = format!("whether the machine of port {} has {address}", port.name);
             path.leave_unjudged(port.row, &effect);
         }
         if switch.has_remote_neighbors {

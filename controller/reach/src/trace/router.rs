@@ -242,6 +242,15 @@ impl Trace<'_> {
             return Ok(Translated::default());
         };
         let label = format!("load balancer {}", balancer.label());
+        if northbound
+            .load_balancers
+            .is_untracked(&router.load_balancers, ip.destination)
+        {
+            let decision = format!("{label} with use_stateless_nat gets no new connections");
+            self.path
+                .router(&router.name, STAGE, Some(balancer.row), decision);
+            return Ok(Translated::default());
+        }
         self.limit_vip(balancer, vip);
         if vips.len() > 1 {
             self.path.leave_open(format!(

@@ -12,6 +12,8 @@ const SKIP_PRIORITY: i64 = 120;
 const FORCE_BY_PORT_PRIORITY: i64 = 110;
 /// Priority of the addresses of `lb_force_snat_ip` and `dnat_force_snat_ip`.
 const FORCE_PRIORITY: i64 = 100;
+/// Priority with which `ct-commit-all` keeps the sources of new connections.
+const COMMIT_PRIORITY: i64 = 10;
 /// Largest number of a network that `lb_force_snat_ip=router_ip` distinguishes.
 const NETWORK_NUMBER_MAX: usize = 15;
 
@@ -29,7 +31,7 @@ impl Trace<'_> {
         self.packet.output = Some(next_hop.output.into());
         self.packet.eth_source = port.mac;
         self.resolve(router, input, next_hop)?;
-        self.translate_source(router, next_hop, translated)?;
+        self.translate_source(router, input, next_hop, translated)?;
         let destination = self.ip()?.destination;
         let is_external = router.nats.iter().any(|nat| {
             nat.external == destination && nat.gateway == Some(next_hop.output) && nat.is_resident()
@@ -84,7 +86,7 @@ impl Trace<'_> {
                 .northbound
                 .switch(self.northbound.switch_port(port).switch);
             self.northbound
-                .limit_neighbor(switch, address, &mut self.path);
+                .limit_neighbor(switch, port, address, &mut self.path);
         }
         let Some(next) = next else {
             let reason = format!("nobody answers ARP or ND for {address}");
@@ -108,6 +110,7 @@ impl Trace<'_> {
     fn translate_source(
         &mut self,
         router: &Router,
+        input: RouterPortId,
         next_hop: NextHop,
         translated: Translated,
     ) -> Result<(), End> {
@@ -154,6 +157,19 @@ impl Trace<'_> {
                 router.name
             ));
         }
+        if let Some(kept) = self.kept_source(router, input)
+            && kept >= effect.priority
+        {
+            if kept == effect.priority {
+                self.path.leave_open(format!(
+                    "translating source {source} on {} counts as much as keeping it",
+                    router.name
+                ));
+            }
+            let decision = format!("source {source} stays as that of an answer");
+            self.path.router(&router.name, STAGE, None, decision);
+            return Ok(());
+        }
         let external = effect.nat.external;
         let decision = format!("NAT {}: source {external}", effect.nat.kind);
         self.path
@@ -162,6 +178,16 @@ impl Trace<'_> {
             self.packet.eth_source = mac;
         }
         self.replace_source(next_hop, external)
+    }
+
+    /// Priority of the flows that keep the source of a packet. `None`: there are none.
+    fn kept_source(&self, router: &Router, input: RouterPortId) -> Option<i64> {
+        let ip = self.ip().ok()?;
+        let nats = router.nats.iter();
+        let answers = nats
+            .filter_map(|nat| nat.answer_priority(&self.packet, ip.source, ip.destination, input));
+        let committed = router.commits_all.then_some(COMMIT_PRIORITY);
+        answers.chain(committed).max()
     }
 
     fn replace_source(&mut self, next_hop: NextHop, new: IpAddr) -> Result<(), End> {

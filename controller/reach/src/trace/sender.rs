@@ -145,7 +145,7 @@ impl Northbound {
             (neighbor, others, gateway)
         };
         if !matches!(neighbor, Neighbor::Known { .. }) {
-            self.limit_neighbor(switch, target, path);
+            self.limit_neighbor(switch, asking, target, path);
         }
         if others > 0 {
             path.leave_open(format!(
@@ -197,7 +197,7 @@ impl Northbound {
             .chain(&switch.subnets)
             .any(|network| network.contains(destination));
         if is_near {
-            self.limit_neighbor(switch, destination, path);
+            self.limit_neighbor(switch, asking, destination, path);
             return Err(End::unanswered(format!("ARP/ND for {destination}")));
         }
         let gateway = self.gateway(switch, source, path).and_then(|gateway| {

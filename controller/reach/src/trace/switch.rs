@@ -60,7 +60,7 @@ impl Trace<'_> {
     /// `true` if the switch sends the packet to connection tracking when it comes in.
     fn is_tracked_in(&self, switch: &Switch, input: SwitchPortId) -> bool {
         let acls = &switch.acls;
-        let balances = switch.load_balancers.has_vip;
+        let balances = switch.load_balancers.has_own_vip;
         let is_ip = matches!(self.packet.payload, Payload::Ip(_));
         if switch.tracks_vips && self.is_for_vip(switch) {
             return true;
@@ -143,7 +143,13 @@ impl Trace<'_> {
         let vips = northbound
             .load_balancers
             .find(&switch.load_balancers, self.ip()?);
-        let Some((balancer, vip)) = vips.first().copied() else {
+        // Only switches with VIPs of their own look at the ports of packets.
+        let compares_ports = switch.load_balancers.has_own_vip;
+        let Some((balancer, vip)) = vips
+            .first()
+            .filter(|(_, vip)| vip.port.is_none() || compares_ports)
+            .copied()
+        else {
             return Ok(None);
         };
         let label = format!("load balancer {}", balancer.label());

@@ -1,6 +1,6 @@
 //! Rows whose effect does not follow from the Northbound database alone: the answer names them.
 
-use patchbay_reach::{Answer, Destination, Protocol, Question, Sender};
+use patchbay_reach::{Answer, Destination, Protocol, Question, Sender, Verdict};
 use serde_json::{Value, json};
 
 use crate::support::northbound;
@@ -85,6 +85,21 @@ fn neighbours_by_evpn_are_not_judged() {
     assert_unjudged(&unknown, effect, "Logical_Switch");
     let known = answer(&columns, &[], "10.0.0.2");
     assert_eq!(known.open, [""; 0]);
+}
+
+#[test]
+fn the_addresses_of_a_machine_without_port_security_are_not_judged() {
+    let addresses = json!(["set", ["0a:00:00:00:00:02 10.0.0.2", "unknown"]]);
+    let columns = json!({"b": {"addresses": addresses}});
+    let unknown = answer(&columns, &[], "10.0.0.77");
+    let effect = "whether the machine of port b has 10.0.0.77";
+    assert_unjudged(&unknown, effect, "Logical_Switch_Port");
+    assert_eq!(unknown.verdict, Verdict::Unanswered);
+    // Machines behind a localnet port may have any address.
+    let columns = json!({"b": {"addresses": addresses, "type": "localnet"}});
+    let outside = answer(&columns, &[], "10.0.0.77");
+    assert_eq!(outside.verdict, Verdict::Leaves);
+    assert_eq!(outside.open, [""; 0]);
 }
 
 #[test]

@@ -1,0 +1,122 @@
+//! Sources and load balancers of routers that the random topologies do not have, each in a small
+//! database.
+
+use ovsdb_sim::testing::Release;
+use patchbay_comparison::{TraceOutcome, map, references};
+use serde_json::{Value, json};
+
+use super::features::{Network, WEB, ask, assert_same};
+
+/// Asserts that a packet from `v1` to `v3` has this source behind `lr` with the NAT rules.
+fn assert_source(rules: &[Value], mut columns: Value, source: Option<&str>) {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let mut network = Network::new(json!({}));
+    if columns["lr"].is_null() {
+        for number in [1, 2] {
+            let row = json!({"name": format!("gc{number}"), "chassis_name": "c1", "priority": 1});
+            let chassis = network.rows.insert("Gateway_Chassis", row);
+            columns[format!("rp{number}")] = json!({"gateway_chassis": references(&[chassis])});
+        }
+    }
+    let rules = rules
+        .iter()
+        .map(|row| network.rows.insert("NAT", row.clone()));
+    columns["lr"]["nat"] = references(&rules.collect::<Vec<_>>());
+    network.columns = columns;
+    let target = ("10.2.0.2", "0a:00:00:00:01:01");
+    let (answer, text) = ask(&release, &network.finish(), target, WEB);
+    assert_same(&answer, &text);
+    assert_eq!(
+        TraceOutcome::read(&text).source.as_deref(),
+        source,
+        "{text}"
+    );
+    assert_eq!(answer.source, source.map(|text| text.parse().unwrap()));
+}
+
+#[test]
+fn a_packet_that_could_be_an_answer_to_another_gateway_port_keeps_its_source() {
+    let snat = |external: &str, logical: &str| json!({"type": "snat", "external_ip": external, "logical_ip": logical});
+    let rule = snat("10.2.0.8", "10.1.0.0/24");
+    assert_source(std::slice::from_ref(&rule), json!({}), Some("10.2.0.8"));
+    let machine = |options: &[(&str, &str)]| {
+        json!({"type": "dnat_and_snat", "external_ip": "10.1.0.9", "logical_ip": "10.2.0.2",
+            "options": map(options)})
+    };
+    for (other, source) in [
+        (snat("10.1.0.9", "10.2.0.0/25"), None),
+        (snat("10.1.0.9", "10.0.0.0/8"), Some("10.2.0.8")),
+        (machine(&[]), None),
+        (machine(&[("stateless", "true")]), Some("10.2.0.8")),
+    ] {
+        assert_source(&[rule.clone(), other], json!({}), source);
+    }
+}
+
+#[test]
+fn a_gateway_router_that_commits_all_keeps_the_sources_of_large_networks() {
+    for (value, logical, source) in [
+        ("true", "10.0.0.0/8", None),
+        ("true", "10.1.0.0/24", Some("10.2.0.9")),
+        ("false", "10.0.0.0/8", Some("10.2.0.9")),
+    ] {
+        let options = map(&[("chassis", "c1"), ("ct-commit-all", value)]);
+        let rule = json!({"type": "snat", "external_ip": "10.2.0.9", "logical_ip": logical});
+        assert_source(&[rule], json!({"lr": {"options": options}}), source);
+    }
+}
+
+#[test]
+fn a_router_does_not_balance_new_connections_without_state() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (value, out) in [("true", None), ("false", Some("v3"))] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.2.0.2:80")]),
+            "options": map(&[("use_stateless_nat", value)])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        network.columns["lr"] = json!({"load_balancer": references(&[balancer]),
+            "options": map(&[("chassis", "c1")])});
+        let target = ("10.96.0.1", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}
+
+#[test]
+fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (action, vip, backend, out) in [
+        ("allow-related", "10.96.0.1", "10.1.0.3", None),
+        ("allow", "10.96.0.1", "10.1.0.3", Some("v2")),
+        ("allow-related", "10.96.0.1:80", "10.1.0.3:80", Some("v2")),
+    ] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "lb", "vips": map(&[(vip, backend)])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        let options = map(&[("install_ls_lb_from_router", "true")]);
+        network
+            .rows
+            .insert("NB_Global", json!({"options": options}));
+        // It drops what the switch has balanced, not what the router balances.
+        let row = json!({"direction": "from-lport", "priority": 1, "action": "drop",
+            "match": "inport == \"v1\" && ip4.dst == 10.1.0.3",
+            "options": map(&[("apply-after-lb", "true")])});
+        let drop = network.rows.insert("ACL", row);
+        let row = json!({"direction": "from-lport", "priority": 1, "match": "ip4",
+            "action": action});
+        let allow = network.rows.insert("ACL", row);
+        network.columns["s1"] = json!({"acls": references(&[drop, allow])});
+        network.columns["lr"] = json!({"load_balancer": references(&[balancer])});
+        let target = ("10.96.0.1", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}
