@@ -24,8 +24,8 @@ pub(crate) struct Topology {
     pub(crate) machines: Vec<Machine>,
     /// Addresses that questions ask for.
     pub(crate) destinations: Vec<String>,
-    /// Localnet port and MAC address of the router behind it. `None`: no external network.
-    pub(crate) outside: Option<(String, String)>,
+    /// External networks.
+    pub(crate) outside: Vec<Outside>,
     /// Row of the collector of samples.
     pub(super) collector: String,
     /// Reference to the group of network functions. `None`: no ACL has it yet.
@@ -50,6 +50,17 @@ pub(crate) struct Machine {
     row: String,
 }
 
+/// External network with a router.
+#[derive(Clone)]
+pub(crate) struct Outside {
+    pub(crate) localnet: String,
+    pub(crate) switch: String,
+    pub(crate) router_port: String,
+    pub(crate) router_mac: String,
+    /// Address of a machine that the database does not know.
+    pub(crate) address: &'static str,
+}
+
 /// How a router leads outside.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Exit {
@@ -68,7 +79,7 @@ impl Topology {
             destinations: ["8.8.8.8", "20.0.0.5", "172.18.0.77", "10.96.0.99"]
                 .map(str::to_owned)
                 .into(),
-            outside: None,
+            outside: Vec::new(),
             collector: String::new(),
             function_group: None,
             has_session: false,

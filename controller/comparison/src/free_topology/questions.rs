@@ -7,8 +7,6 @@ use super::family::to_ipv6;
 use crate::compare::{ArpRequest, Asked, TracedPacket};
 use crate::random::Random;
 
-/// Address of a machine outside.
-const OUTSIDE_ADDRESS: &str = "172.18.0.77";
 /// MAC address of a machine outside.
 const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
 
@@ -34,22 +32,23 @@ pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked
             (Protocol::Tcp(port), header)
         }
     };
-    let (sender, datapath, port, macs, source, arp) = match &topology.outside {
-        Some((localnet, router_mac)) if random.chance(20) => {
+    let outside = &topology.outside;
+    let (sender, datapath, port, macs, source, arp) = match outside.first() {
+        Some(_) if random.chance(20) => {
+            let outside = random.pick(outside);
             let sender = Sender {
-                ip: OUTSIDE_ADDRESS.parse().ok(),
+                ip: outside.address.parse().ok(),
                 mac: Some(OUTSIDE_MAC.to_owned()),
-                mac_of: Some(localnet.replace("-ln", "-rpx")),
-                ..Sender::port(localnet)
+                mac_of: Some(outside.router_port.clone()),
+                ..Sender::port(&outside.localnet)
             };
-            let datapath = localnet.replace("-ln", "-ext");
-            let macs = (OUTSIDE_MAC.to_owned(), router_mac.clone());
+            let macs = (OUTSIDE_MAC.to_owned(), outside.router_mac.clone());
             (
                 sender,
-                datapath,
-                localnet.clone(),
+                outside.switch.clone(),
+                outside.localnet.clone(),
                 macs,
-                OUTSIDE_ADDRESS.to_owned(),
+                outside.address.to_owned(),
                 None,
             )
         }

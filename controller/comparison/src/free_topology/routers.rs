@@ -4,7 +4,7 @@ use patchbay_reach::Mac;
 use serde_json::{Value, json};
 
 use super::rows::{Rows, map, references, set};
-use super::{Exit, Topology, some_of};
+use super::{Exit, Outside, Topology, some_of};
 use crate::random::Random;
 
 impl Topology {
@@ -20,12 +20,13 @@ impl Topology {
         let mut routes = Vec::new();
         let mut nats = Vec::new();
         if exit == Exit::GatewayPort {
-            ports.push(self.external_port(random, rows, true));
+            let mut gateways = vec![self.external_port(random, rows, true)];
             if random.chance(40) {
-                ports.push(self.second_gateway_port(rows));
+                gateways.push(self.second_gateway_port(rows));
             }
             routes.push(json!({"ip_prefix": "0.0.0.0/0", "nexthop": "172.18.0.1"}));
-            nats = self.nats(random, rows, true, external_set);
+            nats = self.nats(random, rows, &gateways, external_set);
+            ports.extend(gateways);
         }
         if exit == Exit::GatewayRouter {
             ports.push(self.gateway_router(random, rows, balancers, external_set));
@@ -56,7 +57,7 @@ impl Topology {
             routes.push(route);
         }
         if exit == Exit::None && random.chance(20) {
-            nats = self.nats(random, rows, false, external_set);
+            nats = self.nats(random, rows, &[], external_set);
         }
         let routes: Vec<_> = routes
             .into_iter()
@@ -192,7 +193,7 @@ impl Topology {
         let mac = format!("0a:{number:02x}:00:00:ff:01");
         let near = json!({"name": self.name("near"), "addresses": "0a:bb:00:00:00:01 172.18.0.60"});
         self.destinations.push("172.18.0.60".to_owned());
-        let ports = [
+        let mut ports = vec![
             rows.insert("Logical_Switch_Port", near),
             rows.insert(
                 "Logical_Switch_Port",
@@ -205,6 +206,11 @@ impl Topology {
                     "options": map(&[("router-port", &router_port)])}),
             ),
         ];
+        if random.chance(20) {
+            let row = json!({"name": self.name("lnb"), "type": "localnet", "addresses": "unknown",
+                "options": map(&[("network_name", "physb")])});
+            ports.push(rows.insert("Logical_Switch_Port", row));
+        }
         rows.insert(
             "Logical_Switch",
             json!({"name": self.name("ext"), "ports": references(&ports)}),
@@ -213,7 +219,13 @@ impl Topology {
         if is_gateway {
             self.add_chassis(random, rows, &mut row, "gc");
         }
-        self.outside = Some((localnet, mac));
+        self.outside.push(Outside {
+            localnet,
+            switch: self.name("ext"),
+            router_port,
+            router_mac: mac,
+            address: "172.18.0.77",
+        });
         self.destinations.push("172.18.0.1".to_owned());
         rows.insert("Logical_Router_Port", row)
     }
@@ -246,6 +258,13 @@ impl Topology {
         );
         self.destinations
             .extend(["172.19.0.60".to_owned(), "172.19.0.1".to_owned()]);
+        self.outside.push(Outside {
+            localnet: self.name("ln2"),
+            switch: self.name("ext2"),
+            router_port: router_port.clone(),
+            router_mac: "0a:cc:00:00:00:02".to_owned(),
+            address: "172.19.0.77",
+        });
         rows.insert(
             "Logical_Router_Port",
             json!({"name": router_port, "mac": "0a:cc:00:00:00:02", "networks": "172.19.0.2/24",
@@ -300,7 +319,7 @@ impl Topology {
         if random.chance(30) {
             options.push(("dnat_force_snat_ip", "100.64.0.8"));
         }
-        let nats = self.nats(random, rows, false, external_set);
+        let nats = self.nats(random, rows, &[], external_set);
         let own = some_of(random, balancers);
         let mut row = json!({"name": self.name("gr"), "ports": references(&gateway_ports),
             "static_routes": references(&routes), "nat": references(&nats),
@@ -314,9 +333,10 @@ impl Topology {
         &mut self,
         random: &mut Random,
         rows: &mut Rows,
-        is_distributed: bool,
+        gateways: &[String],
         external_set: &str,
     ) -> Vec<String> {
+        let is_distributed = !gateways.is_empty();
         let mut nats = Vec::new();
         for index in 0..random.below(4) {
             let machine = random.pick(&self.machines).clone();
@@ -327,6 +347,8 @@ impl Topology {
             };
             let external = format!("172.{network}.0.1{index}");
             let mut row = match random.below(3) {
+                0 if random.chance(20) => json!({"type": "snat", "external_ip": external,
+                    "logical_ip": "10.0.0.0/8"}),
                 0 => json!({"type": "snat", "external_ip": external,
                     "logical_ip": format!("10.{}.0.0/24", 1 + random.below(3))}),
                 1 if is_distributed => {
@@ -363,6 +385,9 @@ impl Topology {
                 options.push(("stateless", "true"));
             }
             row["options"] = map(&options);
+            if is_distributed && random.chance(30) {
+                row["gateway_port"] = json!(["named-uuid", random.pick(gateways)]);
+            }
             if random.chance(10) {
                 row["external_port_range"] = json!("1024-65000");
             }
