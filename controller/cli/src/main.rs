@@ -93,7 +93,7 @@ const EXIT_STOPPED: u8 = 2;
 const DEFAULT_LOG_FILTER: &str = "warn,kube_client=off";
 
 /// Idle time after which a thread ends. The threads that decoded the rows of a lab's nodes keep
-/// memory, 0.7 MiB for each of 40 nodes.
+/// memory.
 const THREAD_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
