@@ -1,7 +1,6 @@
 //! Requests to an API server about objects of one kind.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use futures_util::Stream;
 use kube::api::{
@@ -11,20 +10,20 @@ use kube::core::ObjectList;
 use kube::core::request::{self, Request};
 use kube::{Client, Result};
 use patchbay_resources::object::Object;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// The objects of a kind: all of them, or those of one namespace.
 ///
-/// This is what `kube::Api` is, for types that are not those of `k8s-openapi`.
+/// Objects are JSON here, and their readers decode them. `kube::Api` compiles requests and watches
+/// once for each kind, which took most of this crate's build time.
 #[derive(Clone)]
-pub(super) struct Api<K> {
+pub(super) struct Api {
     client: Client,
     path: String,
-    kind: PhantomData<fn() -> K>,
 }
 
-impl<K> fmt::Debug for Api<K> {
+impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Api")
             .field("path", &self.path)
@@ -32,34 +31,39 @@ impl<K> fmt::Debug for Api<K> {
     }
 }
 
-impl<K: Object> Api<K> {
+impl Api {
     /// The objects of all namespaces, or of a kind without namespaces.
-    pub(super) fn all(client: Client) -> Self {
-        Self::new(client, "")
+    pub(super) fn all<K: Object>(client: Client) -> Self {
+        Self::new::<K>(client, "")
     }
 
     /// The objects of one namespace.
-    pub(super) fn namespaced(client: Client, namespace: &str) -> Self {
-        Self::new(client, &format!("namespaces/{namespace}/"))
+    pub(super) fn namespaced<K: Object>(client: Client, namespace: &str) -> Self {
+        Self::new::<K>(client, &format!("namespaces/{namespace}/"))
     }
 
-    fn new(client: Client, namespace: &str) -> Self {
+    /// The objects of the namespace of an object, or of its kind without namespaces.
+    pub(super) fn of<K: Object>(client: Client, object: &K) -> Self {
+        match object.namespace() {
+            Some(namespace) => Self::namespaced::<K>(client, &namespace),
+            None => Self::all::<K>(client),
+        }
+    }
+
+    fn new<K: Object>(client: Client, namespace: &str) -> Self {
         let root = if K::GROUP.is_empty() { "api" } else { "apis" };
         Self {
             client,
             path: format!("/{root}/{}/{namespace}{}", K::api_version(), K::PLURAL),
-            kind: PhantomData,
         }
     }
 
     fn request(&self) -> Request {
         Request::new(&self.path)
     }
-}
 
-impl<K: Object + Clone + DeserializeOwned> Api<K> {
     /// Lists one page of objects.
-    pub(super) async fn list(&self, params: &ListParams) -> Result<ObjectList<K>> {
+    pub(super) async fn list(&self, params: &ListParams) -> Result<ObjectList<Value>> {
         self.send(self.request().list(params)).await
     }
 
@@ -68,29 +72,29 @@ impl<K: Object + Clone + DeserializeOwned> Api<K> {
         &self,
         params: &WatchParams,
         version: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<K>>> + use<K>> {
+    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>>> + use<>> {
         let request = self.request().watch(params, version);
         let request = request.map_err(kube::Error::BuildRequest)?;
         self.client.request_events(request).await
     }
 
     /// Patches an object. Returns the object after the write.
-    pub(super) async fn patch<P: Serialize>(
+    pub(super) async fn patch(
         &self,
         name: &str,
         params: &PatchParams,
-        patch: &Patch<P>,
-    ) -> Result<K> {
+        patch: &Patch<Value>,
+    ) -> Result<Value> {
         self.send(self.request().patch(name, params, patch)).await
     }
 
     /// Patches the status of an object. Returns the object after the write.
-    pub(super) async fn patch_status<P: Serialize>(
+    pub(super) async fn patch_status(
         &self,
         name: &str,
         params: &PatchParams,
-        patch: &Patch<P>,
-    ) -> Result<K> {
+        patch: &Patch<Value>,
+    ) -> Result<Value> {
         let request = self
             .request()
             .patch_subresource("status", name, params, patch);
@@ -98,7 +102,7 @@ impl<K: Object + Clone + DeserializeOwned> Api<K> {
     }
 
     /// Creates an object. Returns it as it is stored.
-    pub(super) async fn create<P: Serialize>(&self, params: &PostParams, object: &P) -> Result<K> {
+    pub(super) async fn create(&self, params: &PostParams, object: &Value) -> Result<Value> {
         let object = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
         self.send(self.request().create(params, object)).await
     }
@@ -117,4 +121,9 @@ impl<K: Object + Clone + DeserializeOwned> Api<K> {
         let request = request.map_err(kube::Error::BuildRequest)?;
         self.client.request(request).await
     }
+}
+
+/// Decodes an object of an API server's answer.
+pub(super) fn decode<T: DeserializeOwned>(object: Value) -> Result<T> {
+    serde_json::from_value(object).map_err(kube::Error::SerdeError)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::api::{ListParams, Patch, PatchParams};
 use patchbay_resources::object::Object;
 
-use super::api::Api;
+use super::api::{self, Api};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -96,7 +96,7 @@ pub(super) enum WriteError {
 /// that they were computed from.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectWriter {
-    api: Api<TolerantObject<ClusterNetworkConnect>>,
+    api: Api,
     request_timeout: Duration,
     term: watch::Receiver<Option<LeaderTerm>>,
 }
@@ -108,7 +108,7 @@ impl ConnectWriter {
         term: watch::Receiver<Option<LeaderTerm>>,
     ) -> Self {
         Self {
-            api: Api::all(client),
+            api: Api::all::<ClusterNetworkConnect>(client),
             request_timeout,
             term,
         }
@@ -119,10 +119,7 @@ impl ConnectWriter {
         let listed = self
             .with_timeout(self.api.list(&ListParams::default()))
             .await?;
-        Ok(listed
-            .into_iter()
-            .map(projections::project_connect)
-            .collect())
+        listed.into_iter().map(decode).collect()
     }
 
     /// Applies an annotation. Returns the object after the write.
@@ -138,7 +135,7 @@ impl ConnectWriter {
         if let Some(version) = object.resource_version() {
             patch["metadata"]["resourceVersion"] = version.into();
         }
-        let (name, patch) = (object.name_any(), Patch::Apply(&patch));
+        let (name, patch) = (object.name_any(), Patch::Apply(patch));
         self.send_fenced(self.api.patch(&name, &params, &patch))
             .await
     }
@@ -152,14 +149,14 @@ impl ConnectWriter {
         let params = PatchParams::apply(STATUS_MANAGER).force();
         let mut patch = object_identity(object);
         patch["status"] = json!(managed_part(status));
-        let (name, patch) = (object.name_any(), Patch::Apply(&patch));
+        let (name, patch) = (object.name_any(), Patch::Apply(patch));
         self.send_fenced(self.api.patch_status(&name, &params, &patch))
             .await
     }
 
     async fn send_fenced(
         &self,
-        request: impl Future<Output = kube::Result<TolerantObject<ClusterNetworkConnect>>>,
+        request: impl Future<Output = kube::Result<Value>>,
     ) -> Result<Arc<WatchedConnect>, WriteError> {
         let term = *self.term.borrow();
         if term.is_none_or(LeaderTerm::has_ended) {
@@ -169,9 +166,7 @@ impl ConnectWriter {
                 blocks_all: true,
             });
         }
-        self.with_timeout(request)
-            .await
-            .map(projections::project_connect)
+        decode(self.with_timeout(request).await?)
     }
 
     async fn with_timeout<T>(
@@ -187,6 +182,11 @@ impl ConnectWriter {
             }),
         }
     }
+}
+
+fn decode(object: Value) -> Result<Arc<WatchedConnect>, WriteError> {
+    let object: TolerantObject<ClusterNetworkConnect> = api::decode(object)?;
+    Ok(projections::project_connect(object))
 }
 
 impl From<kube::Error> for WriteError {

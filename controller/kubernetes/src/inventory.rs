@@ -2,13 +2,15 @@
 
 use std::fmt::Debug;
 
-use super::api::Api;
+use super::api::{self, Api};
 use kube::Client;
 use kube::api::ListParams;
 use patchbay_resources::object::{Namespace, Node, Service};
+use serde_json::Value;
 use thiserror::Error;
 
 use super::api_error;
+use super::networks::{keep_all, without_node_details};
 use super::tolerant_object::TolerantObject;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{
@@ -39,67 +41,76 @@ pub struct ListError {
 /// [`ListError`] if the API server cannot be reached or denies the request.
 pub async fn list_inventory(client: &Client) -> Result<Inventory, ListError> {
     let mut inventory = Inventory::default();
-    list::<Namespace>(client, &mut inventory, |_| {}).await?;
-    let remove_unused = |node: &mut Node| {
-        node.spec = None;
-        node.status = None;
-    };
-    list::<Node>(client, &mut inventory, remove_unused).await?;
-    list::<Service>(client, &mut inventory, |_| {}).await?;
-    list::<NetworkAttachmentDefinition>(client, &mut inventory, |_| {}).await?;
-    list::<UserDefinedNetwork>(client, &mut inventory, |_| {}).await?;
-    list::<ClusterUserDefinedNetwork>(client, &mut inventory, |_| {}).await?;
-    list::<ClusterNetworkConnect>(client, &mut inventory, |_| {}).await?;
+    list::<Namespace>(client, &mut inventory, keep_all).await?;
+    list::<Node>(client, &mut inventory, without_node_details).await?;
+    list::<Service>(client, &mut inventory, keep_all).await?;
+    list::<NetworkAttachmentDefinition>(client, &mut inventory, keep_all).await?;
+    list::<UserDefinedNetwork>(client, &mut inventory, keep_all).await?;
+    list::<ClusterUserDefinedNetwork>(client, &mut inventory, keep_all).await?;
+    list::<ClusterNetworkConnect>(client, &mut inventory, keep_all).await?;
     Ok(inventory)
 }
 
 async fn list<K: InventoryKind + Clone + Debug>(
     client: &Client,
     inventory: &mut Inventory,
-    remove_unused: impl Fn(&mut K),
+    remove_unused: fn(&mut K),
 ) -> Result<(), ListError> {
     let kind = K::KIND.to_owned();
-    let api = Api::<TolerantObject<K>>::all(client.clone());
+    let mut add = |object: Value| {
+        let object: TolerantObject<K> = api::decode(object)?;
+        match object.0 {
+            Ok(mut object) => {
+                object.meta_mut().managed_fields = None;
+                remove_unused(&mut object);
+                let position = K::objects(inventory).len() as u64;
+                K::objects_mut(inventory).insert(Sourced {
+                    object,
+                    origin: Origin::Cluster,
+                    position,
+                });
+            }
+            Err(invalid) => inventory.warnings.push(Problem {
+                object: Some(format!("{kind} {}", ObjectKey::of(&invalid.metadata))),
+                message: format!("cannot be decoded, ignored: {}", invalid.error),
+                ..Problem::default()
+            }),
+        }
+        Ok(())
+    };
+    match list_all(&Api::all::<K>(client.clone()), &mut add).await {
+        Ok(()) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            inventory.warnings.push(Problem {
+                message: format!("the cluster has no objects of kind {kind}"),
+                ..Problem::default()
+            });
+            Ok(())
+        }
+        Err(source) => Err(ListError { kind, source }),
+    }
+}
+
+/// Lists all objects, page by page.
+async fn list_all(
+    api: &Api,
+    add: &mut (dyn FnMut(Value) -> kube::Result<()> + Send),
+) -> kube::Result<()> {
     let mut page = ListParams::default().limit(LIST_PAGE_OBJECTS);
     let mut attempts = 0;
     loop {
         attempts += 1;
         let listed = match api.list(&page).await {
             Ok(listed) => listed,
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                inventory.warnings.push(Problem {
-                    message: format!("the cluster has no objects of kind {kind}"),
-                    ..Problem::default()
-                });
-                return Ok(());
-            }
-            Err(source) => match api_error::retry_after(&source) {
+            Err(error) => match api_error::retry_after(&error) {
                 Some(wait) if attempts < MAX_PAGE_ATTEMPTS => {
                     tokio::time::sleep(wait).await;
                     continue;
                 }
-                _ => return Err(ListError { kind, source }),
+                _ => return Err(error),
             },
         };
-        for object in listed.items {
-            match object.0 {
-                Ok(mut object) => {
-                    object.meta_mut().managed_fields = None;
-                    remove_unused(&mut object);
-                    let position = K::objects(inventory).len() as u64;
-                    K::objects_mut(inventory).insert(Sourced {
-                        object,
-                        origin: Origin::Cluster,
-                        position,
-                    });
-                }
-                Err(invalid) => inventory.warnings.push(Problem {
-                    object: Some(format!("{kind} {}", ObjectKey::of(&invalid.metadata))),
-                    message: format!("cannot be decoded, ignored: {}", invalid.error),
-                    ..Problem::default()
-                }),
-            }
-        }
+        listed.items.into_iter().try_for_each(&mut *add)?;
         attempts = 0;
         match listed.metadata.continue_ {
             Some(token) if !token.is_empty() => page.continue_token = Some(token),

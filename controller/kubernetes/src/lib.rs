@@ -93,6 +93,7 @@ mod report_publisher;
 mod run;
 mod store;
 mod tolerant_object;
+mod watch_backoff;
 mod write_overlay;
 mod zone_controller;
 mod zone_inputs;

@@ -1,25 +1,21 @@
 //! List-and-watch: keeps a store equal to the API server's objects of one kind.
 
 use std::convert::Infallible;
-use std::fmt::Debug;
 use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::core::Status;
-use patchbay_engine::backoff::{Backoff, with_jitter};
 use patchbay_resources::manifests::ObjectKey;
-use patchbay_resources::object::Object;
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 use thiserror::Error;
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::api::Api;
 use super::api_error;
 use super::config::Timing;
-use super::store::StoreWriter;
+use super::watch_backoff::{Recovery, WatchBackoff};
 
 /// Objects per page of a list. A page of nodes, each with the subnets of 1,000 networks in its
 /// annotations, is up to 12 MB of JSON.
@@ -29,16 +25,6 @@ const LIST_PAGE_OBJECTS: u32 = 250;
 /// delayed. Otherwise a proxy that ends each watch at once would get thousands of requests a
 /// second.
 const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
-
-/// Shortest and longest delay before a list or watch is retried: those of client-go's reflector.
-const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
-
-/// Shortest delay before a list or watch is retried after another one of this process has succeeded
-/// again. With jitter, so that not all processes retry at the same time.
-const RECOVERY_DELAY: Duration = Duration::from_millis(500);
-
-/// Time without a relist after which the delay before the next relist is the shortest one again.
-const RELIST_RESET_INTERVAL: Duration = Duration::from_secs(120);
 
 /// Keeps a store equal to the API server's objects of one kind that have the given labels.
 ///
@@ -55,14 +41,13 @@ const RELIST_RESET_INTERVAL: Duration = Duration::from_secs(120);
 /// * It ignores `Retry-After`. Here the requested time is added to the back-off.
 /// * An object that cannot be decoded fails its whole list, forever. Here it is kept as an
 ///   [`UndecodableObject`](super::tolerant_object::UndecodableObject).
-pub(super) struct ListWatch<K, F, V: Clone> {
-    api: Api<K>,
+pub(super) struct ListWatch {
+    api: Api,
+    kind: &'static str,
     /// Label selector; empty: all objects.
     labels: &'static str,
     timing: Timing,
-    /// Reduces an object to the fields that are kept.
-    project: F,
-    store: StoreWriter<V>,
+    sink: Box<dyn ObjectSink>,
     backoff: WatchBackoff,
     recovery: Recovery,
     /// `true` after a failure, until a request succeeds.
@@ -73,30 +58,22 @@ pub(super) struct ListWatch<K, F, V: Clone> {
     is_missing_logged: bool,
 }
 
-/// Success after failures of any watch of this process, which ends the back-off of the others. So
-/// all watches resume together when an API server comes back.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Recovery(watch::Sender<()>);
+/// Receiver of the objects of one kind, which decodes them.
+pub(super) trait ObjectSink: Send {
+    /// Starts a list. Readers see the previous objects until it is complete.
+    fn begin_list(&mut self);
 
-impl Recovery {
-    fn announce(&self) {
-        self.0.send_replace(());
-    }
+    /// Adds an object to the list in progress.
+    fn add_listed(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()>;
 
-    /// Waits for `delay`, or shortly after another watch has recovered.
-    async fn wait(&self, delay: Duration) {
-        let mut recovered = self.0.subscribe();
-        let early = async {
-            // The sender lives as long as `self`.
-            if recovered.changed().await.is_ok() {
-                tokio::time::sleep(with_jitter(RECOVERY_DELAY)).await;
-            }
-        };
-        tokio::select! {
-            () = tokio::time::sleep(delay) => {}
-            () = early => {}
-        }
-    }
+    /// Completes the list: objects that it lacks are removed.
+    fn complete_list(&mut self);
+
+    /// Sets an object to its current value.
+    fn put(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()>;
+
+    /// Removes an object.
+    fn remove(&mut self, key: &ObjectKey);
 }
 
 /// Why a list or a watch failed.
@@ -124,32 +101,31 @@ enum WatchEnd {
     Idle,
 }
 
-impl<K, F, V> ListWatch<K, F, V>
-where
-    K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
-    F: Fn(K) -> V,
-    V: Clone + PartialEq,
-{
+impl ListWatch {
     pub(super) fn new(
-        api: Api<K>,
-        labels: &'static str,
+        api: Api,
+        kind: &'static str,
         timing: Timing,
-        project: F,
-        store: StoreWriter<V>,
+        sink: Box<dyn ObjectSink>,
         recovery: Recovery,
     ) -> Self {
         Self {
             api,
-            labels,
+            kind,
+            labels: "",
             timing,
-            project,
-            store,
+            sink,
             backoff: WatchBackoff::default(),
             recovery,
             has_failed: false,
             is_optional: false,
             is_missing_logged: false,
         }
+    }
+
+    /// Watches only the objects with these labels.
+    pub(super) fn labelled(self, labels: &'static str) -> Self {
+        Self { labels, ..self }
     }
 
     /// Treats a kind that the cluster lacks as a kind without objects, until it is defined.
@@ -191,10 +167,10 @@ where
     ///
     /// The kind may be defined at any time.
     async fn note_missing_kind(&mut self) {
-        self.store.begin_list();
-        self.store.complete_list();
+        self.sink.begin_list();
+        self.sink.complete_list();
         if !self.is_missing_logged {
-            let kind = K::KIND;
+            let kind = self.kind;
             tracing::warn!(%kind, "the cluster does not have this kind; waiting for its definition");
             self.is_missing_logged = true;
         }
@@ -205,12 +181,13 @@ where
         let mut page = ListParams::default()
             .limit(LIST_PAGE_OBJECTS)
             .labels(self.labels);
-        self.store.begin_list();
+        self.sink.begin_list();
         loop {
             let listed = with_timeout(self.timing.request_timeout, self.api.list(&page)).await?;
             for object in listed.items {
-                let key = ObjectKey::of(object.meta());
-                self.store.add_listed(key, (self.project)(object));
+                let key = key_of(&object);
+                let added = self.sink.add_listed(key, object);
+                added.map_err(|error| WatchError::Request(kube::Error::SerdeError(error)))?;
             }
             let metadata = listed.metadata;
             page.continue_token = metadata.continue_.filter(|token| !token.is_empty());
@@ -218,7 +195,7 @@ where
                 let version = metadata.resource_version;
                 let version = version.filter(|version| !version.is_empty());
                 let version = version.ok_or(WatchError::NoResourceVersion)?;
-                self.store.complete_list();
+                self.sink.complete_list();
                 return Ok(version);
             }
         }
@@ -230,11 +207,11 @@ where
             match self.watch_once(&mut version).await {
                 Ok(WatchEnd::ByServer) => {}
                 Ok(WatchEnd::Idle) => {
-                    let kind = K::KIND;
+                    let kind = self.kind;
                     tracing::debug!(%kind, "the watch is idle; opening it again");
                 }
                 Err(error) if error.requires_relist() => {
-                    let kind = K::KIND;
+                    let kind = self.kind;
                     tracing::info!(%kind, %error, "the watch cannot continue; listing all objects again");
                     return;
                 }
@@ -267,26 +244,26 @@ where
                 }
                 Err(_) => return Ok(WatchEnd::Idle),
             };
-            let (seen_version, object) = match event {
-                Ok(WatchEvent::Bookmark(mark)) => (mark.metadata.resource_version, None),
+            let seen_version = match event {
+                Ok(WatchEvent::Bookmark(mark)) => mark.metadata.resource_version,
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
-                    let key = ObjectKey::of(object.meta());
-                    let version = object.meta().resource_version.clone();
-                    let value = (self.project)(object);
-                    (version.unwrap_or_default(), Some((key, Some(value))))
+                    has_event = true;
+                    let (key, version) = (key_of(&object), version_of(&object));
+                    if let Err(error) = self.sink.put(key, object) {
+                        self.skip_event(&error);
+                    }
+                    version
                 }
                 Ok(WatchEvent::Deleted(object)) => {
-                    let key = ObjectKey::of(object.meta());
-                    let version = object.meta().resource_version.clone();
-                    (version.unwrap_or_default(), Some((key, None)))
+                    has_event = true;
+                    self.sink.remove(&key_of(&object));
+                    version_of(&object)
                 }
                 Ok(WatchEvent::Error(status)) => {
                     return Err(WatchError::ErrorEvent(status.boxed()));
                 }
-                // A retry would only meet the same object again, so the event is skipped.
-                Err(error @ kube::Error::SerdeError(_)) => {
-                    let kind = K::KIND;
-                    tracing::warn!(%kind, %error, "skipping an object that cannot be decoded");
+                Err(kube::Error::SerdeError(error)) => {
+                    self.skip_event(&error);
                     continue;
                 }
                 Err(error) => return Err(WatchError::Request(error)),
@@ -294,16 +271,20 @@ where
             if !seen_version.is_empty() {
                 *version = seen_version;
             }
-            if let Some((key, value)) = object {
+            if has_event {
                 self.backoff.reset();
-                has_event = true;
-                self.store.put(key, value);
             }
         }
     }
 
+    /// Notes an event that cannot be decoded. A retry would only meet the same object again.
+    fn skip_event(&self, error: &serde_json::Error) {
+        let kind = self.kind;
+        tracing::warn!(%kind, %error, "skipping an object that cannot be decoded");
+    }
+
     async fn wait_after_error(&mut self, error: &WatchError, failure: &str) {
-        let kind = K::KIND;
+        let kind = self.kind;
         tracing::warn!(%kind, %error, "{failure}");
         // The back-off is added because the server asks all processes to wait for the same time.
         let retry_after = error.retry_after().unwrap_or_default();
@@ -317,6 +298,21 @@ where
             self.recovery.announce();
         }
     }
+}
+
+/// Key of an object of an API server.
+fn key_of(object: &Value) -> ObjectKey {
+    let metadata = &object["metadata"];
+    ObjectKey {
+        namespace: metadata["namespace"].as_str().map(str::to_owned),
+        name: metadata["name"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Resource version of an object of an API server; empty: it has none.
+fn version_of(object: &Value) -> String {
+    let version = object["metadata"]["resourceVersion"].as_str();
+    version.unwrap_or_default().to_owned()
 }
 
 async fn with_timeout<T>(
@@ -355,94 +351,11 @@ impl WatchError {
     }
 }
 
-/// Delays before a list or watch is retried, with jitter.
-#[derive(Debug)]
-struct WatchBackoff {
-    failures: Backoff,
-    relists: Backoff,
-    last_relist: Option<Instant>,
-}
-
-impl Default for WatchBackoff {
-    fn default() -> Self {
-        let (min, max) = RETRY_DELAYS;
-        Self {
-            failures: Backoff::new(min, max),
-            relists: Backoff::new(min, max),
-            last_relist: None,
-        }
-    }
-}
-
-impl WatchBackoff {
-    /// Shortens the delay after the next failure. Call this after a successful request.
-    fn reset(&mut self) {
-        self.failures.reset();
-    }
-
-    /// The delay before a failed list or watch is retried.
-    fn after_failure(&mut self) -> Duration {
-        self.failures.jittered()
-    }
-
-    /// The delay before all objects are listed again.
-    ///
-    /// A relist follows watches that succeeded, so only time resets this delay.
-    fn before_relist(&mut self) -> Duration {
-        let now = Instant::now();
-        let is_recent = |last: Instant| now.duration_since(last) < RELIST_RESET_INTERVAL;
-        if !self.last_relist.replace(now).is_some_and(is_recent) {
-            self.relists.reset();
-        }
-        self.relists.jittered()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn delays_grow_until_the_server_answers() {
-        let mut backoff = WatchBackoff::default();
-        for shortest in [800, 1600, 3200] {
-            let delay = backoff.after_failure();
-            assert!(delay >= Duration::from_millis(shortest), "{delay:?}");
-        }
-        backoff.reset();
-        assert!(backoff.after_failure() <= Duration::from_millis(1600));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn delays_of_relists_grow_until_none_was_needed_for_a_while() {
-        let mut backoff = WatchBackoff::default();
-        let shortest = Duration::from_millis(800);
-        assert!(backoff.before_relist() < shortest * 2);
-        backoff.reset();
-        assert!(backoff.before_relist() >= shortest * 2);
-        tokio::time::sleep(RELIST_RESET_INTERVAL).await;
-        assert!(backoff.before_relist() < shortest * 2);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_recovered_watch_ends_the_delays_of_the_others() {
-        let recovery = Recovery::default();
-        let hour = Duration::from_secs(3600);
-        let start = Instant::now();
-        let announced = async {
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            recovery.announce();
-        };
-        let waits = [recovery.clone(), recovery.clone()];
-        tokio::join!(waits[0].wait(hour), waits[1].wait(hour), announced);
-        assert!(start.elapsed() < Duration::from_secs(7));
-        // An earlier recovery is no reason to hurry.
-        let start = Instant::now();
-        recovery.wait(hour).await;
-        assert!(start.elapsed() >= hour);
-    }
 
     #[test]
     fn only_forgotten_versions_and_missing_kinds_require_a_relist() {

@@ -11,6 +11,7 @@ use kube::api::{Patch, PatchParams};
 use patchbay_resources::object::ConfigMap;
 
 use super::api::Api;
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -90,7 +91,7 @@ pub(super) struct ReportPublisher {
 impl ReportPublisher {
     /// Writes reports until the zone controller has ended.
     pub(super) async fn run(mut self) {
-        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
+        let api = Api::namespaced::<ConfigMap>(self.client.clone(), &self.namespace);
         let mut written = ZoneReport::default();
         let mut backoff = self.timing.retry_backoff();
         let join_end = Instant::now() + self.timing.join_grace_period;
@@ -162,7 +163,7 @@ impl ReportPublisher {
     /// Why the write failed, and the time that the API server asks to wait.
     async fn write(
         &self,
-        api: &Api<ConfigMap>,
+        api: &Api,
         report: &ZoneReport,
     ) -> Result<(), (String, Option<Duration>)> {
         let zone = &self.source.zone;
@@ -171,7 +172,7 @@ impl ReportPublisher {
             config_map_name(zone),
             PatchParams::apply(FIELD_MANAGER).force(),
         );
-        let patch = Patch::Apply(&object);
+        let patch = Patch::Apply(json!(object));
         let written = tokio::time::timeout(
             self.timing.request_timeout,
             api.patch(&name, &params, &patch),

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Debug;
 use std::future::Future;
+use std::pin::{Pin, pin};
 
 use kube::Client;
 use patchbay_model::{ClusterSettings, Feature};
@@ -29,7 +30,7 @@ use super::connect_writer::ConnectWriter;
 use super::egress_ips::project_egress_ip;
 use super::events::event_channel;
 use super::leader_election::LeaderElector;
-use super::list_watch::{ListWatch, Recovery};
+use super::list_watch::{ListWatch, ObjectSink};
 use super::networks::{
     self, Decoding, NetworkManagerTask, NetworkZoneTask, ObjectSources, ObjectWriter,
 };
@@ -38,8 +39,9 @@ use super::northbound_client::NorthboundClient;
 use super::northbound_reachability::NorthboundReachability;
 use super::projections;
 use super::report_publisher::{ReportPublisher, ReportSource};
-use super::store::{StoreReader, store};
+use super::store::{StoreReader, projected_store};
 use super::tolerant_object::TolerantObject;
+use super::watch_backoff::Recovery;
 use super::zone_controller::ZoneControllerTask;
 use super::zone_inputs::{ActivitySources, ZoneSources};
 use super::zone_lease::{self, ZoneLeaseRenewer};
@@ -64,7 +66,16 @@ pub struct RunError {
 pub async fn run(
     client: Client,
     config: ControllerConfig,
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), RunError> {
+    run_until(client, config, pin!(stop)).await
+}
+
+/// [`run`] for a type that is known here, so that all tasks are compiled in this crate.
+async fn run_until(
+    client: Client,
+    config: ControllerConfig,
+    stop: Pin<&mut (dyn Future<Output = ()> + Send)>,
 ) -> Result<(), RunError> {
     let ControllerConfig {
         cluster,
@@ -259,10 +270,13 @@ impl TaskSet {
         project: impl Fn(K) -> V + Send + 'static,
     ) -> StoreReader<V>
     where
-        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
+        K: Object + DeserializeOwned + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        self.watch_some(Api::<K>::all(client.clone()), "", project)
+        let (sink, reader) = projected_store(project);
+        let watch = self.list_watch::<K>(Api::all::<K>(client.clone()), sink);
+        self.spawn_watch(watch);
+        reader
     }
 
     /// Watches all objects of a kind that the cluster may lack.
@@ -272,13 +286,11 @@ impl TaskSet {
         project: impl Fn(K) -> V + Send + 'static,
     ) -> StoreReader<V>
     where
-        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
+        K: Object + DeserializeOwned + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        let (writer, reader) = store();
-        let api = Api::<K>::all(client.clone());
-        let recovery = self.recovery.clone();
-        let watch = ListWatch::new(api, "", self.timing, project, writer, recovery);
+        let (sink, reader) = projected_store(project);
+        let watch = self.list_watch::<K>(Api::all::<K>(client.clone()), sink);
         self.spawn_watch(watch.optional());
         reader
     }
@@ -387,39 +399,21 @@ impl TaskSet {
         project: impl Fn(K) -> V + Send + 'static,
     ) -> StoreReader<V>
     where
-        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
+        K: Object + DeserializeOwned + 'static,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        self.watch_some(
-            Api::<K>::namespaced(client.clone(), namespace),
-            labels,
-            project,
-        )
-    }
-
-    fn watch_some<K, V>(
-        &mut self,
-        api: Api<K>,
-        labels: &'static str,
-        project: impl Fn(K) -> V + Send + 'static,
-    ) -> StoreReader<V>
-    where
-        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
-        V: Clone + PartialEq + Send + Sync + 'static,
-    {
-        let (writer, reader) = store();
-        let recovery = self.recovery.clone();
-        let watch = ListWatch::new(api, labels, self.timing, project, writer, recovery);
-        self.spawn_watch(watch);
+        let (sink, reader) = projected_store(project);
+        let api = Api::namespaced::<K>(client.clone(), namespace);
+        let watch = self.list_watch::<K>(api, sink);
+        self.spawn_watch(watch.labelled(labels));
         reader
     }
 
-    fn spawn_watch<K, F, V>(&mut self, watch: ListWatch<K, F, V>)
-    where
-        K: Object + Clone + Debug + DeserializeOwned + Send + 'static,
-        F: Fn(K) -> V + Send + 'static,
-        V: Clone + PartialEq + Send + Sync + 'static,
-    {
+    fn list_watch<K: Object>(&self, api: Api, sink: Box<dyn ObjectSink>) -> ListWatch {
+        ListWatch::new(api, K::KIND, self.timing, sink, self.recovery.clone())
+    }
+
+    fn spawn_watch(&mut self, watch: ListWatch) {
         self.spawn::<Infallible>("a watch", async move { Ok(watch.run().await) });
     }
 

@@ -1,10 +1,15 @@
 //! Stores: the last known objects of one kind, shared between the task that watches them and their
 //! readers.
 
+use std::marker::PhantomData;
+
 use imbl::OrdMap;
+use patchbay_resources::manifests::ObjectKey;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::watch;
 
-use patchbay_resources::manifests::ObjectKey;
+use super::list_watch::ObjectSink;
 
 /// Makes an empty store. Readers see nothing before the first list is complete.
 pub(super) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
@@ -51,20 +56,80 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
         }
     }
 
-    /// Sets an object to its current value. `None`: deleted. Readers wake up only if the value
-    /// differs.
-    pub(super) fn put(&mut self, key: ObjectKey, value: Option<V>) {
+    /// Sets an object to its current value. Readers wake up only if the value differs.
+    pub(super) fn put(&mut self, key: ObjectKey, value: V) {
         self.store.send_if_modified(|objects| {
             let objects = objects.get_or_insert_default();
-            match value {
-                Some(value) if objects.get(&key) == Some(&value) => false,
-                Some(value) => {
-                    objects.insert(key, value);
-                    true
-                }
-                None => objects.remove(&key).is_some(),
+            let changed = objects.get(&key) != Some(&value);
+            if changed {
+                objects.insert(key, value);
             }
+            changed
         });
+    }
+
+    /// Removes an object.
+    pub(super) fn remove(&mut self, key: &ObjectKey) {
+        self.store.send_if_modified(|objects| {
+            let objects = objects.get_or_insert_default();
+            objects.remove(key).is_some()
+        });
+    }
+}
+
+/// Writer of a store that decodes the objects of an API server, and reduces them to what is kept.
+struct Projection<K, F, V: Clone> {
+    project: F,
+    writer: StoreWriter<V>,
+    decoded: PhantomData<fn() -> K>,
+}
+
+/// Makes an empty store with its receiver of a watch. `project` reduces an object to the fields that
+/// are kept.
+pub(super) fn projected_store<K, V>(
+    project: impl Fn(K) -> V + Send + 'static,
+) -> (Box<dyn ObjectSink>, StoreReader<V>)
+where
+    K: DeserializeOwned + 'static,
+    V: Clone + PartialEq + Send + Sync + 'static,
+{
+    let (writer, reader) = store();
+    let projection = Projection {
+        project,
+        writer,
+        decoded: PhantomData,
+    };
+    (Box::new(projection), reader)
+}
+
+impl<K, F, V> ObjectSink for Projection<K, F, V>
+where
+    K: DeserializeOwned,
+    F: Fn(K) -> V + Send,
+    V: Clone + PartialEq + Send + Sync,
+{
+    fn begin_list(&mut self) {
+        self.writer.begin_list();
+    }
+
+    fn add_listed(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()> {
+        let value = (self.project)(serde_json::from_value(object)?);
+        self.writer.add_listed(key, value);
+        Ok(())
+    }
+
+    fn complete_list(&mut self) {
+        self.writer.complete_list();
+    }
+
+    fn put(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()> {
+        let value = (self.project)(serde_json::from_value(object)?);
+        self.writer.put(key, value);
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &ObjectKey) {
+        self.writer.remove(key);
     }
 }
 
@@ -142,17 +207,17 @@ mod tests {
         let (mut writer, mut reader) = store();
         writer.begin_list();
         writer.complete_list();
-        writer.put(key("a"), Some(1));
+        writer.put(key("a"), 1);
         assert_eq!(reader.objects().len(), 1);
 
-        writer.put(key("a"), Some(1));
-        writer.put(key("b"), None);
+        writer.put(key("a"), 1);
+        writer.remove(&key("b"));
         writer.begin_list();
         writer.add_listed(key("a"), 1);
         writer.complete_list();
         assert!(!reader.0.has_changed().unwrap());
 
-        writer.put(key("a"), None);
+        writer.remove(&key("a"));
         assert!(reader.0.has_changed().unwrap());
         assert!(reader.objects().is_empty());
     }

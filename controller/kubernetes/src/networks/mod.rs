@@ -6,6 +6,7 @@
 
 mod difference;
 mod manager_task;
+mod object_change;
 mod object_problems;
 mod problem_log;
 mod sources;

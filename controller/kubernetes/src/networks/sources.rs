@@ -252,13 +252,13 @@ mod tests {
     use crate::networks::{Decoding, keep_all, project};
     use crate::store::store;
 
-    fn pod(name: &str, version: &str) -> (ObjectKey, Option<Watched<Pod>>) {
+    fn pod(name: &str, version: &str) -> (ObjectKey, Watched<Pod>) {
         let object = json!({"metadata": {
             "namespace": "blue", "name": name, "uid": name, "resourceVersion": version,
         }});
         let read = project::<Pod>(Decoding::Whole, keep_all);
         let watched = read(serde_json::from_value(object).unwrap());
-        (ObjectKey::namespaced("blue", name), Some(watched))
+        (ObjectKey::namespaced("blue", name), watched)
     }
 
     #[tokio::test(start_paused = true)]

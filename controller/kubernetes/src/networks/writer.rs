@@ -8,20 +8,19 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use patchbay_allocate::networks::FINALIZER;
-use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, describe};
-use patchbay_resources::object::Object;
+use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
+use patchbay_resources::object::ObjectMeta;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::difference::difference;
+use super::object_change::{ObjectChange, Write};
 use super::sources::number;
-use crate::api::Api;
+use crate::api::{self, Api};
 use crate::api_error;
 use crate::connect_writer::WriteError;
 use crate::leader_election::LeaderTerm;
-use crate::tolerant_object::TolerantObject;
 
 /// Field manager of all writes: that of OVN-Kubernetes, so that either controller can take over
 /// from the other.
@@ -96,10 +95,10 @@ impl WriteOutcome {
         self.failed_owners.retain(|uid| !uids.contains(uid));
     }
 
-    fn record<K: Object>(&mut self, object: &K, is_new: bool) {
-        let meta = object.meta();
+    /// Records a write of an object that has this metadata now.
+    fn record(&mut self, kind: &'static str, meta: &ObjectMeta, is_new: bool) {
         self.written.push(Written {
-            kind: K::KIND,
+            kind,
             key: ObjectKey::of(meta),
             uid: meta.uid.clone(),
             version: number(meta.resource_version.as_deref()),
@@ -130,7 +129,7 @@ impl ObjectWriter {
     where
         K: InventoryKind + Clone + Debug,
     {
-        let api = Api::<TolerantObject<K>>::all(self.client.clone());
+        let api = Api::all::<K>(self.client.clone());
         let listed = match self.send(api.list(&ListParams::default())).await {
             Ok(listed) => listed,
             // The cluster lacks the kind.
@@ -138,8 +137,8 @@ impl ObjectWriter {
             Err(error) => return Err(error),
         };
         let mut outcome = WriteOutcome::default();
-        for object in &listed.items {
-            outcome.record(object, true);
+        for object in listed.items {
+            outcome.record(K::KIND, &metadata_of(object)?, true);
         }
         Ok(outcome.written)
     }
@@ -152,7 +151,7 @@ impl ObjectWriter {
         after: &Inventory,
         outcome: &mut WriteOutcome,
     ) where
-        K: InventoryKind + Debug + Serialize,
+        K: InventoryKind + Debug + Serialize + Sync,
     {
         let changes = K::objects(after).changes_since(K::objects(before));
         let changes = changes
@@ -163,125 +162,125 @@ impl ObjectWriter {
             .filter(|(old, new)| old != new);
         let (gone, kept): (Vec<_>, Vec<_>) = changes.partition(|(_, new)| new.is_none());
         for changes in [kept, gone] {
-            self.write_objects(changes, outcome).await;
+            let changes = changes.into_iter();
+            let mut changes =
+                changes.filter_map(|(old, new)| ObjectChange::new(&self.client, old, new));
+            self.write_objects(&mut changes, outcome).await;
         }
     }
 
-    async fn write_objects<K>(
+    async fn write_objects(
         &self,
-        changes: Vec<(Option<&K>, Option<&K>)>,
+        changes: &mut (dyn Iterator<Item = ObjectChange> + Send),
         outcome: &mut WriteOutcome,
-    ) where
-        K: InventoryKind + Debug + Serialize,
-    {
-        let mut changes = changes.into_iter();
+    ) {
         let mut writes = FuturesUnordered::new();
         loop {
             while writes.len() < CONCURRENT_WRITES && !outcome.is_stopped {
-                let Some((old, new)) = changes.next() else {
+                let Some(change) = changes.next() else {
                     break;
                 };
-                let uid = new.or(old).and_then(Object::uid);
-                if !uid.is_some_and(|uid| outcome.failed_owners.contains(&uid)) {
-                    writes.push(self.write_change(old, new));
+                let uid = change.meta.uid.as_ref();
+                if !uid.is_some_and(|uid| outcome.failed_owners.contains(uid)) {
+                    writes.push(self.write_change(change));
                 }
             }
-            let Some((object, written, result)) = writes.next().await else {
+            let Some((change, written, result)) = writes.next().await else {
                 return;
             };
             outcome.written.extend(written);
-            if let (Some(object), Err(error)) = (object, result) {
-                let owners = object.owner_references().iter();
+            if let Err(error) = result {
+                let owners = change.meta.owner_references.iter().flatten();
                 let owners = owners.map(|owner| owner.uid.clone());
                 outcome.failed_owners.extend(owners);
                 if let WriteError::Rejected(message) = &error {
                     outcome.refused.push(Refused {
-                        kind: K::KIND,
-                        key: ObjectKey::of(object.meta()),
+                        kind: change.kind,
+                        key: ObjectKey::of(&change.meta),
                         message: message.clone(),
                     });
                 }
-                outcome.fail(&describe(object), error);
+                outcome.fail(&change.describe(), error);
             }
         }
     }
 
-    /// Writes one object. Returns it with the requests that have succeeded.
-    async fn write_change<'a, K>(
+    /// Writes one object. Returns the change with the requests that have succeeded.
+    async fn write_change(
         &self,
-        old: Option<&'a K>,
-        new: Option<&'a K>,
-    ) -> (Option<&'a K>, Vec<Written>, Result<(), WriteError>)
-    where
-        K: InventoryKind + Debug + Serialize,
-    {
+        change: ObjectChange,
+    ) -> (ObjectChange, Vec<Written>, Result<(), WriteError>) {
         let mut outcome = WriteOutcome::default();
-        let result = self.write_object(old, new, &mut outcome).await;
-        (new.or(old), outcome.written, result)
+        let result = match &change.write {
+            Write::Create(object) => self.create(&change, object, &mut outcome).await,
+            Write::Delete => self.delete(&change, &mut outcome).await,
+            Write::Patch {
+                uid,
+                version,
+                patch,
+            } => {
+                let base = (uid.as_deref(), version.as_deref());
+                self.patch(&change, base, patch.clone(), &mut outcome).await
+            }
+        };
+        (change, outcome.written, result)
     }
 
-    async fn write_object<K>(
+    async fn create(
         &self,
-        old: Option<&K>,
-        new: Option<&K>,
+        change: &ObjectChange,
+        object: &Value,
         outcome: &mut WriteOutcome,
-    ) -> Result<(), WriteError>
-    where
-        K: InventoryKind + Debug + Serialize,
-    {
-        match (old, new) {
-            (None, Some(new)) => {
-                let parameters = PostParams {
-                    field_manager: Some(FIELD_MANAGER.to_owned()),
-                    ..PostParams::default()
-                };
-                let api = self.api_of(new);
-                let created = self.send(api.create(&parameters, new)).await?;
-                outcome.record(&created, true);
-            }
-            (Some(old), None) => self.delete(old, outcome).await?,
-            (Some(old), Some(new)) => self.change(old, new, outcome).await?,
-            (None, None) => {}
-        }
+    ) -> Result<(), WriteError> {
+        let parameters = PostParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let created = self.send(change.api.create(&parameters, object)).await?;
+        outcome.record(change.kind, &metadata_of(created)?, true);
         Ok(())
     }
 
     /// Deletes an object, after the finalizer of networks. Finalizers of other programs stay.
-    async fn delete<K>(&self, old: &K, outcome: &mut WriteOutcome) -> Result<(), WriteError>
-    where
-        K: InventoryKind + Clone + Debug,
-    {
-        let (api, name) = (self.api_of(old), old.name_any());
-        let mut version = old.resource_version();
-        let mut finalizers = old.meta().finalizers.clone().unwrap_or_default();
+    async fn delete(
+        &self,
+        change: &ObjectChange,
+        outcome: &mut WriteOutcome,
+    ) -> Result<(), WriteError> {
+        let ObjectChange {
+            kind, api, meta, ..
+        } = change;
+        let name = meta.name.as_deref().unwrap_or_default();
+        let mut version = meta.resource_version.clone();
+        let mut finalizers = meta.finalizers.clone().unwrap_or_default();
         let count = finalizers.len();
         finalizers.retain(|finalizer| finalizer != FINALIZER);
         if finalizers.len() < count {
             let patch = json!({"metadata": {
-                "uid": old.uid(), "resourceVersion": version, "finalizers": finalizers,
+                "uid": meta.uid, "resourceVersion": version, "finalizers": finalizers,
             }});
-            let (parameters, patch) = (parameters(), Patch::Merge(&patch));
-            let patched = api.patch(&name, &parameters, &patch);
-            let patched = self.send(patched).await?;
-            version = patched.resource_version();
-            if old.meta().deletion_timestamp.is_some() {
-                outcome.record(&patched, false);
+            let (parameters, patch) = (parameters(), Patch::Merge(patch));
+            let patched = self.send(api.patch(name, &parameters, &patch)).await?;
+            let patched = metadata_of(patched)?;
+            if meta.deletion_timestamp.is_some() {
+                outcome.record(kind, &patched, false);
                 return Ok(());
             }
+            version = patched.resource_version;
         }
         let parameters = DeleteParams {
             preconditions: Some(Preconditions {
-                uid: old.uid(),
+                uid: meta.uid.clone(),
                 resource_version: version,
             }),
             ..DeleteParams::default()
         };
-        self.send(api.delete(&name, &parameters)).await?;
+        self.send(api.delete(name, &parameters)).await?;
         if finalizers.is_empty() {
             outcome.written.push(Written {
-                kind: K::KIND,
-                key: ObjectKey::of(old.meta()),
-                uid: old.uid(),
+                kind,
+                key: ObjectKey::of(meta),
+                uid: meta.uid.clone(),
                 version: None,
                 is_new: false,
             });
@@ -289,44 +288,38 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Patches what differs: the object, then its status.
-    async fn change<K>(
+    /// Patches what differs from the object with this UID and resource version: the object, then its
+    /// status.
+    async fn patch(
         &self,
-        old: &K,
-        new: &K,
+        change: &ObjectChange,
+        (uid, version): (Option<&str>, Option<&str>),
+        mut patch: Value,
         outcome: &mut WriteOutcome,
-    ) -> Result<(), WriteError>
-    where
-        K: InventoryKind + Clone + Debug + Serialize,
-    {
-        let mut patch = difference(&json!(old), &json!(new));
+    ) -> Result<(), WriteError> {
         let status = patch
             .as_object_mut()
             .and_then(|patch| patch.remove("status"));
-        let (api, name, parameters) = (self.api_of(new), new.name_any(), parameters());
-        let mut version = old.resource_version();
+        let ObjectChange { kind, api, .. } = change;
+        let name = change.meta.name.as_deref().unwrap_or_default();
+        let parameters = parameters();
+        let mut version = version.map(str::to_owned);
         if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
-            base_on(&mut patch, old, version.as_deref());
-            let patch = Patch::Merge(&patch);
-            let patched = self.send(api.patch(&name, &parameters, &patch)).await?;
-            version = patched.resource_version();
-            outcome.record(&patched, false);
+            base_on(&mut patch, uid, version.as_deref());
+            let patch = Patch::Merge(patch);
+            let patched = self.send(api.patch(name, &parameters, &patch)).await?;
+            let patched = metadata_of(patched)?;
+            outcome.record(kind, &patched, false);
+            version = patched.resource_version;
         }
         if let Some(status) = status {
             let mut patch = json!({"status": status});
-            base_on(&mut patch, old, version.as_deref());
-            let patch = Patch::Merge(&patch);
-            let patched = api.patch_status(&name, &parameters, &patch);
-            outcome.record(&self.send(patched).await?, false);
+            base_on(&mut patch, uid, version.as_deref());
+            let patch = Patch::Merge(patch);
+            let patched = self.send(api.patch_status(name, &parameters, &patch));
+            outcome.record(kind, &metadata_of(patched.await?)?, false);
         }
         Ok(())
-    }
-
-    fn api_of<K: Object + Clone>(&self, object: &K) -> Api<TolerantObject<K>> {
-        match object.namespace() {
-            Some(namespace) => Api::namespaced(self.client.clone(), &namespace),
-            None => Api::all(self.client.clone()),
-        }
     }
 
     /// Sends a request, unless the term has ended.
@@ -364,7 +357,12 @@ fn parameters() -> PatchParams {
 }
 
 /// Names the object and the version that a patch is based on.
-fn base_on<K: Object>(patch: &mut Value, object: &K, version: Option<&str>) {
-    patch["metadata"]["uid"] = json!(object.uid());
+fn base_on(patch: &mut Value, uid: Option<&str>, version: Option<&str>) {
+    patch["metadata"]["uid"] = json!(uid);
     patch["metadata"]["resourceVersion"] = json!(version);
+}
+
+/// Metadata of an object of an API server's answer.
+fn metadata_of(mut object: Value) -> Result<ObjectMeta, WriteError> {
+    Ok(api::decode(object["metadata"].take())?)
 }
