@@ -1,5 +1,7 @@
 //! A running lab: nodes, pods and the wires between them.
 
+mod apply;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -11,22 +13,18 @@ use patchbay_app::Cluster;
 use patchbay_app::northbound::Northbound as _;
 use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::db::Snapshot;
-use patchbay_resources::conversion;
-use patchbay_resources::manifests::ObjectKey;
-use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
 
 use super::databases::{DatabaseError, DatabaseServer, NodeDatabase};
 use super::folder::{FolderError, LabFolder};
-use super::node::{Node, NodeError, NodeId};
-use super::outside;
-use super::pods::{self, Pod, PodName};
+use super::node::{Node, NodeError};
+use super::pods::{Pod, PodName};
 use super::process::{ProgramError, Spawner, environment};
 use super::release::{PROGRAMS, Release};
-use super::switch_rows::{CABLE_SOCKET, Device};
+use super::switch_rows::Device;
 use super::wire::asker::Asker;
 use super::wire::cable::Cable;
-use super::wire::endpoint::{Endpoint, EndpointConfig};
+use super::wire::endpoint::Endpoint;
 use super::wire::flight::Flights;
 
 /// Error: a lab cannot be started, or cannot follow its manifests.
@@ -156,208 +154,6 @@ impl Lab {
         };
         lab.apply(cluster).await?;
         Ok(lab)
-    }
-
-    /// Makes nodes, rows and pods those of the cluster. Returns when packets flow accordingly.
-    ///
-    /// # Errors
-    /// As for [`start`](Self::start). The next apply completes what an error has left undone.
-    pub async fn apply(&mut self, cluster: &Cluster) -> Result<(), LabError> {
-        self.warnings.clone_from(&cluster.warnings);
-        let ids = self.node_ids(cluster)?;
-        let started = self.create_nodes(&ids).await?;
-        for zone in self.zones.values() {
-            zone.node.write_chassis(&ids).await?;
-        }
-        self.write_rows(cluster).await?;
-        self.start_nodes(&ids, &started).await?;
-        self.sync().await
-    }
-
-    /// Identities of the cluster's nodes. A node keeps its number.
-    fn node_ids(&mut self, cluster: &Cluster) -> Result<Vec<NodeId>, LabError> {
-        let names = cluster.zones();
-        if names.is_empty() {
-            return Err(LabError::NoNode);
-        }
-        let mut ids = Vec::new();
-        for name in names {
-            let object = cluster.inventory.nodes.get(&ObjectKey::cluster(&*name));
-            let node = object.map(|node| conversion::node(&node.object).0);
-            let chassis = node.and_then(|node| node.chassis_id);
-            let Some(chassis) = chassis else {
-                return Err(LabError::NoChassis(name));
-            };
-            let known = self.zones.get(&name).map(|zone| zone.node.id.number);
-            let number = known.unwrap_or_else(|| {
-                self.next_node += 1;
-                self.next_node - 1
-            });
-            ids.push(NodeId {
-                name,
-                number,
-                chassis,
-            });
-        }
-        Ok(ids)
-    }
-
-    /// Creates the nodes that are new, and removes those that are gone or have another chassis.
-    /// Returns the names of the new ones.
-    async fn create_nodes(&mut self, ids: &[NodeId]) -> Result<Vec<String>, LabError> {
-        let cable = &self.cable;
-        let mut removed = Vec::new();
-        self.zones.retain(|_, zone| {
-            let stays = ids.contains(&zone.node.id);
-            if !stays {
-                cable.disconnect(zone.node.id.number);
-                removed.push(zone.node.id.clone());
-            }
-            stays
-        });
-        self.pods
-            .retain(|pod| removed.iter().all(|node| node.name != pod.pod.node));
-        let mut created = Vec::new();
-        for id in ids {
-            if self.zones.contains_key(&id.name) {
-                continue;
-            }
-            let mut id = id.clone();
-            if removed.iter().any(|node| node.number == id.number) {
-                // The folder of the node's first life is still there.
-                id.number = self.next_node;
-                self.next_node += 1;
-            }
-            let folder = self.folder.node(id.number)?;
-            let (release, spawner) = (&self.release, &self.spawner);
-            let node = Node::create(id.clone(), folder, self.server, release, spawner).await?;
-            let northbound = node.databases.northbound.clone();
-            let uuids = UuidSource::seeded(id.number as u64);
-            let reconciler = ZoneReconciler::new(&*id.name, northbound, uuids);
-            created.push(id.name.clone());
-            let socket = node.folder.join(outside::DEVICE_SOCKET);
-            let host = EndpointConfig::outside(self.next_device);
-            self.next_device += 1;
-            let zone = Zone {
-                outside: Endpoint::start(host, socket, self.flights.clone()),
-                node,
-                reconciler,
-                outcome: ZoneOutcome::default(),
-            };
-            self.zones.insert(id.name, zone);
-        }
-        Ok(created)
-    }
-
-    /// Writes the rows of networks, connects and pods, and connects the pods.
-    async fn write_rows(&mut self, cluster: &Cluster) -> Result<(), LabError> {
-        for (name, zone) in &mut self.zones {
-            let outcome = zone.reconciler.reconcile(cluster).await;
-            let outcome = outcome.map_err(|source| LabError::Zone {
-                zone: name.clone(),
-                source,
-            })?;
-            let skipped = outcome.skipped_networks.iter();
-            self.warnings.extend(skipped.map(|skipped| {
-                format!(
-                    "zone {name}: network {}: {}",
-                    skipped.network, skipped.reason
-                )
-            }));
-            self.warnings.extend(outcome.warnings.iter().cloned());
-            let pods = outcome.pod_problems.iter();
-            self.warnings
-                .extend(pods.map(|(pod, problem)| format!("zone {name}: Pod {pod}: {problem}")));
-            let policies = outcome.policy_problems.iter();
-            self.warnings
-                .extend(policies.map(|problem| format!("zone {name}: {problem}")));
-            let egress = outcome.egress_problems.iter();
-            self.warnings
-                .extend(egress.map(|problem| format!("zone {name}: {problem}")));
-            let services = outcome.service_problems.iter();
-            self.warnings
-                .extend(services.map(|(service, problem)| {
-                    format!("zone {name}: Service {service}: {problem}")
-                }));
-            for (connect, report) in &outcome.reports {
-                self.warnings
-                    .extend(report.messages().iter().map(|message| {
-                        format!("zone {name}: ClusterNetworkConnect {connect}: {message}")
-                    }));
-            }
-            zone.outcome = outcome;
-            zone.node.sources = outside::marked_sources(cluster, name);
-            zone.node.marks = outside::marks(cluster);
-        }
-        self.place_pods(cluster);
-        for (name, zone) in &mut self.zones {
-            let devices = self.pods.iter().filter(|pod| pod.pod.node == *name);
-            let devices: Vec<Device> = devices.map(|pod| pod.device.clone()).collect();
-            zone.node.write_devices(&devices).await?;
-        }
-        Ok(())
-    }
-
-    /// Gives each pod a device and an endpoint. An unchanged pod keeps them.
-    fn place_pods(&mut self, cluster: &Cluster) {
-        let (pods, others) = pods::placed(cluster);
-        self.warnings.extend(
-            others
-                .iter()
-                .map(|pod| format!("Pod {pod}: it has no addresses in a primary network")),
-        );
-        let mut kept: BTreeMap<PodName, LabPod> = std::mem::take(&mut self.pods)
-            .into_iter()
-            .map(|pod| (pod.pod.name.clone(), pod))
-            .collect();
-        for pod in pods {
-            if let Some(same) = kept.remove(&pod.name)
-                && same.pod == pod
-            {
-                same.endpoint.forget_neighbours();
-                self.pods.push(same);
-            } else if let Some(zone) = self.zones.get(&pod.node) {
-                let number = self.next_device;
-                self.next_device += 1;
-                let device = Device {
-                    name: format!("p{number}"),
-                    port: pod.port.clone(),
-                };
-                let config = EndpointConfig {
-                    is_outside: false,
-                    number,
-                    mac: pod.mac,
-                    addresses: pod.addresses.clone(),
-                    gateways: pod.gateways.clone(),
-                };
-                let socket = device.socket(&zone.node.folder);
-                let endpoint = Endpoint::start(config, socket, self.flights.clone());
-                self.pods.push(LabPod {
-                    pod,
-                    device,
-                    endpoint,
-                });
-            }
-        }
-    }
-
-    /// Starts the programs of new nodes, and sets the tunnel neighbours of all switches.
-    async fn start_nodes(&mut self, ids: &[NodeId], started: &[String]) -> Result<(), LabError> {
-        if started.is_empty() {
-            return Ok(());
-        }
-        let (release, spawner, cable) = (&self.release, &self.spawner, &self.cable);
-        let zones = self.zones.values_mut();
-        try_join_all(zones.map(|zone| async move {
-            let node = &mut zone.node;
-            if started.contains(&node.id.name) {
-                cable.connect(node.id.number, node.folder.join(CABLE_SOCKET));
-                node.start(release, spawner).await?;
-            }
-            node.write_neighbours(ids).await
-        }))
-        .await?;
-        Ok(())
     }
 
     /// Waits until all switches forward packets as the databases require. A node without ovn-northd

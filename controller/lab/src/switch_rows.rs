@@ -201,6 +201,8 @@ async fn write_switch(
             "Open_vSwitch",
             [
                 ("bridges", rows([integration, physical, external])),
+                // By default more for each core, which is hundreds of threads in a large lab.
+                ("other_config", texts([("n-revalidator-threads", "1")])),
                 (
                     "external_ids",
                     texts([
