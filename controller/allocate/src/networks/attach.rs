@@ -35,7 +35,7 @@ type NetworkAnnotations = BTreeMap<String, String>;
 /// Reason why a namespace has no attachment definition.
 #[derive(Debug, Error)]
 enum AttachError {
-    #[error("failed to get namespace {0:?}: namespaces {0:?} not found")]
+    #[error("failed to get namespace {0:?}: namespace {0:?} not found")]
     NoNamespace(String),
     #[error(
         "invalid primary network state for namespace {0:?}: a valid primary user defined network or network attachment \
@@ -50,6 +50,13 @@ enum AttachError {
     Config(#[from] ConfigError),
     #[error("primary network already exist in namespace {namespace:?}: {other:?}")]
     SecondPrimary { namespace: String, other: String },
+    #[error(
+        "failed to validate no primary network exist: unmarshal failed [{definition}]: {reason}"
+    )]
+    Unreadable {
+        definition: ObjectKey,
+        reason: String,
+    },
     #[error("failed to allocate EVPN IDs: {0}")]
     EvpnIds(#[from] EvpnIdError),
     #[error("foreign NetworkAttachmentDefinition with the desired name already exist [{0}]")]
@@ -76,7 +83,7 @@ pub(super) fn attach(
     now: &Time,
 ) {
     remove_orphans(inventory);
-    finish_deleted(inventory, now);
+    finish_deleted(inventory, &settings.cluster, now);
     fabric_ids.restore(inventory);
     let mut plans = plans(inventory, settings);
     let mut left = remove_unselected(inventory, &plans);
@@ -177,11 +184,8 @@ fn attach_namespace<T: InventoryKind>(
     nad.metadata = rendered_meta(&owner.object, &key);
     let nads = &mut inventory.network_attachment_definitions;
     let Some(existing) = nads.get_mut(&key) else {
-        if let Some(other) = primary_nad(inventory, namespace).filter(|_| primary) {
-            return Err(AttachError::SecondPrimary {
-                namespace: namespace.to_owned(),
-                other,
-            });
+        if primary {
+            check_no_primary(inventory, namespace)?;
         }
         if !known.is_empty() {
             nad.annotations_mut().extend(known.clone());
@@ -222,11 +226,32 @@ fn attach_namespace<T: InventoryKind>(
     })
 }
 
-/// Name of the definition of a primary network in a namespace.
-fn primary_nad(inventory: &Inventory, namespace: &str) -> Option<String> {
-    let mut nads = inventory
-        .network_attachment_definitions
-        .in_namespace(namespace);
-    nads.find(|(_, nad)| matches!(user_defined_config(&nad.object), Ok(Some(config)) if config.is_primary()))
-        .map(|(key, _)| key.name.clone())
+/// Checks that no definition in a namespace is that of a primary network. One that cannot be read may
+/// be.
+fn check_no_primary(inventory: &Inventory, namespace: &str) -> Result<(), AttachError> {
+    let nads = &inventory.network_attachment_definitions;
+    let mut unreadable = None;
+    for (key, nad) in nads.in_namespace(namespace) {
+        let config = nad.object.spec.config.as_deref().unwrap_or_default();
+        match user_defined_config(&nad.object) {
+            Ok(Some(config)) if config.is_primary() => {
+                return Err(AttachError::SecondPrimary {
+                    namespace: namespace.to_owned(),
+                    other: key.name.clone(),
+                });
+            }
+            _ if config.is_empty() => {
+                unreadable = Some((key, "unexpected end of JSON input".to_owned()));
+            }
+            Ok(_) => {}
+            Err(error) => unreadable = Some((key, error.to_string())),
+        }
+    }
+    match unreadable {
+        None => Ok(()),
+        Some((definition, reason)) => Err(AttachError::Unreadable {
+            definition: definition.clone(),
+            reason,
+        }),
+    }
 }

@@ -241,7 +241,7 @@ fn a_namespace_has_one_primary_network_and_asks_for_it() {
     assert_eq!(
         udn_conditions(&inventory, "gone", "p"),
         [
-            "NetworkCreated=False SyncError: failed to get namespace \"gone\": namespaces \"gone\" not found"
+            "NetworkCreated=False SyncError: failed to get namespace \"gone\": namespace \"gone\" not found"
         ]
     );
 }

@@ -1,18 +1,22 @@
 //! Removal of the attachment definitions of custom resources that are gone or are being deleted.
 
-use patchbay_model::names;
+use std::collections::{BTreeMap, BTreeSet};
+
+use patchbay_model::{ClusterSettings, names};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Object, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
+use crate::networks::config::checked_config;
 use crate::networks::definition::{controller, has_finalizer, is_controlled_by, remove_finalizer};
 use crate::networks::deletion::{Deletion, delete_definition};
 use crate::networks::status;
 
 /// Removes the definitions of custom resources that are being deleted, and then the finalizer that
-/// keeps those.
-pub(super) fn finish_deleted(inventory: &mut Inventory, now: &Time) {
+/// keeps those. A custom resource stays while a definition of somebody else defines its network.
+pub(super) fn finish_deleted(inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
+    let mut definitions = Definitions::default();
     let udns = inventory.user_defined_networks.iter();
     let deleted: Vec<ObjectKey> = udns
         .filter(|(_, udn)| is_deleted_with_finalizer(&udn.object))
@@ -31,17 +35,18 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, now: &Time) {
         } else {
             Ok(Deletion::Done)
         };
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        let network = names::udn_network(namespace, &key.name);
+        let is_defined = definitions.has_network(&network, inventory, settings);
         let Some(udn) = inventory.user_defined_networks.get_mut(&key) else {
             continue;
         };
         let error = match removed {
-            Ok(Deletion::Done) => {
+            Ok(Deletion::Done) if !is_defined => {
                 remove_finalizer(&mut udn.object.metadata);
                 continue;
             }
-            Ok(Deletion::Waiting) => {
-                let namespace = key.namespace.as_deref().unwrap_or_default();
-                let network = names::udn_network(namespace, &key.name);
+            Ok(_) => {
                 format!("cannot remove UDN, controller for network {network} is still running")
             }
             Err(error) => error.to_string(),
@@ -62,6 +67,7 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, now: &Time) {
             .filter(|(_, nad)| is_controlled_by(&nad.object, &cudn.object))
             .map(|(key, _)| key.clone())
             .collect();
+        let network = names::cudn_network(&key.name);
         let mut errors = Vec::new();
         let mut is_waiting = false;
         for nad in own {
@@ -70,11 +76,11 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, now: &Time) {
                 Err(error) => errors.push(error.to_string()),
             }
         }
+        is_waiting |= definitions.has_network(&network, inventory, settings);
         let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(&key) else {
             continue;
         };
         if errors.is_empty() && is_waiting {
-            let network = names::cudn_network(&key.name);
             errors.push(format!(
                 "cannot remove cluster UDN, controller for network {network} is still running"
             ));
@@ -85,6 +91,34 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, now: &Time) {
             let outcome = status::CudnOutcome::Failed(errors);
             status::cudn_definitions(&mut cudn.object, &outcome, now);
         }
+    }
+}
+
+/// Definitions of networks. They are read when the first custom resource is deleted.
+#[derive(Default)]
+struct Definitions(Option<BTreeMap<String, BTreeSet<ObjectKey>>>);
+
+impl Definitions {
+    /// `true` if a definition that exists still defines the network.
+    fn has_network(
+        &mut self,
+        network: &str,
+        inventory: &Inventory,
+        settings: &ClusterSettings,
+    ) -> bool {
+        let nads = &inventory.network_attachment_definitions;
+        let by_network = self.0.get_or_insert_with(|| {
+            let mut by_network = BTreeMap::<String, BTreeSet<ObjectKey>>::new();
+            for (key, nad) in nads.iter() {
+                if let Ok(Some(config)) = checked_config(key, &nad.object, settings) {
+                    let keys = by_network.entry(config.name).or_default();
+                    keys.insert(key.clone());
+                }
+            }
+            by_network
+        });
+        let mut keys = by_network.get(network).into_iter().flatten();
+        keys.any(|key| nads.get(key).is_some())
     }
 }
 

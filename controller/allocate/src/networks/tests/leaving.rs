@@ -1,6 +1,6 @@
-//! Networks that leave namespaces.
+//! Networks that leave namespaces, and networks that are deleted.
 
-use super::{NAMESPACES, SHARED, at, cudn_conditions, networks, resolved};
+use super::{NAMESPACES, SHARED, at, cudn_conditions, networks, resolved, udn, udn_conditions};
 use crate::networks::resolve;
 use crate::networks::testing::inventory;
 use patchbay_model::ClusterSettings;
@@ -72,4 +72,74 @@ fn networks_that_exchange_namespaces_keep_their_ids() {
             first.network_attachment_definitions
         );
     }
+}
+
+/// Requests the deletion of the UserDefinedNetwork `plain/z`.
+fn delete_udn(inventory: &mut Inventory) {
+    let key = ObjectKey::namespaced("plain", "z");
+    let udn = inventory.user_defined_networks.get_mut(&key).unwrap();
+    udn.object.metadata.deletion_timestamp = Some(at(1));
+}
+
+/// `true` if the UserDefinedNetwork `plain/z` is kept from deletion.
+fn is_kept(inventory: &Inventory) -> bool {
+    let key = ObjectKey::namespaced("plain", "z");
+    let udn = inventory.user_defined_networks.get(&key).unwrap();
+    udn.object.metadata.finalizers.is_some()
+}
+
+#[test]
+fn a_definition_stays_while_it_is_unknown_whether_a_pod_uses_it() {
+    let pod = "---\n{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: plain, annotations: \
+               {k8s.ovn.org/pod-networks: '{'}}, spec: {nodeName: n1, containers: []}}\n";
+    let yaml = NAMESPACES.to_owned() + &udn("plain", "z", "Secondary", "10.1.0.0/16") + pod;
+    let mut inventory = resolved(&yaml);
+    delete_udn(&mut inventory);
+    resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
+    let stays = "NetworkCreated=False SyncError: failed to delete NetworkAttachmentDefinition [plain/z]: \
+                 failed to verify NAD not in use [plain/z]: failed to unmarshal pod annotation [plain/a]: \
+                 failed to unmarshal ovn pod annotation \"{\": ";
+    let conditions = udn_conditions(&inventory, "plain", "z");
+    assert!(conditions[0].starts_with(stays), "{conditions:?}");
+    assert!(is_kept(&inventory));
+    inventory.pods.remove(&ObjectKey::namespaced("plain", "a"));
+    resolve(&mut inventory, &ClusterSettings::default(), &at(2)).unwrap();
+    assert!(!is_kept(&inventory));
+    assert!(inventory.network_attachment_definitions.is_empty());
+}
+
+#[test]
+fn a_network_is_deleted_when_no_definition_of_others_defines_it() {
+    let other = |network: &str| {
+        format!(
+            "---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: x, namespace: \
+             cyan}}\nspec: {{config: '{{\"name\":\"{network}\",\"netAttachDefName\":\"cyan/x\",\"type\":\
+             \"ovn-k8s-cni-overlay\",\"topology\":\"layer3\",\"subnets\":\"10.1.0.0/16\"}}'}}\n"
+        )
+    };
+    let key = ObjectKey::namespaced("cyan", "x");
+    let udn = udn("plain", "z", "Secondary", "10.1.0.0/16");
+    let mut inventory = resolved(&(NAMESPACES.to_owned() + &udn + &other("plain_z")));
+    delete_udn(&mut inventory);
+    resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
+    assert_eq!(
+        udn_conditions(&inventory, "plain", "z")[0],
+        "NetworkCreated=False SyncError: cannot remove UDN, controller for network plain_z is still running"
+    );
+    assert_eq!(networks(&inventory), ["cyan/x plain_z 1 []"]);
+    inventory.network_attachment_definitions.remove(&key);
+    resolve(&mut inventory, &ClusterSettings::default(), &at(2)).unwrap();
+    assert!(!is_kept(&inventory));
+
+    let cluster = NAMESPACES.to_owned() + &SHARED.replace("color: blue", "color: red");
+    let mut inventory = resolved(&(cluster + &other("cluster_udn_shared")));
+    let cudns = &mut inventory.cluster_user_defined_networks;
+    let cudn = cudns.get_mut(&ObjectKey::cluster("shared")).unwrap();
+    cudn.object.metadata.deletion_timestamp = Some(at(1));
+    resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
+    assert_eq!(
+        cudn_conditions(&inventory, "shared")[0],
+        "NetworkCreated=False NetworkAttachmentDefinitionSyncError: cannot remove cluster UDN, controller for network \
+         cluster_udn_shared is still running"
+    );
 }

@@ -1,6 +1,6 @@
 //! Attachment definitions that users have written by hand.
 
-use super::{NAMESPACES, SHARED, networks, node, resolved};
+use super::{NAMESPACES, SHARED, networks, node, resolved, udn, udn_conditions};
 use crate::networks::annotations::annotation;
 use patchbay_model::NODE_SUBNETS;
 
@@ -51,4 +51,25 @@ spec: {config: '{"name":"cluster_udn_shared","netAttachDefName":"plain/x","type"
         networks(&inventory)
             .contains(&"cyan/shared cluster_udn_shared 1 [16711684,16715779]".to_owned())
     );
+}
+
+#[test]
+fn a_primary_network_waits_while_a_definition_in_its_namespace_cannot_be_read() {
+    let beside = |spec: &str| {
+        let stranger = format!(
+            "---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: x, namespace: \
+             blue}}\nspec: {spec}\n"
+        );
+        let yaml = NAMESPACES.to_owned() + &stranger + &udn("blue", "l3", "Primary", "10.1.0.0/16");
+        udn_conditions(&resolved(&yaml), "blue", "l3")[0].clone()
+    };
+    let waits = "NetworkCreated=False SyncError: failed to validate no primary network exist: unmarshal failed \
+                 [blue/x]: ";
+    let missing = format!("{waits}unexpected end of JSON input");
+    assert_eq!(beside("{}"), missing);
+    assert_eq!(beside("{config: ''}"), missing);
+    let broken = beside("{config: '{'}");
+    assert!(broken.starts_with(waits), "{broken}");
+    let other = beside(r#"{config: '{"type":"bridge"}'}"#);
+    assert!(other.starts_with("NetworkCreated=True"), "{other}");
 }
