@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
 use patchbay_resources::object::{self as core, Time};
 
@@ -80,7 +80,7 @@ pub(super) fn complete(
                 unused.extend(pool.expire(node, settings, memory, now));
                 continue;
             }
-            if pool.allocate(node).is_ok() {
+            if pool.allocate(node, &memory.node_subnet_owners).is_ok() {
                 continue;
             }
             let network = &pool.network;
@@ -293,8 +293,13 @@ impl Pool {
         None
     }
 
-    /// Takes one subnet of every family of the network that the node has none of yet, or none at all.
-    fn allocate(&mut self, node: &mut Node) -> Result<(), NoSubnet> {
+    /// Takes one subnet of every family of the network that the node has none of yet, or none at all. A
+    /// node that was known to have a subnet gets it back.
+    fn allocate(
+        &mut self,
+        node: &mut Node,
+        known: &BTreeMap<(String, IpNet), String>,
+    ) -> Result<(), NoSubnet> {
         let subnets = node.subnets.entry(self.network.clone()).or_default();
         let mut taken = Vec::new();
         for family in IpFamily::BOTH {
@@ -306,7 +311,14 @@ impl Pool {
             if has_one || ranges.peek().is_none() {
                 continue;
             }
-            let Some(subnet) = ranges.find_map(SubnetPool::allocate) else {
+            let former = known_subnets(known, &self.network)
+                .filter(|(subnet, owner)| {
+                    IpFamily::of_net(*subnet) == family && **owner == node.name
+                })
+                .map(|(subnet, _)| subnet)
+                .find(|subnet| self.ranges.iter_mut().any(|range| range.reserve(*subnet)));
+            let mut ranges = self.ranges.iter_mut().filter(of_family);
+            let Some(subnet) = former.or_else(|| ranges.find_map(SubnetPool::allocate)) else {
                 for subnet in taken {
                     self.ranges.iter_mut().any(|range| range.release(subnet));
                 }
@@ -320,4 +332,16 @@ impl Pool {
         subnets.extend(taken);
         Ok(())
     }
+}
+
+/// Subnets of a network, with the names of their nodes.
+fn known_subnets<'a>(
+    known: &'a BTreeMap<(String, IpNet), String>,
+    network: &'a str,
+) -> impl Iterator<Item = (IpNet, &'a String)> {
+    let first = (network.to_owned(), IpNet::V4(Ipv4Net::default()));
+    let of_network = known
+        .range(first..)
+        .take_while(move |((name, _), _)| name == network);
+    of_network.map(|((_, subnet), owner)| (*subnet, owner))
 }

@@ -18,8 +18,8 @@ const NODE_IDS: std::ops::RangeInclusive<u32> = 2..=5000;
 /// Allocates missing ids and transit addresses of nodes.
 ///
 /// Ids are allocated in the order of the manifests. A node that has lost its annotation gets the id that
-/// it had, and one that brings the id of a known node another one. A node whose annotations cannot be
-/// read is not changed.
+/// it had, and one that brings the id of a known node another one. The transit addresses follow from
+/// an id that is allocated. A node whose annotations cannot be read is not changed.
 pub(super) fn complete(
     nodes: &mut Objects<core::Node>,
     settings: &ClusterSettings,
@@ -28,7 +28,6 @@ pub(super) fn complete(
     let known = std::mem::take(&mut memory.node_numbers);
     forget_ids_of_others(nodes, &known);
     let (mut problems, mut ids) = annotated_ids(nodes);
-    problems.extend(unreadable_transit_addresses(nodes));
     let annotated: BTreeSet<ObjectKey> = nodes
         .iter()
         .filter(|(_, node)| annotation(&node.object.metadata, NODE_TRANSIT_ADDRESSES).is_some())
@@ -67,8 +66,9 @@ pub(super) fn complete(
             continue;
         };
         let meta = &mut node.object.metadata;
+        let is_new = annotation(meta, NODE_ID).is_none();
         annotate(meta, NODE_ID, id.to_string());
-        if annotation(meta, NODE_TRANSIT_ADDRESSES).is_none() {
+        if is_new || annotation(meta, NODE_TRANSIT_ADDRESSES).is_none() {
             annotate(
                 meta,
                 NODE_TRANSIT_ADDRESSES,
@@ -78,6 +78,7 @@ pub(super) fn complete(
         memory.node_numbers.insert(key.name.clone(), id);
         ids.entry(id).or_insert(key);
     }
+    problems.extend(unreadable_transit_addresses(nodes));
     problems.extend(shared_transit_addresses(nodes, &annotated));
     problems
 }
@@ -311,6 +312,20 @@ mod tests {
     }
 
     #[test]
+    fn a_new_id_has_the_transit_addresses_of_the_id() {
+        let addresses =
+            r#"k8s.ovn.org/node-transit-switch-port-ifaddr: '{"ipv4":"100.88.0.9/16"}'"#;
+        let mut nodes = inventory(&node("a", addresses)).nodes;
+        let (settings, mut memory) = (ClusterSettings::default(), Memory::default());
+        assert!(complete(&mut nodes, &settings, &mut memory).is_empty());
+        let meta = &nodes.named("a").unwrap().metadata;
+        assert_eq!(
+            annotation(meta, NODE_TRANSIT_ADDRESSES),
+            Some(r#"{"ipv4":"100.88.0.2/16","ipv6":"fd97::2/64"}"#)
+        );
+    }
+
+    #[test]
     fn bad_ids_name_the_nodes() {
         let yaml = node("a", "k8s.ovn.org/node-id: '7'")
             + &node("b", "k8s.ovn.org/node-id: '7'")
@@ -344,7 +359,7 @@ mod tests {
     fn unreadable_addresses_are_reported() {
         let yaml = node(
             "a",
-            r#"k8s.ovn.org/node-transit-switch-port-ifaddr: '{"ipv4":"nowhere"}'"#,
+            r#"k8s.ovn.org/node-id: '2', k8s.ovn.org/node-transit-switch-port-ifaddr: '{"ipv4":"nowhere"}'"#,
         );
         let problems = ids(&yaml).unwrap_err();
         let expected = "Node a: metadata.annotations[k8s.ovn.org/node-transit-switch-port-ifaddr]: \
@@ -354,15 +369,21 @@ mod tests {
 
     #[test]
     fn two_nodes_do_not_have_one_transit_address() {
-        let at =
-            |addresses: &str| format!("k8s.ovn.org/node-transit-switch-port-ifaddr: '{addresses}'");
+        let at = |id: u16, addresses: &str| {
+            format!(
+                "k8s.ovn.org/node-id: '{id}', k8s.ovn.org/node-transit-switch-port-ifaddr: '{addresses}'"
+            )
+        };
         let field = "metadata.annotations[k8s.ovn.org/node-transit-switch-port-ifaddr]";
-        let yaml = node("a", &at(r#"{"ipv4":"100.88.0.3/16"}"#))
+        let yaml = node("a", &at(2, r#"{"ipv4":"100.88.0.3/16"}"#))
             + &node("b", "")
-            + &node("c", &at(r#"{"ipv4":"100.88.9.9/16","ipv6":"fd97::9/64"}"#))
+            + &node(
+                "c",
+                &at(4, r#"{"ipv4":"100.88.9.9/16","ipv6":"fd97::9/64"}"#),
+            )
             + &node(
                 "d",
-                &at(r#"{"ipv4":"100.88.9.8/16","ipv6":"fd97:0::9/64"}"#),
+                &at(5, r#"{"ipv4":"100.88.9.8/16","ipv6":"fd97:0::9/64"}"#),
             );
         assert_eq!(
             ids(&yaml).unwrap_err(),

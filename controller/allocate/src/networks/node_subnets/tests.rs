@@ -102,8 +102,36 @@ fn a_node_keeps_its_subnet_when_an_older_one_claims_it() {
     complete(&mut inventory, &settings, None, &mut memory, &now);
     assert_eq!(
         annotations(&inventory),
-        [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:3::/64"]}"#, &stolen]
+        [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:1::/64"]}"#, &stolen]
     );
+}
+
+#[test]
+fn a_node_that_loses_its_annotation_gets_its_subnets_back() {
+    let mut inventory = inventory(&(NETWORKS.to_owned() + &node("a", "") + &node("b", "")));
+    let mut memory = Memory::default();
+    let (settings, now) = (ManagerSettings::default(), Time(Timestamp::UNIX_EPOCH));
+    let mut pass = |inventory: &mut Inventory| {
+        complete(inventory, &settings, None, &mut memory, &now);
+    };
+    pass(&mut inventory);
+    let before = inventory.clone();
+    for text in ["{}", r#"{"blue_net":["10.7.0.0/24"]}"#] {
+        let key = ObjectKey::cluster("a");
+        let node = &mut inventory.nodes.get_mut(&key).unwrap().object;
+        annotate(&mut node.metadata, NODE_SUBNETS, text);
+        pass(&mut inventory);
+        assert_eq!(annotations(&inventory), annotations(&before), "{text}");
+    }
+    // The subnets of a node that is gone are free.
+    let key = ObjectKey::cluster("a");
+    let mut node = inventory.nodes.get(&key).unwrap().clone();
+    inventory.nodes.remove(&key);
+    pass(&mut inventory);
+    node.object.metadata.annotations = None;
+    inventory.nodes.insert(node);
+    pass(&mut inventory);
+    assert!(annotations(&inventory).contains(&r#"{"blue_net":["10.0.0.0/24","fd00:0:0:3::/64"]}"#));
 }
 
 #[test]
