@@ -1,10 +1,16 @@
 //! Conditions of a status.
 
+use patchbay_model::abbreviation::truncate_text;
+
 use crate::object::{Condition, Time};
+
+/// Limit of a message in bytes, that of Kubernetes.
+const MAX_MESSAGE_BYTES: usize = 32_768;
 
 /// Sets the condition of a type, and returns `true` if it changes.
 ///
-/// `lastTransitionTime` becomes `now` if `status` changes, and stays otherwise.
+/// `lastTransitionTime` becomes `now` if `status` changes, and stays otherwise. A message that is too
+/// long is truncated.
 pub fn set_condition(
     conditions: &mut Vec<Condition>,
     type_: &str,
@@ -13,11 +19,13 @@ pub fn set_condition(
     message: impl Into<String>,
     now: &Time,
 ) -> bool {
+    let mut message = message.into();
+    message.truncate(truncate_text(&message, MAX_MESSAGE_BYTES).len());
     let mut new = Condition {
         type_: type_.to_owned(),
         status: if holds { "True" } else { "False" }.to_owned(),
         reason: reason.to_owned(),
-        message: message.into(),
+        message,
         last_transition_time: now.clone(),
         observed_generation: None,
     };
@@ -91,5 +99,20 @@ mod tests {
             &at(5)
         ));
         assert_eq!(conditions.len(), 2);
+    }
+
+    #[test]
+    fn a_message_is_no_longer_than_kubernetes_allows() {
+        let mut conditions = Vec::new();
+        set_condition(&mut conditions, "A", true, "R", "ü".repeat(20_000), &at(1));
+        assert_eq!(conditions[0].message.len(), 32_768);
+        assert!(!set_condition(
+            &mut conditions,
+            "A",
+            true,
+            "R",
+            "ü".repeat(30_000),
+            &at(2)
+        ));
     }
 }
