@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use patchbay_model::{
-    AttachedNetworks, ClusterSettings, Connect, Definition, EgressIp, Feature, NetworkActivity,
-    NetworkObjects, Networks, Pod, PodKey,
+    AttachedNetworks, AttachmentProblem, ClusterSettings, Connect, Definition, EgressIp, Feature,
+    NetworkActivity, NetworkObjects, Networks, Pod, PodKey,
 };
 use patchbay_pods::ZonePods;
 use patchbay_resources::conversion::{connect_input, egress_ip, network_objects, pod};
@@ -94,12 +94,16 @@ impl NetworkUsers<'_> {
 /// A network with a node on which it has a user.
 type Use = (Arc<str>, Arc<str>);
 
-/// The networks that a pod uses on its node.
+/// The networks that a pod uses on its node. One that waits for its primary network uses none yet.
 fn uses_of_pod(pods: &ZonePods, pod: &Pod) -> BTreeSet<Use> {
     let Some(node) = pod.node.as_ref().filter(|_| pod.is_wired()) else {
         return BTreeSet::new();
     };
-    let (attachments, _) = pods.attachments(pod);
+    let (attachments, problems) = pods.attachments(pod);
+    let is_missing = |one: &_| matches!(one, AttachmentProblem::NoPrimaryNetwork(_));
+    if problems.iter().any(is_missing) {
+        return BTreeSet::new();
+    }
     let networks = attachments.into_iter().map(|one| one.network.name.clone());
     networks.map(|network| (network, node.clone())).collect()
 }

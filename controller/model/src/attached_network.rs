@@ -5,9 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use serde::Deserialize;
 
-use super::cni_config::CNI_PLUGIN;
+use super::cni_config::{CniConfig, UninterpretedValue};
 use super::ids::Topology;
 use super::names::{self, network_prefix};
 use super::network::{Network, Role, Transport};
@@ -80,7 +79,7 @@ impl AttachedNetwork {
     }
 
     fn new(network: &Network, definition: &AttachmentDefinition<'_>) -> Option<Self> {
-        let raw: RawConfig = serde_json::from_str(definition.config?).ok()?;
+        let config = CniConfig::from_json(definition.config?).ok()??;
         Some(Self {
             name: network.name.as_str().into(),
             topology: match network.topology {
@@ -95,55 +94,45 @@ impl AttachedNetwork {
                 .map(|subnet| subnet.cidr)
                 .collect(),
             join_subnets: network.join_subnets.clone(),
-            ..raw.details()
+            ..details(&config).ok()?
         })
     }
 
     fn localnet(definition: &AttachmentDefinition<'_>) -> Option<Self> {
         definition.network_id?;
-        let raw: RawConfig = serde_json::from_str(definition.config?).ok()?;
-        let is_localnet = raw.plugin == CNI_PLUGIN && raw.topology == "localnet";
-        (is_localnet && !raw.name.is_empty()).then(|| raw.details())
+        let config = CniConfig::from_json(definition.config?).ok()??;
+        let is_localnet = config.topology == "localnet" && !config.name.is_empty();
+        is_localnet.then(|| details(&config).ok())?
     }
 }
 
-/// Fields of a configuration; lists are comma-separated.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RawConfig {
-    #[serde(rename = "type")]
-    plugin: String,
-    name: String,
-    topology: String,
-    subnets: String,
-    exclude_subnets: String,
-    reserved_subnets: String,
-    infrastructure_subnets: String,
-    #[serde(rename = "defaultGatewayIPs")]
-    default_gateways: String,
-    mtu: Option<u32>,
-    #[serde(rename = "allowPersistentIPs")]
-    keeps_addresses: bool,
+/// The network of a configuration, as a localnet network.
+///
+/// # Errors
+/// A field has another type.
+fn details(config: &CniConfig) -> Result<AttachedNetwork, serde_json::Error> {
+    let mtu: Option<u32> = config.mtu.interpret()?;
+    let keeps_addresses: Option<bool> = config.allow_persistent_ips.interpret()?;
+    Ok(AttachedNetwork {
+        name: config.name.as_str().into(),
+        topology: AttachedTopology::Localnet,
+        role: Role::Secondary,
+        transport: Transport::Overlay,
+        subnets: entries(config.subnets.as_deref().unwrap_or_default()),
+        join_subnets: Vec::new(),
+        excluded_subnets: list(&config.exclude_subnets)?,
+        reserved_subnets: list(&config.reserved_subnets)?,
+        infrastructure_subnets: list(&config.infrastructure_subnets)?,
+        default_gateways: list(&config.default_gateway_ips)?,
+        mtu,
+        keeps_addresses: keeps_addresses.unwrap_or_default(),
+    })
 }
 
-impl RawConfig {
-    /// The network, as a localnet network.
-    fn details(self) -> AttachedNetwork {
-        AttachedNetwork {
-            name: self.name.as_str().into(),
-            topology: AttachedTopology::Localnet,
-            role: Role::Secondary,
-            transport: Transport::Overlay,
-            subnets: entries(&self.subnets),
-            join_subnets: Vec::new(),
-            excluded_subnets: entries(&self.exclude_subnets),
-            reserved_subnets: entries(&self.reserved_subnets),
-            infrastructure_subnets: entries(&self.infrastructure_subnets),
-            default_gateways: entries(&self.default_gateways),
-            mtu: self.mtu.filter(|mtu| *mtu > 0),
-            keeps_addresses: self.keeps_addresses,
-        }
-    }
+/// The entries of a field with a comma-separated list.
+fn list<T: std::str::FromStr>(field: &UninterpretedValue) -> Result<Vec<T>, serde_json::Error> {
+    let text: Option<String> = field.interpret()?;
+    Ok(entries(&text.unwrap_or_default()))
 }
 
 /// The entries of a comma-separated list. Those that cannot be read are reported where the network's
@@ -231,7 +220,7 @@ mod tests {
         let network = |topology, transport| AttachedNetwork {
             topology,
             transport,
-            ..RawConfig::default().details()
+            ..details(&CniConfig::default()).unwrap()
         };
         let layer2 = AttachedTopology::Layer2;
         assert!(network(layer2, Transport::Overlay).has_remote_ports());

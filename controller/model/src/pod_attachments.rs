@@ -140,7 +140,7 @@ pub fn attachments<'a>(
     let missing = || AttachmentProblem::NoPrimaryNetwork(pod.key.namespace.clone());
     match primary {
         PrimaryDefinition::Default => {}
-        PrimaryDefinition::Missing => return (attachments, vec![missing()]),
+        PrimaryDefinition::Missing => problems.push(missing()),
         PrimaryDefinition::Definition(key) => match definition(key) {
             Some(Definition::Network(network)) => match &pod.primary_request {
                 Ok(request) => {
@@ -157,7 +157,7 @@ pub fn attachments<'a>(
                 }
                 Err(reason) => problems.push(AttachmentProblem::PrimaryRequest(reason.clone())),
             },
-            _ => return (attachments, vec![missing()]),
+            _ => problems.push(missing()),
         },
     }
     let mut counts = BTreeMap::<NadKey, usize>::new();

@@ -49,6 +49,8 @@ pub(super) struct NetworkNumbers {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodMemory {
     pub(super) tunnel_ids: Cursor,
+    /// Tunnel ids at the end of the last pass, by attachment and pod.
+    pub(super) tunnel_owners: BTreeMap<String, u16>,
     /// Distance from the start of each subnet.
     pub(super) positions: BTreeMap<IpNet, u64>,
     /// Addresses that were taken at the end of the last pass.

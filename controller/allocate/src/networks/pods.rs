@@ -3,13 +3,13 @@
 mod attempt;
 mod network;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use patchbay_model::{
-    AttachedNetworks, Definition, NadKey, POD_NETWORKS, PRIMARY_NETWORK_LABEL, Pod, PodAttachment,
-    PodNetworks, PrimaryDefinition, attachments,
+    AttachedNetworks, AttachmentProblem, Definition, NadKey, POD_NETWORKS, PRIMARY_NETWORK_LABEL,
+    Pod, PodAttachment, PodNetworks, PrimaryDefinition, attachments,
 };
 use patchbay_resources::conversion;
 use patchbay_resources::ipam_claim::{IPAMClaim, IpamClaimStatus, OwnerPod};
@@ -40,6 +40,8 @@ pub(super) enum Claims {
 pub(super) struct AttachedPods {
     /// In the order in which they were given.
     pods: Vec<(ObjectKey, Pod, Vec<PodAttachment>)>,
+    /// Pods that wait for the primary network of their namespace. They use no network yet.
+    waiting: BTreeSet<ObjectKey>,
 }
 
 impl AttachedPods {
@@ -58,7 +60,7 @@ impl AttachedPods {
             .primary()
             .map(|(namespace, key)| (&**namespace, key))
             .collect();
-        let mut pods = Vec::new();
+        let (mut pods, mut waiting) = (Vec::new(), BTreeSet::new());
         for (key, object) in inventory.pods.in_order() {
             let pod = conversion::pod(&object.object);
             let mut warn = |message: String| {
@@ -82,16 +84,20 @@ impl AttachedPods {
                 warn(problem.to_string());
             }
             for problem in &problems {
+                if matches!(problem, AttachmentProblem::NoPrimaryNetwork(_)) {
+                    waiting.insert(key.clone());
+                }
                 warn(problem.to_string());
             }
             pods.push((key.clone(), pod, attached));
         }
-        (Self { pods }, warnings)
+        (Self { pods, waiting }, warnings)
     }
 
     /// Networks with the nodes of their pods.
     pub(super) fn uses(&self) -> Vec<(Arc<str>, Arc<str>)> {
         let pods = self.pods.iter();
+        let pods = pods.filter(|(key, _, _)| !self.waiting.contains(key));
         let uses = pods.flat_map(|(_, pod, attached)| {
             let uses = attached.iter().zip(pod.node.iter().cycle());
             uses.map(|(attachment, node)| (attachment.network.name.clone(), node.clone()))
@@ -138,7 +144,7 @@ pub(super) fn complete(
         for attachment in attached {
             let network = networks.get_mut(&*attachment.network.name);
             if let (Some(network), Some(known)) = (network, pod.networks.get(&attachment.key)) {
-                network.reserve(pod, known);
+                network.reserve(pod, &attachment.key, known);
             }
         }
     }
@@ -158,7 +164,7 @@ pub(super) fn complete(
                 continue;
             }
             let claim = match (claims, &attachment.request.claim) {
-                (Claims::Complete, _) => claim_of(pod, attachment, inventory),
+                (Claims::Complete, _) => claim_of(attachment, inventory),
                 (Claims::Unknown, None) => None,
                 (Claims::Unknown, Some(name)) => {
                     let message = format!(
@@ -240,9 +246,9 @@ fn claim_addresses(claim: &IPAMClaim) -> Vec<ipnet::IpNet> {
     addresses.filter_map(|text| text.parse().ok()).collect()
 }
 
-/// The claim that keeps the addresses of an attachment. `None`: its addresses are not kept.
+/// The claim that keeps the addresses of an attachment, which is in the namespace of its definition.
+/// `None`: its addresses are not kept.
 fn claim_of(
-    pod: &Pod,
     attachment: &PodAttachment,
     inventory: &Inventory,
 ) -> Option<(ObjectKey, attempt::Claim)> {
@@ -250,7 +256,8 @@ fn claim_of(
     if !attachment.network.keeps_addresses {
         return None;
     }
-    let key = ObjectKey::namespaced(&*pod.key.namespace, name);
+    let (namespace, _) = attachment.key.split_once('/')?;
+    let key = ObjectKey::namespaced(namespace, name);
     let claim = match inventory.ipam_claims.get(&key) {
         None => attempt::Claim::Missing(name.clone()),
         Some(claim) if claim.object.spec.network != *attachment.network.name => {

@@ -1,5 +1,6 @@
 //! From manifests to attachment definitions, ids and conditions.
 
+mod attachments;
 mod dynamic;
 mod fabric;
 mod halted;

@@ -20,6 +20,7 @@ items:
 - {apiVersion: v1, kind: Namespace, metadata: {name: blue, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
 - {apiVersion: v1, kind: Namespace, metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
 - {apiVersion: v1, kind: Namespace, metadata: {name: other}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: red, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
 - {apiVersion: v1, kind: Node, metadata: {name: n1, annotations: {k8s.ovn.org/node-chassis-id: c1}}}
 - {apiVersion: v1, kind: Node, metadata: {name: n2, annotations: {k8s.ovn.org/node-chassis-id: c2}}}
 - {apiVersion: v1, kind: Node, metadata: {name: n3, annotations: {k8s.ovn.org/node-chassis-id: c3}}}
@@ -143,6 +144,13 @@ async fn a_secondary_network_is_where_its_pods_are() {
         )
     };
     world.apply(&[attached("n2")], 0).await;
+    assert_eq!(world.switches(), [""; 0]);
+    // A pod that waits for its primary network uses none yet.
+    let waiting = pod("red", "b", "n1").replace(
+        "namespace: red",
+        "namespace: red, annotations: {k8s.v1.cni.cncf.io/networks: other/extra}",
+    );
+    world.apply(&[waiting], 0).await;
     assert_eq!(world.switches(), [""; 0]);
     world.apply(&[attached("n1")], 1).await;
     assert_eq!(world.switches(), ["other_extra_ovn_layer2_switch"]);

@@ -166,7 +166,7 @@ impl Attempt<'_> {
     ) -> Result<PodNetwork, AttemptError> {
         let mut tunnel_id = None;
         if network.has_tunnel_ids() {
-            let id = network.take_tunnel_id(memory);
+            let id = network.take_tunnel_id(self.pod, &self.attachment.key, memory);
             tunnel_id = Some(id.ok_or_else(|| AttemptError::NoTunnelId {
                 owner: self.owner(),
                 key: format!("{}/{}", self.attachment.key, self.pod.uid),

@@ -46,6 +46,8 @@ pub(super) struct NetworkAddresses {
     /// Gateway of each family; primary networks only.
     pub(super) gateways: Vec<IpAddr>,
     tunnel_ids: BTreeSet<u16>,
+    /// Tunnel ids by attachment and pod.
+    tunnel_owners: BTreeMap<String, u16>,
     macs: BTreeMap<String, MacOwner>,
 }
 
@@ -79,6 +81,7 @@ impl NetworkAddresses {
             pools: network.subnets.iter().map(pool).collect(),
             gateways: Vec::new(),
             tunnel_ids: BTreeSet::new(),
+            tunnel_owners: BTreeMap::new(),
             macs: BTreeMap::new(),
         };
         if network.role == Role::Primary {
@@ -98,11 +101,14 @@ impl NetworkAddresses {
     }
 
     /// Takes what a pod has.
-    pub(super) fn reserve(&mut self, pod: &Pod, known: &PodNetwork) {
+    pub(super) fn reserve(&mut self, pod: &Pod, attachment: &str, known: &PodNetwork) {
         for address in &known.addresses {
             self.reserve_address(address.addr());
         }
-        self.tunnel_ids.extend(known.tunnel_id);
+        if let Some(id) = known.tunnel_id {
+            self.tunnel_ids.insert(id);
+            self.tunnel_owners.insert(tunnel_owner(pod, attachment), id);
+        }
         let owner = || MacOwner::of(pod);
         self.macs.entry(known.mac.clone()).or_insert_with(owner);
     }
@@ -121,12 +127,21 @@ impl NetworkAddresses {
         }
     }
 
-    /// Takes a tunnel id. `None`: all are in use.
-    pub(super) fn take_tunnel_id(&mut self, memory: &mut PodMemory) -> Option<u16> {
-        let is_free = |id: u32| !self.tunnel_ids.iter().any(|taken| u32::from(*taken) == id);
-        let id = memory.tunnel_ids.next(TUNNEL_IDS, is_free)?;
+    /// Takes a tunnel id: that which the pod had, or the next one. `None`: all are in use.
+    pub(super) fn take_tunnel_id(
+        &mut self,
+        pod: &Pod,
+        attachment: &str,
+        memory: &mut PodMemory,
+    ) -> Option<u16> {
+        let owner = tunnel_owner(pod, attachment);
+        let is_free = |id: u32| u16::try_from(id).is_ok_and(|id| !self.tunnel_ids.contains(&id));
+        let former = memory.tunnel_owners.get(&owner).copied();
+        let former = former.map(u32::from).filter(|id| is_free(*id));
+        let id = former.or_else(|| memory.tunnel_ids.next(TUNNEL_IDS, is_free))?;
         let id = u16::try_from(id).ok()?;
         self.tunnel_ids.insert(id);
+        self.tunnel_owners.insert(owner, id);
         Some(id)
     }
 
@@ -134,6 +149,7 @@ impl NetworkAddresses {
     pub(super) fn release(&mut self, tunnel_id: Option<u16>, addresses: &[IpAddr]) {
         if let Some(id) = tunnel_id {
             self.tunnel_ids.remove(&id);
+            self.tunnel_owners.retain(|_, owned| *owned != id);
         }
         for address in addresses {
             let mut pools = self.pools.iter_mut();
@@ -172,7 +188,13 @@ impl NetworkAddresses {
         memory.positions = pools.map(|pool| (pool.subnet(), pool.position())).collect();
         memory.addresses = self.pools.iter().flat_map(AddressPool::taken).collect();
         memory.macs = self.macs.keys().cloned().collect();
+        memory.tunnel_owners.clone_from(&self.tunnel_owners);
     }
+}
+
+/// Owner of a tunnel id.
+fn tunnel_owner(pod: &Pod, attachment: &str) -> String {
+    format!("{attachment}/{}/{}", pod.key, pod.uid)
 }
 
 /// Addresses of gateway and management port in each subnet.

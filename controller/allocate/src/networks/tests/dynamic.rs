@@ -100,6 +100,26 @@ spec: {config: '{"name":"own","netAttachDefName":"plain/own","type":"ovn-k8s-cni
 }
 
 #[test]
+fn a_pod_that_waits_for_its_primary_network_uses_no_network() {
+    let selecting = |namespace: &str| {
+        let metadata = format!(
+            "name: a, namespace: {namespace}, annotations: {{k8s.v1.cni.cncf.io/networks: plain/own}}"
+        );
+        pod("a", namespace, "n1").replace(&format!("name: a, namespace: {namespace}"), &metadata)
+    };
+    let network = udn("plain", "own", "Secondary", "10.1.0.0/16");
+    assert_eq!(
+        subnets(&(network.clone() + &selecting("blue")), &[]),
+        [""; 3]
+    );
+    let own = r#"{"plain_own":["10.1.0.0/24"]}"#;
+    assert_eq!(
+        subnets(&(network + &selecting("plain")), &[]),
+        [own, "", ""]
+    );
+}
+
+#[test]
 fn a_node_without_users_loses_its_subnet_after_the_grace_period() {
     let mut manager = NetworkManager::new(ManagerSettings {
         cluster: ClusterSettings {

@@ -9,7 +9,7 @@ use crate::networks::testing::inventory;
 use crate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
 
 /// A secondary network of namespace `plain`.
-fn network(name: &str, config: &str) -> String {
+pub(super) fn network(name: &str, config: &str) -> String {
     format!(
         "---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: {name}, namespace: plain}}\n\
          spec: {{config: '{{\"name\":\"{name}\",\"netAttachDefName\":\"plain/{name}\",\"type\":\"ovn-k8s-cni-overlay\",{config}}}'}}\n"
@@ -17,18 +17,18 @@ fn network(name: &str, config: &str) -> String {
 }
 
 /// A pod with these annotations.
-fn pod(namespace: &str, name: &str, annotations: &str) -> String {
+pub(super) fn pod(namespace: &str, name: &str, annotations: &str) -> String {
     format!(
         "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: {namespace}, annotations: {{{annotations}}}}}, \
          spec: {{nodeName: n1, containers: []}}}}\n"
     )
 }
 
-fn selects(network: &str) -> String {
+pub(super) fn selects(network: &str) -> String {
     format!("k8s.v1.cni.cncf.io/networks: {network}")
 }
 
-fn manager() -> NetworkManager {
+pub(super) fn manager() -> NetworkManager {
     NetworkManager::new(ManagerSettings {
         workloads: Some(Layer2Layouts::TransitRouters),
         ..ManagerSettings::default()
@@ -36,7 +36,7 @@ fn manager() -> NetworkManager {
 }
 
 /// The entry of a pod in the network `definition`, as JSON.
-fn entry(inventory: &Inventory, pod: &str, definition: &str) -> Option<String> {
+pub(super) fn entry(inventory: &Inventory, pod: &str, definition: &str) -> Option<String> {
     let (namespace, name) = pod.split_once('/').unwrap();
     let pod = inventory.pods.get(&ObjectKey::namespaced(namespace, name));
     let text = pod.unwrap().object.annotations().get(POD_NETWORKS)?;
@@ -45,7 +45,7 @@ fn entry(inventory: &Inventory, pod: &str, definition: &str) -> Option<String> {
     Some(serde_json::to_string(entry).unwrap())
 }
 
-fn warnings(inventory: &mut Inventory) -> Vec<String> {
+pub(super) fn warnings(inventory: &mut Inventory) -> Vec<String> {
     let warnings = std::mem::take(&mut inventory.warnings).into_iter();
     warnings
         .filter(|warning| {
