@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_model::{ClusterSettings, names};
+use patchbay_model::{ClusterSettings, Feature, names};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Object, Time};
@@ -11,7 +11,8 @@ use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use crate::networks::config::checked_config;
 use crate::networks::definition::{controller, has_finalizer, is_controlled_by, remove_finalizer};
 use crate::networks::deletion::{Deletion, delete_definition};
-use crate::networks::status;
+use crate::networks::transport::{self, Advertised};
+use crate::networks::{evpn, status};
 
 /// Removes the definitions of custom resources that are being deleted, and then the finalizer that
 /// keeps those. A custom resource stays while a definition of somebody else defines its network.
@@ -43,7 +44,12 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, settings: &ClusterSettin
         };
         let error = match removed {
             Ok(Deletion::Done) if !is_defined => {
-                remove_finalizer(&mut udn.object.metadata);
+                let meta = &mut udn.object.metadata;
+                remove_finalizer(meta);
+                if meta.finalizers.is_some() {
+                    // As in OVN-Kubernetes, it has no problem any more.
+                    status::udn_created(&mut udn.object, status::UdnOutcome::Created, now);
+                }
                 continue;
             }
             Ok(_) => {
@@ -77,6 +83,13 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, settings: &ClusterSettin
             }
         }
         is_waiting |= definitions.has_network(&network, inventory, settings);
+        let transport = inventory.cluster_user_defined_networks.get(&key);
+        let transport = transport.map(|cudn| {
+            let is_feature_on = settings.has_feature(Feature::RouteAdvertisements);
+            let problem = evpn::problem(&cudn.object, inventory, settings);
+            let advertised = Advertised::of(&cudn.object, inventory, is_feature_on);
+            (problem, advertised)
+        });
         let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(&key) else {
             continue;
         };
@@ -85,11 +98,19 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, settings: &ClusterSettin
                 "cannot remove cluster UDN, controller for network {network} is still running"
             ));
         }
-        if errors.is_empty() {
-            remove_finalizer(&mut cudn.object.metadata);
+        let outcome = if errors.is_empty() {
+            let meta = &mut cudn.object.metadata;
+            remove_finalizer(meta);
+            if meta.finalizers.is_none() {
+                continue;
+            }
+            status::CudnOutcome::Created(BTreeSet::new())
         } else {
-            let outcome = status::CudnOutcome::Failed(errors);
-            status::cudn_definitions(&mut cudn.object, &outcome, now);
+            status::CudnOutcome::Failed(errors)
+        };
+        status::cudn_definitions(&mut cudn.object, &outcome, now);
+        if let Some((problem, advertised)) = &transport {
+            transport::note(&mut cudn.object, problem.as_ref(), advertised, now);
         }
     }
 }

@@ -143,3 +143,57 @@ fn a_network_is_deleted_when_no_definition_of_others_defines_it() {
          cluster_udn_shared is still running"
     );
 }
+
+#[test]
+fn a_deleted_network_that_somebody_else_keeps_has_no_problem_any_more() {
+    let pod = "---\n{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: plain, annotations: \
+               {k8s.ovn.org/pod-networks: '{\"plain/z\":{}}'}}, spec: {nodeName: n1, containers: []}}\n";
+    let yaml = NAMESPACES.to_owned() + &udn("plain", "z", "Secondary", "10.1.0.0/16") + pod;
+    let mut inventory = resolved(&yaml);
+    delete_udn(&mut inventory);
+    let key = ObjectKey::namespaced("plain", "z");
+    let udn = inventory.user_defined_networks.get_mut(&key).unwrap();
+    let finalizers = udn.object.metadata.finalizers.as_mut().unwrap();
+    finalizers.push("example.com/other".to_owned());
+    resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
+    assert_eq!(
+        udn_conditions(&inventory, "plain", "z")[0],
+        "NetworkCreated=False SyncError: failed to delete NetworkAttachmentDefinition [plain/z]: network in use by \
+         the following pods: [plain/a]"
+    );
+    inventory.pods.remove(&ObjectKey::namespaced("plain", "a"));
+    resolve(&mut inventory, &ClusterSettings::default(), &at(2)).unwrap();
+    assert!(is_kept(&inventory));
+    assert_eq!(
+        udn_conditions(&inventory, "plain", "z")[0],
+        "NetworkCreated=True NetworkAttachmentDefinitionCreated: NetworkAttachmentDefinition has been created"
+    );
+
+    let transport = "topology: Layer3\n    layer3: {role: Primary, subnets: [{cidr: 10.20.0.0/16}]}\n    \
+                     transport: NoOverlay\n    noOverlay: {outboundSNAT: Enabled, routing: Managed}";
+    let flat = SHARED.replace(
+        "topology: Layer2\n    layer2: {role: Primary, subnets: [10.20.0.0/16]}",
+        transport,
+    );
+    let mut inventory = resolved(&(NAMESPACES.to_owned() + &flat));
+    let cudns = &mut inventory.cluster_user_defined_networks;
+    let cudn = cudns.get_mut(&ObjectKey::cluster("shared")).unwrap();
+    let meta = &mut cudn.object.metadata;
+    meta.deletion_timestamp = Some(at(1));
+    let finalizers = meta.finalizers.as_mut().unwrap();
+    finalizers.push("example.com/other".to_owned());
+    let settings = ClusterSettings {
+        features: [patchbay_model::Feature::RouteAdvertisements].into(),
+        ..ClusterSettings::default()
+    };
+    resolve(&mut inventory, &settings, &at(2)).unwrap();
+    let conditions = cudn_conditions(&inventory, "shared");
+    assert!(
+        conditions[0].ends_with("in following namespaces: []"),
+        "{conditions:?}"
+    );
+    assert!(
+        conditions[1].starts_with("TransportAccepted=False NoOverlayRouteAdvertisementsIsMissing"),
+        "{conditions:?}"
+    );
+}
