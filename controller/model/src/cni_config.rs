@@ -1,6 +1,8 @@
 //! CNI configuration of OVN-Kubernetes' plugin: the JSON text in `spec.config` of a
 //! NetworkAttachmentDefinition, as it is read and written.
 
+mod canonical;
+
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;

@@ -71,7 +71,7 @@ pub use ids::{Attachment, DatapathKey, IdError, NetworkId, NodeId, OwnerKey, Top
 pub use label_selector::{Requirement, Selector};
 pub use layer2_layout::Layer2Layout;
 pub use masquerade::MasqueradePlace;
-pub use net_conf::{NetConf, NetConfError, UninterpretedFields};
+pub use net_conf::{NetConf, NetConfError};
 pub use network::{IpFamily, Network, NetworkConfig, PodSubnet, Role, Transport, nth_of_family};
 pub use network_activity::{NetworkActivity, RenderedNetworks};
 pub use networks::{

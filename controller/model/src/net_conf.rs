@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use thiserror::Error;
 
-use super::cni_config::{CniConfig, UninterpretedValue};
+use super::cni_config::CniConfig;
 use super::host_subnets::{HostSubnetError, check_host_subnets};
 use super::ids::Topology;
 use super::network::{IpFamily, PodSubnet, Role, Transport};
@@ -67,19 +67,8 @@ pub struct NetConf {
     pub transit_subnets: Vec<IpNet>,
     /// `netAttachDefName`: the attachment definition, as `<namespace>/<name>`.
     pub definition: String,
-    /// Fields that are not interpreted.
-    pub uninterpreted: UninterpretedFields,
-}
-
-/// Fields that are compared between the attachment definitions of a network, but not interpreted.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct UninterpretedFields {
-    mtu: UninterpretedValue,
-    allow_persistent_ips: UninterpretedValue,
-    default_gateway_ips: UninterpretedValue,
-    exclude_subnets: UninterpretedValue,
-    infrastructure_subnets: UninterpretedValue,
-    reserved_subnets: UninterpretedValue,
+    /// The [canonical form](CniConfig::canonical) of the configuration.
+    pub canonical: CniConfig,
 }
 
 impl NetConf {
@@ -95,6 +84,7 @@ impl NetConf {
     }
 
     fn from_config(config: CniConfig) -> Result<Option<Self>, NetConfError> {
+        let canonical = config.canonical();
         let topology = match config.topology.as_str() {
             "layer2" => Topology::Layer2,
             "layer3" => Topology::Layer3,
@@ -147,14 +137,7 @@ impl NetConf {
             join_subnets,
             transit_subnets,
             definition: config.net_attach_def_name,
-            uninterpreted: UninterpretedFields {
-                mtu: config.mtu,
-                allow_persistent_ips: config.allow_persistent_ips,
-                default_gateway_ips: config.default_gateway_ips,
-                exclude_subnets: config.exclude_subnets,
-                infrastructure_subnets: config.infrastructure_subnets,
-                reserved_subnets: config.reserved_subnets,
-            },
+            canonical,
         }))
     }
 }
@@ -199,10 +182,7 @@ fn parse_pod_subnet(entry: &str, topology: Topology) -> Option<PodSubnet> {
         Topology::Layer2 if host_prefix.is_some() => return None,
         Topology::Layer2 => None,
         Topology::Layer3 => {
-            let default = match cidr {
-                IpNet::V4(_) => 24,
-                IpNet::V6(_) => 64,
-            };
+            let default = IpFamily::of_net(cidr).default_host_prefix();
             Some(host_prefix.unwrap_or(default))
         }
     };

@@ -49,6 +49,14 @@ impl IpFamily {
         }
     }
 
+    /// Prefix length of node subnets, if a network configures none.
+    pub(crate) const fn default_host_prefix(self) -> u8 {
+        match self {
+            Self::V4 => 24,
+            Self::V6 => 64,
+        }
+    }
+
     /// `ipv4` or `ipv6`, as in messages.
     pub const fn long_name(self) -> &'static str {
         match self {

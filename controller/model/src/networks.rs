@@ -5,9 +5,10 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::cni_config::CniConfig;
 use super::ids::{IdError, NetworkId};
 use super::names::network_prefix;
-use super::net_conf::{NetConf, NetConfError, UninterpretedFields};
+use super::net_conf::{NetConf, NetConfError};
 use super::network::{Network, Role, Transport};
 
 /// Annotation of an attachment definition: the id of its network.
@@ -135,8 +136,8 @@ pub struct Networks {
     by_name: BTreeMap<String, Network>,
     by_id: BTreeMap<NetworkId, String>,
     by_nad: BTreeMap<NadKey, String>,
-    /// By network, the definition that is used, and its fields that are not interpreted.
-    definitions: BTreeMap<String, (NadKey, UninterpretedFields)>,
+    /// By network, the definition that is used, and the canonical form of its configuration.
+    definitions: BTreeMap<String, (NadKey, CniConfig)>,
     primary_nads: BTreeMap<String, NadKey>,
     problems: BTreeMap<NadKey, NadProblem>,
 }
@@ -211,10 +212,10 @@ impl Networks {
     fn add(
         &mut self,
         key: NadKey,
-        (network, uninterpreted): (Network, UninterpretedFields),
+        (network, config): (Network, CniConfig),
         labelled: &BTreeSet<String>,
     ) {
-        if let Some(problem) = self.find_problem(&key, &network, &uninterpreted) {
+        if let Some(problem) = self.find_problem(&key, &network, &config) {
             self.problems.insert(key, problem);
             return;
         }
@@ -222,7 +223,7 @@ impl Networks {
         self.by_nad.insert(key.clone(), network.name.clone());
         self.definitions
             .entry(network.name.clone())
-            .or_insert_with(|| (key.clone(), uninterpreted));
+            .or_insert_with(|| (key.clone(), config));
         let network = self.by_name.entry(network.name.clone()).or_insert(network);
         network.nads.insert(key.clone());
         if network.role == Role::Primary {
@@ -238,7 +239,7 @@ impl Networks {
         &self,
         key: &NadKey,
         network: &Network,
-        uninterpreted: &UninterpretedFields,
+        config: &CniConfig,
     ) -> Option<NadProblem> {
         let name = || network.name.clone();
         let other = self.by_id.get(&network.id);
@@ -249,10 +250,10 @@ impl Networks {
                 other: other.clone(),
             });
         }
-        if let (Some(known), Some((definition, known_uninterpreted))) = (
+        if let (Some(known), Some((definition, known_config))) = (
             self.by_name.get(&network.name),
             self.definitions.get(&network.name),
-        ) && (known.config() != network.config() || known_uninterpreted != uninterpreted)
+        ) && (known.id != network.id || known_config != config)
         {
             return Some(NadProblem::Differs {
                 network: name(),
@@ -338,7 +339,7 @@ impl FromIterator<Network> for Networks {
 /// Reads one definition. `None`: it is not that of a layer2 or layer3 network of OVN-Kubernetes.
 fn read_network(
     definition: &AttachmentDefinition<'_>,
-) -> Result<Option<(Network, UninterpretedFields)>, NadProblem> {
+) -> Result<Option<(Network, CniConfig)>, NadProblem> {
     let config = definition.config.ok_or(NetConfError::Missing)?;
     let Some(conf) = NetConf::parse(config)? else {
         return Ok(None);
@@ -380,5 +381,5 @@ fn read_network(
         namespaces: BTreeSet::new(),
         nads: BTreeSet::new(),
     };
-    Ok(Some((network, conf.uninterpreted)))
+    Ok(Some((network, conf.canonical)))
 }

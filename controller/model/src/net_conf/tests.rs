@@ -12,16 +12,16 @@ fn texts<T: ToString>(items: &[T]) -> Vec<String> {
 
 #[test]
 fn zero_values_equal_absent_fields() {
-    let uninterpreted = |more: &str| {
+    let canonical = |more: &str| {
         let text =
             format!(r#"{{"name":"a","type":"ovn-k8s-cni-overlay","topology":"layer2"{more}}}"#);
-        parse(&text).uninterpreted
+        parse(&text).canonical
     };
     let defaults =
         r#","mtu":0,"allowPersistentIPs":false,"excludeSubnets":"","reservedSubnets":null"#;
-    assert_eq!(uninterpreted(defaults), uninterpreted(""));
+    assert_eq!(canonical(defaults), canonical(""));
     for other in [r#","mtu":1400"#, r#","allowPersistentIPs":true"#] {
-        assert_ne!(uninterpreted(other), uninterpreted(""));
+        assert_ne!(canonical(other), canonical(""));
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use patchbay_model::{
-    ClusterSettings, CniConfig, DatapathKey, NETWORK_ID, NetworkId, TUNNEL_KEYS, UninterpretedValue,
-};
+use patchbay_model::{ClusterSettings, CniConfig, DatapathKey, NETWORK_ID, NetworkId, TUNNEL_KEYS};
 use patchbay_resources::conversion::is_owned_by_network;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -24,7 +22,7 @@ pub(super) struct DefinedNetwork {
     pub(super) id: Option<NetworkId>,
     /// Tunnel keys, and the definition whose annotation has them.
     pub(super) keys: Option<(ObjectKey, Vec<DatapathKey>)>,
-    /// Configuration, without the fields that differ between definitions of a network.
+    /// Canonical form of the configuration.
     config: CniConfig,
     /// Definitions with another configuration.
     inconsistent_nads: Vec<ObjectKey>,
@@ -71,11 +69,7 @@ pub(super) fn read_networks(
         let is_rendered = is_owned_by_network(&nad.object, &config.name);
         let needs_router_key = config.is_primary() && config.topology == "layer2";
         let name = config.name.clone();
-        let config = CniConfig {
-            cni_version: UninterpretedValue::default(),
-            net_attach_def_name: String::new(),
-            ..config
-        };
+        let config = config.canonical();
         if index == networks.len() {
             networks.push(DefinedNetwork {
                 name,

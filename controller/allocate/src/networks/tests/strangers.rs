@@ -73,3 +73,33 @@ fn a_primary_network_waits_while_a_definition_in_its_namespace_cannot_be_read() 
     let other = beside(r#"{config: '{"type":"bridge"}'}"#);
     assert!(other.starts_with("NetworkCreated=True"), "{other}");
 }
+
+#[test]
+fn definitions_of_one_network_may_be_written_differently() {
+    let nad = |namespace: &str, fields: &str| {
+        format!(
+            "---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: net, namespace: \
+             {namespace}}}\nspec: {{config: '{{\"name\":\"tenant\",\"netAttachDefName\":\"{namespace}/net\",\"type\":\
+             \"ovn-k8s-cni-overlay\",\"topology\":\"layer2\",{fields}}}'}}\n"
+        )
+    };
+    let subnets = r#""subnets":"10.1.0.0/16,fd01::/64""#;
+    let yaml = NAMESPACES.to_owned()
+        + &nad("blue", subnets)
+        + &nad(
+            "cyan",
+            r#""role":"secondary","subnets":"fd01::/64, 10.1.0.0/16""#,
+        )
+        + &nad("plain", r#""subnets":"10.1.0.0/16,fd01::/64","mtu":1300"#);
+    let inventory = resolved(&yaml);
+    assert_eq!(
+        networks(&inventory),
+        [
+            "blue/net tenant 1 []",
+            "cyan/net tenant 1 []",
+            "plain/net - - -"
+        ]
+    );
+    let known = crate::networks::networks_of(&inventory);
+    assert_eq!(known.by_name("tenant").unwrap().nads.len(), 2);
+}
