@@ -129,25 +129,37 @@ impl Element {
             net.map_err(|_| format!("{text:?} is not an address with the length of its subnet"))
         });
         let mac = self.mac.as_deref().filter(|mac| !mac.is_empty());
-        if let Some(mac) = mac.filter(|mac| !is_mac(mac)) {
-            return Err(format!("{mac:?} is not a MAC address"));
-        }
+        let mac =
+            mac.map(|text| read_mac(text).ok_or_else(|| format!("{text:?} is not a MAC address")));
         Ok(AddressRequest {
             addresses: addresses.collect::<Result<_, _>>()?,
-            mac: mac.map(str::to_ascii_lowercase),
+            mac: mac.transpose()?,
             gateways: self.default_route.clone(),
             claim: self.claim.clone().filter(|claim| !claim.is_empty()),
         })
     }
 }
 
-fn is_mac(text: &str) -> bool {
-    let mut octets = 0;
-    let are_octets = text.split(':').all(|octet| {
-        octets += 1;
-        octet.len() == 2 && octet.bytes().all(|digit| digit.is_ascii_hexdigit())
-    });
-    are_octets && octets == 6
+/// Reads a MAC address as OVN-Kubernetes does: octets with colons or dashes between them, or three groups
+/// of four digits with dots. The result has colons and small letters.
+fn read_mac(text: &str) -> Option<String> {
+    let (separator, digits) = match text.chars().find(|c| !c.is_ascii_hexdigit())? {
+        '.' => ('.', 4),
+        separator @ (':' | '-') => (separator, 2),
+        _ => return None,
+    };
+    let groups: Vec<&str> = text.split(separator).collect();
+    let is_group = |group: &&str| {
+        group.len() == digits && group.bytes().all(|digit| digit.is_ascii_hexdigit())
+    };
+    if groups.len() * digits != 12 || !groups.iter().all(is_group) {
+        return None;
+    }
+    let digits = groups.concat().to_ascii_lowercase();
+    let octets: Vec<&str> = (0..6)
+        .map(|octet| &digits[2 * octet..2 * octet + 2])
+        .collect();
+    Some(octets.join(":"))
 }
 
 /// Reads a selection: a JSON list, or comma-separated `[<namespace>/]<name>[@<interface>]`.
@@ -309,6 +321,24 @@ mod tests {
         let object = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
         let pod = pod(&object);
         (pod.open_ports, pod.problems.len())
+    }
+
+    #[test]
+    fn mac_addresses_have_three_forms() {
+        for text in ["0A:58:0a:01:00:02", "0a-58-0A-01-00-02", "0A58.0a01.0002"] {
+            assert_eq!(read_mac(text).unwrap(), "0a:58:0a:01:00:02", "{text}");
+        }
+        for text in [
+            "",
+            "0a580a010002",
+            "0a:58:0a:01:00",
+            "0a:58-0a:01:00:02",
+            "0a58.0a01",
+            "a:58:0a:01:00:02",
+            "0g:58:0a:01:00:02",
+        ] {
+            assert_eq!(read_mac(text), None, "{text}");
+        }
     }
 
     #[test]
