@@ -44,6 +44,11 @@ pub(super) fn check(config: &CniConfig, settings: &ClusterSettings) -> Result<()
         let mut excluded = ranges.excluded.iter();
         excluded.any(|excluded| excluded.contains(&range.cidr))
     };
+    // Networks may have hundreds of subnets and thousands of definitions.
+    let kept = all.iter().filter(|range| !is_excluded(range));
+    if are_disjoint(kept.map(|range| range.cidr.trunc()).collect()) {
+        return Ok(());
+    }
     let pairs = all.iter().enumerate().skip(of_cluster);
     let overlapping = pairs
         .filter(|(_, range)| !is_excluded(range))
@@ -56,6 +61,13 @@ pub(super) fn check(config: &CniConfig, settings: &ClusterSettings) -> Result<()
         Some((range, other)) => Err(ConfigError::Overlap(range, other)),
         None => Ok(()),
     }
+}
+
+/// `true` if no two of the ranges overlap. In their order, a range comes before those that it contains.
+fn are_disjoint(mut ranges: Vec<IpNet>) -> bool {
+    ranges.sort_unstable();
+    let mut pairs = ranges.windows(2);
+    pairs.all(|pair| !overlap(pair[0], pair[1]))
 }
 
 fn named(purpose: &'static str, cidrs: &[IpNet]) -> Vec<NamedRange> {
