@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use thiserror::Error;
 
-use super::pod_networks::{DEFAULT_NETWORK_KEY, PodNetworks};
+use super::pod_networks::{DEFAULT_NETWORK_KEY, POD_NETWORKS, PodNetworks};
 use super::service::{Protocol, UnknownProtocol};
 
 /// Annotation of a pod: its secondary networks, of the Network Plumbing Working Group.
@@ -93,6 +93,13 @@ impl Pod {
     /// completed.
     pub fn is_wired(&self) -> bool {
         self.node.is_some() && !self.has_host_network && !self.is_completed
+    }
+
+    /// `true` if the annotation [`POD_NETWORKS`](super::POD_NETWORKS) can be read. Otherwise it is not
+    /// written, so that nothing that another program wrote gets lost.
+    pub fn has_readable_networks(&self) -> bool {
+        let is_about_networks = |problem: &PodFieldProblem| matches!(problem, PodFieldProblem::Annotation { annotation, .. } if *annotation == POD_NETWORKS);
+        !self.problems.iter().any(is_about_networks)
     }
 
     /// Addresses in the default network: those of the status, or without them those of the

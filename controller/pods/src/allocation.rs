@@ -260,8 +260,11 @@ impl PodAllocator {
         })
     }
 
-    /// Allocates what a pod lacks.
+    /// Allocates what a pod lacks, if its annotation can be read.
     fn complete(&mut self, pod: &Arc<Pod>, pods: &ZonePods) {
+        if !pod.has_readable_networks() {
+            return;
+        }
         let (attachments, _) = pods.attachments(pod);
         for attachment in &attachments {
             let has_entry = self

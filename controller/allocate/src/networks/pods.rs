@@ -160,7 +160,7 @@ pub(super) fn complete(
             else {
                 continue;
             };
-            if annotated.get(&attachment.key).is_some() || !is_readable(pod) {
+            if annotated.get(&attachment.key).is_some() || !pod.has_readable_networks() {
                 continue;
             }
             let claim = match (claims, &attachment.request.claim) {
@@ -211,12 +211,6 @@ pub(super) fn complete(
             network.remember(memory);
         }
     }
-}
-
-/// Returns `true` if nothing that another program wrote would get lost with the annotation.
-fn is_readable(pod: &Pod) -> bool {
-    let mut problems = pod.problems.iter();
-    !problems.any(|problem| problem.to_string().contains(POD_NETWORKS))
 }
 
 /// Networks whose addresses are given here.

@@ -26,6 +26,15 @@ fn a_pod_waits_for_an_address_and_holds_no_other_back() {
 }
 
 #[test]
+fn an_annotation_that_cannot_be_read_is_not_overwritten() {
+    let mut zone = zone();
+    let mut broken = pod("blue", "a", "n1");
+    broken["metadata"]["annotations"]["k8s.ovn.org/pod-networks"] = json!("{");
+    put(&mut zone, &broken);
+    assert!(allocate(&mut of_zone(), &mut zone).is_empty());
+}
+
+#[test]
 fn addresses_of_a_layer3_network_have_the_order_of_the_nodes_subnets() {
     const IPV6_FIRST: &str = r#"{"cniVersion":"1.1.0","name":"blue_l3","netAttachDefName":"blue/l3","role":"primary","subnets":"10.10.0.0/16/29,fd10::/48/64","topology":"layer3","type":"ovn-k8s-cni-overlay"}"#;
     let mut zone = zone_of(IPV6_FIRST, r#"["fd10::/64","10.10.0.0/29"]"#);

@@ -66,6 +66,8 @@ pub(super) enum AttemptError {
          ipamclaim.k8s.cni.cncf.io {claim:?} not found"
     )]
     NoClaim { pod: String, claim: String },
+    #[error("bad podNetwork data: single-stack network can only have a single gateway")]
+    Gateways,
     #[error("IPAMClaim {claim:?} is of network {network:?}")]
     OtherClaim { claim: String, network: String },
 }
@@ -176,7 +178,13 @@ impl Attempt<'_> {
         let given = self
             .check_claim()
             .and_then(|()| self.take_addresses(network, &mut taken))
-            .and_then(|addresses| Ok((self.take_mac(network, &addresses)?, addresses)));
+            .and_then(|addresses| {
+                let has_gateways = self.attachment.request.gateways.len() > 1;
+                if addresses.len() == 1 && has_gateways {
+                    return Err(AttemptError::Gateways);
+                }
+                Ok((self.take_mac(network, &addresses)?, addresses))
+            });
         match given {
             Ok((mac, addresses)) => Ok(self.place(network, tunnel_id, mac, addresses)),
             Err(error) => {

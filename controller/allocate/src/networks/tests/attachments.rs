@@ -100,3 +100,25 @@ fn a_list_with_one_plugin_has_all_its_fields() {
         assert!(given.contains(r#""ip_address":"10.9.0.4/24""#), "{given}");
     }
 }
+
+#[test]
+fn a_pod_with_one_address_has_one_gateway() {
+    let selection = |gateways: &str| {
+        format!(r#"k8s.v1.cni.cncf.io/networks: '[{{"name":"own","default-route":[{gateways}]}}]'"#)
+    };
+    let yaml = NAMESPACES.to_owned()
+        + &network("own", r#""topology":"layer2","subnets":"10.9.0.0/24""#)
+        + &pod("plain", "two", &selection(r#""10.9.0.254","10.9.0.253""#))
+        + &pod("plain", "one", &selection(r#""10.9.0.254""#));
+    let mut inventory = inventory(&yaml);
+    assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+    assert_eq!(
+        warnings(&mut inventory),
+        [
+            "failed to update pod plain/two: bad podNetwork data: single-stack network can only have a single gateway"
+        ]
+    );
+    assert_eq!(entry(&inventory, "plain/two", "plain/own"), None);
+    let one = entry(&inventory, "plain/one", "plain/own").unwrap();
+    assert!(one.contains(r#""gateway_ip":"10.9.0.254""#), "{one}");
+}
