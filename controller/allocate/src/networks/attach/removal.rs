@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_model::{ClusterSettings, Feature, names};
+use patchbay_model::{ClusterSettings, CniConfig, Feature, names};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Object, Time};
@@ -74,11 +74,13 @@ pub(super) fn finish_deleted(inventory: &mut Inventory, settings: &ClusterSettin
             .map(|(key, _)| key.clone())
             .collect();
         let network = names::cudn_network(&key.name);
+        let localnet = cudn.object.spec.network.localnet.as_ref();
+        let is_unmanaged = localnet.is_some_and(|localnet| localnet.subnets.is_none());
         let mut errors = Vec::new();
         let mut is_waiting = false;
         for nad in own {
             match delete_definition(inventory, &nad) {
-                Ok(deletion) => is_waiting |= deletion == Deletion::Waiting,
+                Ok(deletion) => is_waiting |= deletion == Deletion::Waiting && !is_unmanaged,
                 Err(error) => errors.push(error.to_string()),
             }
         }
@@ -131,7 +133,8 @@ impl Definitions {
         let by_network = self.0.get_or_insert_with(|| {
             let mut by_network = BTreeMap::<String, BTreeSet<ObjectKey>>::new();
             for (key, nad) in nads.iter() {
-                if let Ok(Some(config)) = checked_config(key, &nad.object, settings) {
+                let config = checked_config(key, &nad.object, settings).ok().flatten();
+                if let Some(config) = config.filter(is_managed) {
                     let keys = by_network.entry(config.name).or_default();
                     keys.insert(key.clone());
                 }
@@ -141,6 +144,13 @@ impl Definitions {
         let mut keys = by_network.get(network).into_iter().flatten();
         keys.any(|key| nads.get(key).is_some())
     }
+}
+
+/// `true` if the cluster manager has something to do for a network: not for physical ones without
+/// addresses.
+fn is_managed(config: &CniConfig) -> bool {
+    let subnets = config.subnets.as_deref().unwrap_or_default();
+    config.topology != "localnet" || !subnets.is_empty()
 }
 
 fn is_deleted_with_finalizer<T: Object>(object: &T) -> bool {

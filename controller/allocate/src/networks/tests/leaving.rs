@@ -197,3 +197,28 @@ fn a_deleted_network_that_somebody_else_keeps_has_no_problem_any_more() {
         "{conditions:?}"
     );
 }
+
+#[test]
+fn a_physical_network_without_addresses_waits_for_no_definition() {
+    let deleted = |localnet: &str| {
+        let lan = SHARED.replace(
+            "topology: Layer2\n    layer2: {role: Primary, subnets: [10.20.0.0/16]}",
+            &format!("topology: Localnet\n    localnet: {{role: Secondary, physicalNetworkName: lan, {localnet}}}"),
+        );
+        let mut inventory = resolved(&(NAMESPACES.to_owned() + &lan));
+        let key = ObjectKey::namespaced("blue", "shared");
+        let nads = &mut inventory.network_attachment_definitions;
+        let finalizers = &mut nads.get_mut(&key).unwrap().object.metadata.finalizers;
+        let other = "example.com/other".to_owned();
+        finalizers.as_mut().unwrap().push(other);
+        let key = ObjectKey::cluster("shared");
+        let cudns = &mut inventory.cluster_user_defined_networks;
+        let cudn = &mut cudns.get_mut(&key).unwrap().object;
+        cudn.metadata.deletion_timestamp = Some(at(1));
+        resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
+        let cudn = inventory.cluster_user_defined_networks.get(&key).unwrap();
+        cudn.object.metadata.finalizers.is_none()
+    };
+    assert!(deleted("ipam: {mode: Disabled}"));
+    assert!(!deleted("subnets: [10.20.0.0/16]"));
+}
