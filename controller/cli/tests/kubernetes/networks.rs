@@ -397,7 +397,10 @@ async fn objects_with_problems_have_one_event_each() {
     let nad = json!({
         "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
         "metadata": {"name": "broken", "namespace": RED},
-        "spec": {"config": "{\"type\":\"ovn-k8s-cni-overlay\",\"topology\":7}"},
+        "spec": {"config": json!({
+            "type": "ovn-k8s-cni-overlay", "topology": "ring", "name": "broken",
+            "netAttachDefName": format!("{RED}/broken"),
+        }).to_string()},
     });
     let nads = ("k8s.cni.cncf.io", "v1", "network-attachment-definitions");
     create_raw(&bed, nads, nad).await;
