@@ -3,6 +3,7 @@
 //! The language is that of the column `match` of `Logical_Flow` (ovn-sb(5)). A match that OVN
 //! rejects is rejected here, because OVN then ignores its row.
 
+mod comparison;
 mod constant;
 mod constants;
 mod field;

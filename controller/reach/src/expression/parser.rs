@@ -1,14 +1,12 @@
 //! Parser of the expression language.
 
-use std::sync::Arc;
-
+use super::comparison::{Comparison, Operand};
 use super::constant::{Constant, Notation};
 use super::constants::Constants;
 use super::lexer::{Token, next_token};
 use super::names::{Names, PortGroupId};
-use super::symbol::{Level, Symbol, SymbolKind};
+use super::symbol::{Level, Symbol};
 use super::tree::{Expression, Relation};
-use super::value_set::ValueSet;
 
 /// Deepest nesting of parentheses that OVN accepts.
 const PARENTHESES_MAX: usize = 100;
@@ -39,14 +37,6 @@ pub(crate) struct Parser<'a> {
     copied: usize,
     /// `true` inside an odd number of negations.
     is_negated: bool,
-}
-
-/// Bits of a symbol.
-#[derive(Clone, Copy)]
-struct Operand {
-    symbol: Symbol,
-    offset: u32,
-    width: u32,
 }
 
 impl<'a> Parser<'a> {
@@ -368,154 +358,12 @@ impl<'a> Parser<'a> {
         relation: Relation,
         constants: Constants,
     ) -> Result<Expression, MatchError> {
-        let symbol = operand.symbol;
-        if constants.is_text != (symbol.width == 0) {
-            return Err(self.error("the field and the constant have different types"));
+        let comparison = Comparison::new(operand, relation, constants, self.is_negated)
+            .map_err(|reason| self.error(reason))?;
+        self.copied += comparison.copied_count();
+        if self.copied > COPIED_MAX {
+            return Err(self.error("bits of too many addresses are compared"));
         }
-        if constants.width() > symbol.width {
-            return Err(self.error("the constant has more bits than the field"));
-        }
-        let is_equality = matches!(relation, Relation::Equal | Relation::NotEqual);
-        if !is_equality {
-            let has_mask = constants.first_mask().is_some();
-            if constants.is_in_braces
-                || constants.count == 0
-                || has_mask
-                || symbol.level != Level::Ordinal
-            {
-                return Err(self.error("only == and != are possible here"));
-            }
-        }
-        if !compares_sets(operand, relation) {
-            self.copied += constants.shared_count();
-            if self.copied > COPIED_MAX {
-                return Err(self.error("bits of too many addresses are compared"));
-            }
-        }
-        if symbol.level == Level::Nominal {
-            self.check_is_positive(symbol, relation, &constants)?;
-        }
-        if constants.count == 0 {
-            return Ok(Expression::Boolean(relation == Relation::NotEqual));
-        }
-        Ok(match symbol.kind {
-            SymbolKind::InputPort | SymbolKind::OutputPort => {
-                let is_input = matches!(symbol.kind, SymbolKind::InputPort);
-                let sets = constants.into_ports().into_iter();
-                let parts = sets.map(|ports| Expression::Port { is_input, ports });
-                // The parser accepts tests for equality only, with the enclosing negations.
-                join(parts, !self.is_negated)
-            }
-            SymbolKind::Predicate(condition) => {
-                let parts = constants.into_integers().map(|constant| {
-                    let is_set = constant.value & 1 == 1;
-                    Expression::Holds {
-                        condition,
-                        is_negated: is_set == (relation == Relation::NotEqual),
-                    }
-                });
-                join(parts, relation == Relation::Equal)
-            }
-            SymbolKind::Field { .. } => compare_field(operand, relation, constants),
-        })
-    }
-
-    /// Fails if a nominal symbol is tested for anything but equality, with the enclosing negations.
-    fn check_is_positive(
-        &self,
-        symbol: Symbol,
-        relation: Relation,
-        constants: &Constants,
-    ) -> Result<(), MatchError> {
-        let is_equal = (relation == Relation::Equal) != self.is_negated;
-        let is_positive = match symbol.kind {
-            SymbolKind::Predicate(_) => constants
-                .integers
-                .iter()
-                .all(|constant| (constant.value & 1 == 1) == is_equal),
-            _ => is_equal,
-        };
-        if is_positive {
-            Ok(())
-        } else {
-            Err(self.error("the field can be tested for equality only"))
-        }
-    }
-}
-
-/// `true` if a comparison looks the whole field up in address sets.
-fn compares_sets(operand: Operand, relation: Relation) -> bool {
-    let SymbolKind::Field { offset, .. } = operand.symbol.kind else {
-        return false;
-    };
-    let is_whole = offset + operand.offset == 0 && operand.width == operand.symbol.width;
-    is_whole && matches!(relation, Relation::Equal | Relation::NotEqual)
-}
-
-/// Joins parts with `||` if one of them has to hold, or else with `&&`.
-fn join(mut parts: impl Iterator<Item = Expression>, is_any: bool) -> Expression {
-    let first = parts.next().unwrap_or(Expression::Boolean(true));
-    parts.fold(
-        first,
-        |all, part| {
-            if is_any { all.or(part) } else { all.and(part) }
-        },
-    )
-}
-
-/// Compares bits of a field with constants. The first constant counts if there is only one.
-fn compare_field(operand: Operand, relation: Relation, constants: Constants) -> Expression {
-    let SymbolKind::Field { field, offset } = operand.symbol.kind else {
-        return Expression::Boolean(false);
-    };
-    let prerequisite = operand.symbol.prerequisite;
-    let shift = offset + operand.offset;
-    let ones = u128::MAX >> (u128::BITS - operand.width);
-    let is_equality = matches!(relation, Relation::Equal | Relation::NotEqual);
-    let is_negated = relation == Relation::NotEqual;
-    if compares_sets(operand, relation) && !constants.shared.is_empty() {
-        let member = |values: &Arc<ValueSet>| Expression::Member {
-            field,
-            prerequisite,
-            is_negated,
-            values: Arc::clone(values),
-        };
-        let sets: Vec<_> = constants.shared.iter().map(member).collect();
-        let rest = Constants {
-            shared: Vec::new(),
-            ..constants
-        };
-        let has_rest = !rest.integers.is_empty();
-        let rest = has_rest.then(|| compare_field(operand, relation, rest));
-        return join(sets.into_iter().chain(rest), !is_negated);
-    }
-    let mut integers = constants.into_integers().map(|constant| Constant {
-        value: (constant.value & ones) << shift,
-        mask: Some((constant.mask.unwrap_or(ones) & ones) << shift),
-        ..constant
-    });
-    let Some(first) = integers.next() else {
-        return Expression::Boolean(relation == Relation::NotEqual);
-    };
-    let compare = |constant: Constant| Expression::Compare {
-        field,
-        prerequisite,
-        relation,
-        value: constant.value,
-        mask: constant.mask.unwrap_or(ones),
-    };
-    let rest: Vec<_> = integers.collect();
-    if rest.is_empty() || !is_equality {
-        return compare(first);
-    }
-    let mut values = ValueSet::default();
-    for constant in std::iter::once(first).chain(rest) {
-        values.insert(constant);
-    }
-    Expression::Member {
-        field,
-        prerequisite,
-        is_negated: relation == Relation::NotEqual,
-        values: Arc::new(values),
+        Ok(comparison.into_expression())
     }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::Northbound;
 use super::build_switches::build_switches;
 use super::id::{PortId, RouterId, RouterPortId, SwitchId};
-use super::load_balancer::LoadBalancers;
+use super::load_balancer_index::LoadBalancers;
 use super::nat::read_rules;
 use super::note::{Notes, RowRef};
 use super::policy::Policies;

@@ -11,7 +11,7 @@ use super::Names;
 use super::acl::Acls;
 use super::forwarding_group::read_groups;
 use super::id::{PortId, SwitchId, SwitchPortId};
-use super::load_balancer::LoadBalancers;
+use super::load_balancer_index::LoadBalancers;
 use super::mark::Marks;
 use super::note::{Notes, RowRef};
 use super::ports::Ports;

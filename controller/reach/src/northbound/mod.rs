@@ -1,11 +1,13 @@
 //! Index of a Northbound database: what the rows mean, ready to be asked.
 
 mod acl;
+mod backend_check;
 mod build;
 mod build_switches;
 mod forwarding_group;
 mod id;
 mod load_balancer;
+mod load_balancer_index;
 mod mark;
 mod nat;
 mod neighbor;
@@ -18,11 +20,13 @@ mod route;
 mod router;
 mod rows;
 mod switch;
+mod vip;
 
 pub(crate) use acl::{Acl, AclPlace};
 pub(crate) use forwarding_group::ForwardingGroup;
 pub(crate) use id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
-pub(crate) use load_balancer::{LoadBalancer, LoadBalancers, Responder, Variables, Vip};
+pub(crate) use load_balancer::{LoadBalancer, Responder, Variables};
+pub(crate) use load_balancer_index::LoadBalancers;
 pub(crate) use nat::{Nat, NatEffect};
 pub(crate) use neighbor::Neighbor;
 pub use note::{Note, RowRef};
@@ -30,6 +34,7 @@ pub(crate) use policy::{Policy, PolicyAction, PolicyHop};
 pub(crate) use route::{Route, RouteKind};
 pub(crate) use router::{Link, Router, RouterKind, RouterPort};
 pub(crate) use switch::{ArpResponder, Switch, SwitchPort, SwitchPortKind};
+pub(crate) use vip::Vip;
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -8,7 +8,7 @@ use patchbay_schemas::nb;
 use uuid::Uuid;
 
 use super::id::{RouterId, RouterPortId, SwitchPortId};
-use super::load_balancer::Attached;
+use super::load_balancer_index::Attached;
 use super::nat::Nat;
 use super::note::RowRef;
 use super::policy::Policies;

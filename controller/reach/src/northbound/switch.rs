@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::acl::Acls;
 use super::forwarding_group::ForwardingGroup;
 use super::id::{PortId, RouterPortId, SwitchId, SwitchPortId};
-use super::load_balancer::Attached;
+use super::load_balancer_index::Attached;
 use super::mark::Marks;
 use super::note::RowRef;
 use super::port_security::PortSecurity;

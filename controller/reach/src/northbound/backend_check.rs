@@ -1,0 +1,70 @@
+//! Switch ports of backends, by which health checks are sent.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// The switch port of a backend in `ip_port_mappings`, whose values are `PORT:SOURCE[:ZONE]`, and
+/// also `PORT` if the source is optional.
+pub(super) fn mapped_port(
+    mappings: &BTreeMap<String, String>,
+    backend: IpAddr,
+    is_source_optional: bool,
+) -> Option<&str> {
+    let value = match backend {
+        IpAddr::V4(_) => mappings.get(&backend.to_string()),
+        IpAddr::V6(_) => mappings.get(&format!("[{backend}]")),
+    }?;
+    let (port, source) = match value.strip_prefix('"') {
+        Some(quoted) => {
+            let (port, source) = quoted.split_once('"')?;
+            (port, source.strip_prefix(':'))
+        }
+        None => match value.split_once(':') {
+            Some((port, source)) => (port, Some(source)),
+            None => (value.as_str(), None),
+        },
+    };
+    let is_valid = source.map_or(is_source_optional, is_check_source);
+    (is_valid && !port.is_empty()).then_some(port)
+}
+
+/// `true` if a text is `SOURCE[:ZONE]`, with brackets around an IPv6 address.
+fn is_check_source(text: &str) -> bool {
+    let (address, zone) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, zone)) => (address, zone.strip_prefix(':')),
+            None => return false,
+        },
+        None => match text.split_once(':') {
+            Some((address, zone)) => (address, Some(zone)),
+            None => (text, None),
+        },
+    };
+    address.parse::<IpAddr>().is_ok() && zone != Some("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_of_a_backend_is_before_the_source_of_its_checks() {
+        let mappings = [
+            ("10.0.0.1".to_owned(), "vm1:10.0.0.254".to_owned()),
+            ("[fd00::1]".to_owned(), "\"vm:2\":[fd00::fe]".to_owned()),
+            ("fd00::2".to_owned(), "vm3:[fd00::fe]".to_owned()),
+            ("[fd00::3]".to_owned(), "vm3:fd00::fe".to_owned()),
+            ("10.0.0.4".to_owned(), "vm4".to_owned()),
+            ("10.0.0.5".to_owned(), "vm5:10.0.0.254:".to_owned()),
+        ];
+        let mappings = mappings.into();
+        let port = |backend: &str| mapped_port(&mappings, backend.parse().unwrap(), false);
+        assert_eq!(port("10.0.0.1"), Some("vm1"));
+        assert_eq!(port("fd00::1"), Some("vm:2"));
+        for bad in ["10.0.0.2", "fd00::2", "fd00::3", "10.0.0.4", "10.0.0.5"] {
+            assert_eq!(port(bad), None, "{bad}");
+        }
+        let optional = mapped_port(&mappings, "10.0.0.4".parse().unwrap(), true);
+        assert_eq!(optional, Some("vm4"));
+    }
+}

@@ -1,0 +1,210 @@
+//! Load balancers by their VIPs, and the datapaths that they are attached to.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+use patchbay_schemas::nb;
+use patchbay_schemas::typed::Ref;
+use uuid::Uuid;
+
+use super::Names;
+use super::id::LoadBalancerId;
+use super::load_balancer::LoadBalancer;
+use super::note::Notes;
+use super::rows::Tables;
+use super::vip::{EmptyVip, Vip};
+use crate::packet::IpPacket;
+
+/// All load balancers, with an index of their VIPs.
+#[derive(Debug, Default)]
+pub(crate) struct LoadBalancers {
+    all: Vec<LoadBalancer>,
+    ids: HashMap<Uuid, LoadBalancerId, RandomState>,
+    by_address: HashMap<IpAddr, Vec<(LoadBalancerId, usize)>, RandomState>,
+}
+
+/// Load balancers of a switch or router.
+#[derive(Debug, Default)]
+pub(crate) struct Attached {
+    ids: HashSet<LoadBalancerId, RandomState>,
+    /// `true` if one of the load balancers has a VIP.
+    pub(crate) has_vip: bool,
+    /// `true` if one of them does, without those of another datapath: a switch tracks packets for it.
+    pub(crate) has_own_vip: bool,
+    has_stateless: bool,
+}
+
+impl LoadBalancers {
+    pub(super) fn new(
+        tables: &Tables,
+        names: &Names,
+        has_enabled_port: &dyn Fn(&str) -> bool,
+        notes: &mut Notes,
+    ) -> Self {
+        let mut balancers = Self::default();
+        for (uuid, row) in tables.load_balancers.iter() {
+            let balancer = LoadBalancer::new(*uuid, row, tables, names, has_enabled_port, notes);
+            let id = LoadBalancerId(balancers.all.len() as u32);
+            balancers.ids.insert(*uuid, id);
+            for (place, vip) in balancer.vips.iter().enumerate() {
+                let places = balancers.by_address.entry(vip.address).or_default();
+                places.push((id, place));
+            }
+            balancers.all.push(balancer);
+        }
+        balancers
+    }
+
+    pub(crate) fn get(&self, id: LoadBalancerId) -> &LoadBalancer {
+        &self.all[id.0 as usize]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &LoadBalancer> {
+        self.all.iter()
+    }
+
+    /// The load balancers of a datapath, own ones and those of its groups.
+    pub(super) fn attached(
+        &self,
+        tables: &Tables,
+        own: &BTreeSet<Ref<nb::LoadBalancer>>,
+        groups: &BTreeSet<Ref<nb::LoadBalancerGroup>>,
+    ) -> Attached {
+        let mut attached = Attached::default();
+        let members = tables.load_balancer_groups.of(groups);
+        let of_groups = members.flat_map(|(_, group)| &group.load_balancer);
+        for reference in own.iter().chain(of_groups) {
+            if let Some(id) = self.ids.get(&reference.uuid) {
+                attached.ids.insert(*id);
+                attached.has_vip |= !self.get(*id).vips.is_empty();
+                attached.has_stateless |= self.get(*id).is_stateless;
+            }
+        }
+        attached.has_own_vip = attached.has_vip;
+        attached
+    }
+
+    /// VIPs of a datapath that match a packet, those with a port first.
+    pub(crate) fn find<'a>(
+        &'a self,
+        attached: &'a Attached,
+        packet: &IpPacket,
+    ) -> Vec<(&'a LoadBalancer, &'a Vip)> {
+        let Some(places) = self.by_address.get(&packet.destination) else {
+            return Vec::new();
+        };
+        let candidates = || {
+            places
+                .iter()
+                .filter(|(id, _)| attached.ids.contains(id))
+                .map(|(id, place)| {
+                    let balancer = self.get(*id);
+                    (balancer, &balancer.vips[*place])
+                })
+        };
+        let event: Vec<_> = self.event(attached, packet).into_iter().collect();
+        if !event.is_empty() {
+            return event;
+        }
+        let exact: Vec<_> = candidates()
+            .filter(|(balancer, vip)| balancer.serves(vip, packet.transport))
+            .collect();
+        if !exact.is_empty() {
+            return exact;
+        }
+        candidates().filter(|(_, vip)| vip.port.is_none()).collect()
+    }
+
+    /// `true` if a packet is for a VIP of a datapath. The port counts if the load balancer has
+    /// hairpin addresses.
+    pub(crate) fn has_destination(&self, attached: &Attached, packet: &IpPacket) -> bool {
+        let mut vips = self.at(attached, packet.destination);
+        vips.any(|(balancer, vip)| {
+            vip.port.is_none()
+                || balancer.has_protocol(packet.transport)
+                    && (balancer.hairpin_sources.is_empty()
+                        || balancer.serves(vip, packet.transport))
+        })
+    }
+
+    /// A VIP of a datapath without backends that takes a packet for an event.
+    pub(crate) fn event<'a>(
+        &'a self,
+        attached: &'a Attached,
+        packet: &IpPacket,
+    ) -> Option<(&'a LoadBalancer, &'a Vip)> {
+        let port = packet.transport.destination_port();
+        self.at(attached, packet.destination)
+            .find(|(balancer, vip)| {
+                vip.empty == EmptyVip::Event
+                    && vip.backends.is_empty()
+                    && balancer.has_protocol(packet.transport)
+                    && vip.port.is_none_or(|own| own == port)
+            })
+    }
+
+    /// VIPs of a datapath with an address.
+    pub(crate) fn at<'a>(
+        &'a self,
+        attached: &'a Attached,
+        address: IpAddr,
+    ) -> impl Iterator<Item = (&'a LoadBalancer, &'a Vip)> {
+        let places = self.by_address.get(&address).into_iter().flatten();
+        places
+            .filter(|(id, _)| attached.ids.contains(id))
+            .map(|(id, place)| {
+                let balancer = self.get(*id);
+                (balancer, &balancer.vips[*place])
+            })
+    }
+
+    /// `true` if a router does not track packets for an address, so that its VIPs get no new
+    /// connections: all of them have `use_stateless_nat`.
+    pub(crate) fn is_untracked(&self, attached: &Attached, address: IpAddr) -> bool {
+        attached.has_stateless
+            && self
+                .at(attached, address)
+                .all(|(balancer, _)| balancer.is_stateless)
+    }
+
+    /// A load balancer with `use_stateless_nat` that takes packets of a backend for answers, because
+    /// its VIP has no port. `None`: there is none.
+    pub(crate) fn stateless_of(
+        &self,
+        attached: &Attached,
+        backend: IpAddr,
+    ) -> Option<&LoadBalancer> {
+        let ids = attached.ids.iter().filter(|_| attached.has_stateless);
+        let mut stateless = ids
+            .map(|id| self.get(*id))
+            .filter(|balancer| balancer.is_stateless);
+        stateless.find(|balancer| {
+            let vips = balancer.vips.iter().filter(|vip| vip.port.is_none());
+            vips.flat_map(|vip| &vip.backends)
+                .any(|(own, _)| *own == backend)
+        })
+    }
+
+    /// VIPs of a datapath whose addresses other routers get routes to.
+    pub(super) fn routable<'a>(
+        &'a self,
+        attached: &'a Attached,
+    ) -> impl Iterator<Item = (&'a LoadBalancer, &'a Vip)> {
+        attached
+            .ids
+            .iter()
+            .map(|id| self.get(*id))
+            .filter(|balancer| balancer.is_routable)
+            .flat_map(|balancer| balancer.vips.iter().map(move |vip| (balancer, vip)))
+    }
+}
+
+impl Attached {
+    /// Adds the load balancers of another datapath.
+    pub(super) fn extend(&mut self, other: &Self) {
+        self.ids.extend(&other.ids);
+        self.has_vip |= other.has_vip;
+        self.has_stateless |= other.has_stateless;
+    }
+}
