@@ -22,6 +22,8 @@ pub(crate) struct LoadBalancer {
     pub(crate) external_ids: BTreeMap<String, String>,
     protocol: LoadBalancerProtocol,
     pub(crate) vips: Vec<Vip>,
+    /// Number of VIPs of the row, bad ones included.
+    row_vips: usize,
     pub(crate) skips_snat: bool,
     /// Source addresses of connections from a backend to itself.
     pub(crate) hairpin_sources: Vec<IpAddr>,
@@ -70,16 +72,15 @@ impl LoadBalancer {
             .collect();
         let is_distributed = option(&row.options, "distributed");
         let has_event = option(&row.options, "event") || tables.global_option("controller_event");
+        // OVN takes any other value for IPv6.
+        let family = row.options.get("address-family");
+        let is_ipv4 = family.is_none_or(|family| family == "ipv4");
         let mut vips = Vec::with_capacity(row.vips.len());
         for (key, value) in &row.vips {
             let parsed = if is_template {
-                Vip::parse(
-                    &names.expand_templates(key),
-                    &names.expand_templates(value),
-                    true,
-                )
+                Vip::parse_template(key, value, is_ipv4, names)
             } else {
-                Vip::parse(key, value, false)
+                Vip::parse(key, value)
             };
             let Some(mut vip) = parsed else {
                 notes.add(reference, format!("bad VIP {key} with backends {value}"));
@@ -95,7 +96,6 @@ impl LoadBalancer {
                 });
             }
             vip.is_checked = is_checked;
-            vip.is_template = is_template && key.contains('^');
             vip.empty = match has_event {
                 _ if option(&row.options, "reject") => EmptyVip::Reject,
                 true => EmptyVip::Event,
@@ -120,6 +120,7 @@ impl LoadBalancer {
             external_ids: row.external_ids.clone(),
             protocol: row.protocol.unwrap_or(LoadBalancerProtocol::Tcp),
             vips,
+            row_vips: row.vips.len(),
             skips_snat: option(&row.options, "skip_snat"),
             hairpin_sources: hairpin_sources.unwrap_or_default(),
             responder,
@@ -131,6 +132,11 @@ impl LoadBalancer {
             is_routable: option(&row.options, "add_route") && !is_template,
             is_stateless: option(&row.options, "use_stateless_nat"),
         }
+    }
+
+    /// `true` if switches track packets for the VIPs, although all of them may be bad.
+    pub(super) fn has_vip(&self) -> bool {
+        self.row_vips > 0
     }
 
     /// Name, or the UUID if the load balancer has none.

@@ -77,7 +77,7 @@ impl LoadBalancers {
         for reference in own.iter().chain(of_groups) {
             if let Some(id) = self.ids.get(&reference.uuid) {
                 attached.ids.insert(*id);
-                attached.has_vip |= !self.get(*id).vips.is_empty();
+                attached.has_vip |= self.get(*id).has_vip();
                 attached.has_stateless |= self.get(*id).is_stateless;
             }
         }

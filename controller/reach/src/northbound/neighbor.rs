@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use super::{
     ArpResponder, Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchPortId,
+    Variables,
 };
 use crate::address::Mac;
 
@@ -114,7 +115,8 @@ impl Northbound {
         };
         let mut vips = self.load_balancers.at(&router.load_balancers, address);
         vips.any(|(balancer, _)| match balancer.responder {
-            Responder::All => true,
+            // OVN takes all VIPs of templates for IPv6 addresses here.
+            Responder::All => balancer.variables == Variables::None || address.is_ipv6(),
             Responder::None => false,
             Responder::Reachable => is_reachable(),
         })

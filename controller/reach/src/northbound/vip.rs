@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::Names;
+
 /// Virtual address and its backends.
 #[derive(Debug)]
 pub(crate) struct Vip {
@@ -29,21 +31,59 @@ pub(crate) enum EmptyVip {
 
 impl Vip {
     /// Parses a VIP and its backends. `None`: OVN ignores the VIP.
-    pub(super) fn parse(key: &str, value: &str, is_template: bool) -> Option<Self> {
+    pub(super) fn parse(key: &str, value: &str) -> Option<Self> {
         let (address, port) = parse_endpoint(key)?;
-        let mut backends = Vec::new();
-        for text in value.split(',').filter(|text| !text.is_empty()) {
-            let (backend, backend_port) = parse_endpoint(text.trim())?;
-            let is_same_kind = backend.is_ipv4() == address.is_ipv4()
-                && (is_template || (backend_port != 0) == (port != 0));
-            backends.push(is_same_kind.then_some((backend, backend_port))?);
-        }
+        let backends = value.split(',').filter(|text| !text.is_empty());
+        let backends = backends.map(|text| parse_backend(text, address.is_ipv4(), port != 0));
         Some(Self {
             address,
             port: (port != 0).then_some(port),
-            backends,
+            backends: backends.collect::<Option<_>>()?,
             empty: EmptyVip::Drop,
             is_template: false,
+            is_checked: false,
+        })
+    }
+
+    /// Parses a VIP of a template, `ADDRESS[:PORT]` with backends, each of which may be a variable.
+    /// `is_ipv4`: address family of the template. `None`: OVN ignores the VIP, or its flows.
+    pub(super) fn parse_template(
+        key: &str,
+        value: &str,
+        is_ipv4: bool,
+        names: &Names,
+    ) -> Option<Self> {
+        let parts: Vec<&str> = key.split(':').filter(|part| !part.is_empty()).collect();
+        let (address, port) = match parts[..] {
+            [address] => (address, None),
+            [address, port] => (address, Some(port)),
+            _ => return None,
+        };
+        let mut texts = value.split(',').filter(|text| !text.is_empty());
+        let is_valid = texts.all(|text| {
+            if text.starts_with('^') {
+                text.split(':').filter(|part| !part.is_empty()).count() <= 2
+            } else {
+                parse_backend(text, is_ipv4, port.is_some()).is_some()
+            }
+        });
+        let own: IpAddr = names.expand_templates(address).parse().ok()?;
+        let own_port = match port {
+            Some(port) => Some(names.expand_templates(port).parse().ok()?),
+            None => None,
+        };
+        let value = names.expand_templates(value);
+        let backends = value.split(',').filter(|text| !text.is_empty());
+        let backends = backends.map(|text| parse_endpoint(text.trim()));
+        let backends = backends.collect::<Option<Vec<_>>>()?;
+        let is_family =
+            own.is_ipv4() == is_ipv4 && backends.iter().all(|(own, _)| own.is_ipv4() == is_ipv4);
+        (is_valid && is_family).then_some(Self {
+            address: own,
+            port: own_port,
+            backends,
+            empty: EmptyVip::Drop,
+            is_template: address.contains('^'),
             is_checked: false,
         })
     }
@@ -57,6 +97,13 @@ impl EmptyVip {
             Self::Reject => "rejects",
         }
     }
+}
+
+/// Parses a backend of a VIP of this family and kind. `None`: OVN ignores the VIP.
+fn parse_backend(text: &str, is_ipv4: bool, has_port: bool) -> Option<(IpAddr, u16)> {
+    let (address, port) = parse_endpoint(text.trim())?;
+    let is_same_kind = address.is_ipv4() == is_ipv4 && (port != 0) == has_port;
+    is_same_kind.then_some((address, port))
 }
 
 /// Parses `ADDRESS` or `ADDRESS:PORT`, with brackets around an IPv6 address. The port is 0 if there
@@ -78,11 +125,11 @@ mod tests {
 
     #[test]
     fn a_vip_and_its_backends_are_of_one_kind() {
-        let vip = Vip::parse("10.96.0.1:80", "10.0.0.1:8080, 10.0.0.2:81", false).unwrap();
+        let vip = Vip::parse("10.96.0.1:80", "10.0.0.1:8080, 10.0.0.2:81").unwrap();
         assert_eq!((vip.port, vip.backends.len()), (Some(80), 2));
-        let vip = Vip::parse("[fd00::1]:80", "[fd01::1]:8080", false).unwrap();
+        let vip = Vip::parse("[fd00::1]:80", "[fd01::1]:8080").unwrap();
         assert_eq!(vip.backends, [("fd01::1".parse().unwrap(), 8080)]);
-        let vip = Vip::parse("10.96.0.1", "", false).unwrap();
+        let vip = Vip::parse("10.96.0.1", "").unwrap();
         assert_eq!((vip.port, vip.backends.len()), (None, 0));
         for (key, value) in [
             ("?", ""),
@@ -92,7 +139,44 @@ mod tests {
             ("10.96.0.1:80", "10.0.0.1:80,?"),
             ("10.96.0.1:99999", ""),
         ] {
-            assert!(Vip::parse(key, value, false).is_none(), "{key} {value}");
+            assert!(Vip::parse(key, value).is_none(), "{key} {value}");
+        }
+    }
+
+    #[test]
+    fn a_template_has_an_address_and_at_most_one_port() {
+        let mut names = Names::default();
+        let variables = [
+            ("V4", "10.96.0.1"),
+            ("V6", "fd00::1"),
+            ("B", "10.0.0.1:81,10.0.0.2:81"),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        names.set_variables(variables.into(), false);
+        let parse = |key, value, is_ipv4| Vip::parse_template(key, value, is_ipv4, &names);
+        let known = |key, value, is_ipv4| {
+            let vip = parse(key, value, is_ipv4).unwrap();
+            (vip.address.to_string(), vip.port, vip.backends.len())
+        };
+        assert_eq!(
+            known("^V4:80", "^B", true),
+            ("10.96.0.1".into(), Some(80), 2)
+        );
+        let vip = known("^V6:80", "[fd00::2]:80", false);
+        assert_eq!(vip, ("fd00::1".into(), Some(80), 1));
+        for (key, value, is_ipv4) in [
+            ("^V4:80", "^B", false),
+            ("^V6", "", true),
+            ("^NONE", "", true),
+            ("^V4:^NONE", "^B", true),
+            ("^V4:80", "^NONE", true),
+            ("fd00::1:^PORT", "", false),
+            ("^V4:80:80", "", true),
+            ("^V4:80", "10.0.0.1", true),
+            ("^V4", "10.0.0.1:80", true),
+            ("^V4:80", "^B:80:80", true),
+        ] {
+            assert!(parse(key, value, is_ipv4).is_none(), "{key} {value}");
         }
     }
 }
