@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use patchbay_reach::{Answer, HopKind, Northbound, Question, Verdict};
+use patchbay_reach::{Answer, Northbound, Question, Verdict};
 
 use crate::outcome::{MacRequest, TraceOutcome};
 use crate::trace_server::TraceServer;
@@ -133,7 +133,7 @@ pub fn compare(
         _ => true,
     };
     if is_right(&answer, &outcome, &asked.question, gets_mac)
-        || is_excused(&answer, &asked.question, rows)
+        || is_excused(&answer)
         || outcome.is_learning
         || outcome.request == Some(MacRequest::Nd) && has_learned_routers(rows)
     {
@@ -168,15 +168,11 @@ fn describe(answer: &Answer, expected: &str) -> String {
 }
 
 /// `true` if ovn-trace is known to differ from OVN for such a packet.
-fn is_excused(answer: &Answer, question: &Question, rows: &str) -> bool {
+fn is_excused(answer: &Answer) -> bool {
     // It compares the port of a packet with that of any VIP with the address in the database.
     answer.hops.iter().any(|hop| hop.stage == "ls_in_hairpin")
-        // It takes the state of a router's load balancer for that of the switch behind the router.
-        || (answer.out.is_some() && answer.out == question.sender.port)
         // ACLs behind the router see another source there.
         || has_hidden_source(answer)
-        // It keeps the connection state of a switch or router in the switch behind the router.
-        || has_state_of_former_datapath(answer, rows)
 }
 
 /// `true` if the answer is that of ovn-trace.
@@ -202,24 +198,9 @@ fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, gets_m
     }
 }
 
-/// `true` if the packet came through a router, and an ACL of the port that it goes to asks for the
-/// state of the connection. Patch ports clear the state, which the lab shows with packets. `rows`:
-/// text of the database.
-fn has_state_of_former_datapath(answer: &Answer, rows: &str) -> bool {
-    let mut hops = answer.hops.iter().rev();
-    let port = hops.find_map(|hop| hop.decision.strip_prefix("to port "));
-    let has_router = hops.any(|hop| hop.kind == HopKind::Router);
-    has_router
-        && port.is_some_and(|port| {
-            let ports = format!(r#"outport == \"{port}\" && "#);
-            let mut matches = rows.split(&ports).skip(1);
-            matches.any(|rest| rest.starts_with("ct.new") || rest.starts_with("!ct.new"))
-        })
-}
-
 /// `true` if routers learn the MAC addresses of neighbours that the rows name.
 fn has_learned_routers(rows: &str) -> bool {
-    let mut reasons = ["dynamic_neigh_routers", "bridged", "fe80"].into_iter();
+    let mut reasons = ["dynamic_neigh_routers", "bridged", "fe80", "-tpx"].into_iter();
     reasons.any(|reason| rows.contains(reason))
 }
 

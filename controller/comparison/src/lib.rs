@@ -11,6 +11,7 @@
 
 mod cluster_text;
 mod compare;
+mod flows;
 mod free_topology;
 mod json_rpc;
 mod northd;

@@ -1,6 +1,7 @@
 //! Both databases with the programs of one release.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,12 +12,13 @@ use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort, LogicalSwitchPort};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
+use crate::flows::adapt_flows;
 use crate::json_rpc::{TIMEOUT, transact};
 use crate::northd::Northd;
 use crate::trace_server::TraceServer;
 
-/// MAC address of every learned neighbour.
-const LEARNED_MAC: &str = "0a:ff:00:00:00:99";
+/// MAC address of every neighbour that the database does not know.
+const OUTSIDE_MAC: &str = "0a:ff:00:00:00:99";
 
 /// Address that a router has learned behind one of its ports.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -25,6 +27,19 @@ pub struct LearnedNeighbor {
     pub router_port: String,
     /// IP address.
     pub address: String,
+    /// MAC address.
+    pub mac: String,
+}
+
+impl LearnedNeighbor {
+    /// A neighbour with the MAC address of machines that the database does not know.
+    pub(crate) fn outside(router_port: &str, address: IpAddr) -> Self {
+        Self {
+            router_port: router_port.to_owned(),
+            address: address.to_string(),
+            mac: OUTSIDE_MAC.to_owned(),
+        }
+    }
 }
 
 /// An `ovsdb-server` with a Northbound and a Southbound database.
@@ -79,21 +94,26 @@ impl Ovn {
     pub fn start(release: &Release, server: &RealServer, learned: &[LearnedNeighbor]) -> Self {
         let northd = Northd::start(release, &server.remote());
         northd.pause();
-        pass_new_connections(server);
-        insert_learned(server, learned);
+        adapt_flows(server);
+        let mut known = static_neighbors(server);
+        let is_static = |own: &LearnedNeighbor| {
+            let mut known = known.iter();
+            known.any(|known| {
+                (&known.router_port, &known.address) == (&own.router_port, &own.address)
+            })
+        };
+        let others: Vec<_> = learned
+            .iter()
+            .filter(|own| !is_static(own))
+            .cloned()
+            .collect();
+        known.extend(others);
+        insert_learned(server, &known);
         Self {
             northd,
             trace: TraceServer::start(release, &server.remote()),
         }
     }
-}
-
-/// Replaces the flows by which gateway routers look for a source to restore: a new connection has
-/// none, but ovn-trace ends there.
-fn pass_new_connections(server: &RealServer) {
-    let update = json!({"op": "update", "table": "Logical_Flow", "row": {"actions": "next;"},
-        "where": [["pipeline", "==", "ingress"], ["actions", "==", "ct_snat;"]]});
-    transact(server.socket(), &json!(["OVN_Southbound", update]));
 }
 
 /// Adds the chassis that the rows of ports and routers name to the Southbound database, as their
@@ -131,6 +151,23 @@ pub fn add_chassis(remote: &str, snapshot: &Snapshot) {
     transact(Path::new(socket), &Value::Array(request));
 }
 
+/// Rows of `Static_MAC_Binding`, which ovn-trace does not read, as what routers have learned.
+fn static_neighbors(server: &RealServer) -> Vec<LearnedNeighbor> {
+    let select = json!({"op": "select", "table": "Static_MAC_Binding", "where": [],
+        "columns": ["logical_port", "ip", "mac"]});
+    let selected = transact(server.socket(), &json!(["OVN_Northbound", select]));
+    let rows = selected[0]["rows"].as_array().into_iter().flatten();
+    let neighbors = rows.map(|row| {
+        let column = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        LearnedNeighbor {
+            router_port: column("logical_port"),
+            address: column("ip"),
+            mac: column("mac"),
+        }
+    });
+    neighbors.collect()
+}
+
 /// Inserts what routers have learned into the Southbound database.
 fn insert_learned(server: &RealServer, learned: &[LearnedNeighbor]) {
     let select = |neighbor: &LearnedNeighbor| {
@@ -150,7 +187,7 @@ fn insert_learned(server: &RealServer, learned: &[LearnedNeighbor]) {
             continue;
         }
         request.push(json!({"op": "insert", "table": "MAC_Binding", "row": {
-            "logical_port": neighbor.router_port, "ip": neighbor.address, "mac": LEARNED_MAC,
+            "logical_port": neighbor.router_port, "ip": neighbor.address, "mac": neighbor.mac,
             "datapath": datapath, "timestamp": now}}));
     }
     transact(server.socket(), &Value::Array(request));

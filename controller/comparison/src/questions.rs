@@ -55,6 +55,10 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
     let topologies: Vec<_> = (0..TOPOLOGIES)
         .map(|number| Topology::new(number, random, &mut rows))
         .collect();
+    let variables = topologies.iter().flat_map(|topology| &topology.variables);
+    let variables: Vec<_> = variables.cloned().collect();
+    let row = json!({"chassis": "c1", "variables": map(&variables)});
+    rows.insert("Chassis_Template_Var", row);
     let request = rows.request();
     let server = start_server(release);
     let mut ovn = Ovn::fill(release, &server, &request);

@@ -193,10 +193,7 @@ impl Wiring {
             let own = |address: &IpAddr| port.networks.iter().any(|net| net.addr() == *address);
             for address in &addresses {
                 if port.has(**address) && !own(address) {
-                    learned.insert(LearnedNeighbor {
-                        router_port: port.name.clone(),
-                        address: address.to_string(),
-                    });
+                    learned.insert(LearnedNeighbor::outside(&port.name, **address));
                 }
             }
         }

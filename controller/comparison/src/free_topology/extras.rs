@@ -122,6 +122,25 @@ impl Topology {
         Some(rows.insert("BFD", row))
     }
 
+    /// MAC addresses of some next hops.
+    pub(super) fn static_macs(&mut self, random: &mut Random, rows: &mut Rows) {
+        for address in ["10.1.0.200", "10.1.0.10", "172.18.0.1", "172.18.0.60"] {
+            if !random.chance(15) {
+                continue;
+            }
+            let port = *random.pick(&["rp1", "rp2", "rpx", "rpj", "gpj"]);
+            let mac = random.pick(&self.machines).mac.clone();
+            let mac = if random.chance(70) {
+                &mac
+            } else {
+                "0a:dd:00:00:00:01"
+            };
+            let row = json!({"logical_port": self.name(port), "ip": address, "mac": mac,
+                "override_dynamic_mac": random.chance(50)});
+            rows.insert("Static_MAC_Binding", row);
+        }
+    }
+
     /// Ports of types that give packets to nobody here, or to a network that OVN does not know.
     pub(super) fn special_ports(
         &mut self,

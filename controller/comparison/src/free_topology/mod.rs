@@ -1,11 +1,14 @@
 //! Random switches and routers that belong together, isolated from all others.
 
+mod dual_stack;
 mod extras;
 mod family;
+mod load_balancers;
 mod matches;
 mod questions;
 mod routers;
 mod rows;
+mod tenant;
 mod variants;
 
 use std::ops::Range;
@@ -13,6 +16,7 @@ use std::ops::Range;
 use serde_json::json;
 
 use crate::random::Random;
+use dual_stack::add_ipv6;
 use family::to_ipv6;
 pub(crate) use questions::question;
 pub use rows::{Rows, map, references, set};
@@ -20,7 +24,7 @@ pub use rows::{Rows, map, references, set};
 /// Switches and routers whose names begin with `prefix`, and what to ask about them.
 pub(crate) struct Topology {
     pub(super) prefix: String,
-    pub(crate) is_ipv6: bool,
+    pub(crate) families: Families,
     pub(crate) machines: Vec<Machine>,
     /// Addresses that questions ask for.
     pub(crate) destinations: Vec<String>,
@@ -32,6 +36,8 @@ pub(crate) struct Topology {
     function_group: Option<serde_json::Value>,
     /// `true` if a route has a session of BFD.
     pub(super) has_session: bool,
+    /// Variables of templates on the chassis.
+    pub(crate) variables: Vec<(String, String)>,
     /// Numbers of its rows.
     pub(crate) rows: Range<usize>,
     priority: i64,
@@ -61,6 +67,14 @@ pub(crate) struct Outside {
     pub(crate) address: &'static str,
 }
 
+/// Address families of a topology.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) enum Families {
+    Ipv4,
+    Ipv6,
+    Both,
+}
+
 /// How a router leads outside.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Exit {
@@ -74,7 +88,11 @@ impl Topology {
     pub(crate) fn new(number: usize, random: &mut Random, rows: &mut Rows) -> Self {
         let mut topology = Self {
             prefix: format!("t{number}"),
-            is_ipv6: random.chance(30),
+            families: match random.below(100) {
+                0..25 => Families::Ipv6,
+                25..50 => Families::Both,
+                _ => Families::Ipv4,
+            },
             machines: Vec::new(),
             destinations: ["8.8.8.8", "20.0.0.5", "172.18.0.77", "10.96.0.99"]
                 .map(str::to_owned)
@@ -83,20 +101,33 @@ impl Topology {
             collector: String::new(),
             function_group: None,
             has_session: false,
+            variables: Vec::new(),
             rows: 0..0,
             priority: 0,
         };
         let start = rows.len();
         topology.build(random, rows);
-        topology.rows = start..rows.len();
-        if topology.is_ipv6 {
-            rows.rewrite(start, to_ipv6);
+        match topology.families {
+            Families::Ipv4 => {}
+            Families::Ipv6 => {
+                rows.rewrite(start, to_ipv6);
+                for (_, value) in &mut topology.variables {
+                    *value = to_ipv6(value);
+                }
+            }
+            Families::Both => add_ipv6(rows, start),
         }
+        topology.rows = start..rows.len();
         topology
     }
 
     pub(super) fn name(&self, name: &str) -> String {
         format!("{}-{name}", self.prefix)
+    }
+
+    /// Name of a variable of the topology.
+    pub(super) fn variable(&self, name: &str) -> String {
+        format!("{}_{name}", self.prefix)
     }
 
     fn build(&mut self, random: &mut Random, rows: &mut Rows) {
@@ -188,6 +219,10 @@ impl Topology {
             .filter(|_| random.chance(40))
             .map(|machine| machine.row.clone())
             .collect();
+        if random.chance(50) {
+            let address = random.pick(&self.destinations).clone();
+            self.variables.push((self.variable("ADDRESS"), address));
+        }
         let balancers = self.load_balancers(random, rows, exit);
         let group_acls = self.acls(random, rows, 2, &address_set, &group);
         rows.insert(
@@ -315,82 +350,6 @@ impl Topology {
         let row = json!({"direction": "from-lport", "priority": self.next_priority(random),
             "match": self.ip_match(random), "action": ["map", [["mark", 5]]]});
         vec![rows.insert("QoS", row)]
-    }
-
-    fn load_balancers(&mut self, random: &mut Random, rows: &mut Rows, exit: Exit) -> Vec<String> {
-        (0..random.below(3))
-            .map(|index| {
-                let vip = if exit != Exit::None && random.chance(30) {
-                    format!("172.18.0.5{index}")
-                } else {
-                    format!("10.96.0.{index}")
-                };
-                self.destinations.extend([vip.clone(), vip.clone()]);
-                let has_port = random.chance(70);
-                let backend = random.pick(&self.machines).address.clone();
-                let other = random.pick(&self.machines).address.clone();
-                let backends = match (random.chance(15), has_port) {
-                    (false, true) if random.chance(20) => format!("{backend}:8080,{other}:80"),
-                    (true, _) => String::new(),
-                    (false, true) => format!("{backend}:8080"),
-                    (false, false) => backend,
-                };
-                let key = if has_port {
-                    format!("{vip}:80")
-                } else {
-                    vip.clone()
-                };
-                let mut vips = vec![(key, backends)];
-                if random.chance(25) {
-                    let machine = random.pick(&self.machines).address.clone();
-                    vips.push((format!("{vip}:22"), format!("{machine}:22")));
-                }
-                if has_port && random.chance(15) {
-                    let machine = random.pick(&self.machines).address.clone();
-                    vips.push((vip, machine));
-                }
-                let mut options = vec![];
-                for option in [
-                    "reject",
-                    "skip_snat",
-                    "add_route",
-                    "event",
-                    "ct_flush",
-                    "distributed",
-                ] {
-                    if random.chance(if option == "distributed" { 5 } else { 25 }) {
-                        options.push((option, "true"));
-                    }
-                }
-                if random.chance(30) {
-                    options.push(("hairpin_snat_ip", "169.254.0.5"));
-                }
-                if random.chance(30) {
-                    let responders = ["all", "none", "reachable"];
-                    options.push(("neighbor_responder", *random.pick(&responders)));
-                }
-                let protocol = *random.pick(&["tcp", "tcp", "tcp", "udp", "sctp"]);
-                let fields = ["eth_src", "ip_src"];
-                let fields = if random.chance(15) { &fields[..] } else { &[] };
-                let mut checks = Vec::new();
-                let mut mappings = Vec::new();
-                if random.chance(15) {
-                    let row = json!({"vip": vips[0].0});
-                    checks.push(rows.insert("Load_Balancer_Health_Check", row));
-                    for machine in self.machines.iter().filter(|_| random.chance(70)) {
-                        let source = format!("{}:10.1.0.250", machine.port);
-                        mappings.push((machine.address.clone(), source));
-                    }
-                }
-                rows.insert(
-                    "Load_Balancer",
-                    json!({"name": self.name(&format!("lb{index}")), "protocol": protocol,
-                        "vips": map(&vips), "options": map(&options),
-                        "selection_fields": set(fields), "health_check": references(&checks),
-                        "ip_port_mappings": map(&mappings)}),
-                )
-            })
-            .collect()
     }
 }
 

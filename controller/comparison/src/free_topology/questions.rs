@@ -2,8 +2,8 @@
 
 use patchbay_reach::{Destination, Protocol, Question, Sender};
 
-use super::Topology;
 use super::family::to_ipv6;
+use super::{Families, Topology};
 use crate::compare::{ArpRequest, Asked, TracedPacket};
 use crate::random::Random;
 
@@ -90,7 +90,12 @@ pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked
         macs.0, macs.1
     );
     let (mut sender, mut destination, mut arp) = (sender, destination, arp);
-    if topology.is_ipv6 {
+    let is_ipv6 = match topology.families {
+        Families::Ipv4 => false,
+        Families::Ipv6 => true,
+        Families::Both => random.chance(50),
+    };
+    if is_ipv6 {
         packet = to_ipv6(&packet);
         destination = to_ipv6(&destination);
         sender.ip = sender

@@ -74,6 +74,7 @@ impl Topology {
             ports.push(rows.insert("Logical_Router_Port", row));
             self.destinations.push("30.0.0.9".to_owned());
         }
+        self.static_macs(random, rows);
         let own = some_of(random, balancers);
         let mut row = json!({"name": self.name("lr"), "ports": references(&ports),
             "static_routes": references(&routes), "policies": references(&policies),
@@ -206,6 +207,9 @@ impl Topology {
                     "options": map(&[("router-port", &router_port)])}),
             ),
         ];
+        if random.chance(30) {
+            ports.push(self.tenant(random, rows));
+        }
         if random.chance(20) {
             let row = json!({"name": self.name("lnb"), "type": "localnet", "addresses": "unknown",
                 "options": map(&[("network_name", "physb")])});

@@ -26,6 +26,13 @@ impl Rows {
         self.operations.len()
     }
 
+    /// Table and row of a number.
+    pub(super) fn get_mut(&mut self, number: usize) -> (String, &mut Value) {
+        let operation = &mut self.operations[number];
+        let table = operation["table"].as_str().unwrap_or_default().to_owned();
+        (table, &mut operation["row"])
+    }
+
     /// Rows as text, one in a line with its name in the request.
     pub(crate) fn text(&self, numbers: Range<usize>) -> String {
         let operations = self.operations[numbers].iter();

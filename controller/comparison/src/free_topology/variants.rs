@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::Topology;
 use super::rows::{Rows, map, references, set};
+use super::{Families, Topology};
 use crate::random::Random;
 
 /// Pairs of a map that some rows have.
@@ -78,7 +78,7 @@ impl Topology {
         );
         row["options"] = map(&options);
         // ovn-trace follows no neighbour discovery, which such a port does not hear.
-        if !self.is_ipv6 && random.chance(5) {
+        if self.families == Families::Ipv4 && random.chance(5) {
             add_pairs(&mut row["options"], &[("receive_multicast", "false")]);
         }
         if random.chance(10) {
@@ -291,7 +291,7 @@ impl Topology {
                 "Logical_Switch_Port",
                 json!({"name": format!("{switch}-dyn"), "addresses": set(&[addresses])}),
             ));
-            if !self.is_ipv6 {
+            if self.families == Families::Ipv4 {
                 self.destinations.push(format!("10.{index}.0.70"));
             }
         }

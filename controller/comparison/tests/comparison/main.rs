@@ -9,3 +9,4 @@ mod questions;
 mod routers;
 mod scenarios;
 mod spoiled;
+mod templates;

@@ -1,0 +1,130 @@
+//! Random load balancers.
+
+use serde_json::json;
+
+use super::rows::{Rows, map, references, set};
+use super::{Exit, Topology};
+use crate::random::Random;
+
+impl Topology {
+    pub(super) fn load_balancers(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        exit: Exit,
+    ) -> Vec<String> {
+        (0..random.below(3))
+            .map(|index| {
+                let vip = if exit != Exit::None && random.chance(30) {
+                    format!("172.18.0.5{index}")
+                } else {
+                    format!("10.96.0.{index}")
+                };
+                self.destinations.extend([vip.clone(), vip.clone()]);
+                let has_port = random.chance(70);
+                let backend = random.pick(&self.machines).address.clone();
+                let other = random.pick(&self.machines).address.clone();
+                let backends = match (random.chance(15), has_port) {
+                    (false, true) if random.chance(20) => format!("{backend}:8080,{other}:80"),
+                    (true, _) => String::new(),
+                    (false, true) => format!("{backend}:8080"),
+                    (false, false) => backend,
+                };
+                let key = if has_port {
+                    format!("{vip}:80")
+                } else {
+                    vip.clone()
+                };
+                let mut vips = vec![(key, backends)];
+                if random.chance(25) {
+                    let machine = random.pick(&self.machines).address.clone();
+                    vips.push((format!("{vip}:22"), format!("{machine}:22")));
+                }
+                if has_port && random.chance(15) {
+                    let machine = random.pick(&self.machines).address.clone();
+                    vips.push((vip, machine));
+                }
+                let mut options = vec![];
+                for option in [
+                    "reject",
+                    "skip_snat",
+                    "add_route",
+                    "event",
+                    "ct_flush",
+                    "distributed",
+                ] {
+                    if random.chance(if option == "distributed" { 5 } else { 25 }) {
+                        options.push((option, "true"));
+                    }
+                }
+                if random.chance(30) {
+                    options.push(("hairpin_snat_ip", "169.254.0.5"));
+                }
+                if random.chance(30) {
+                    let responders = ["all", "none", "reachable"];
+                    options.push(("neighbor_responder", *random.pick(&responders)));
+                }
+                if random.chance(15) {
+                    options.push(("affinity_timeout", "180"));
+                }
+                if random.chance(20) {
+                    options.push(("template", "true"));
+                    let families = [Some("ipv4"), Some("ipv4"), Some("ipv6"), None];
+                    let family = *random.pick(&families);
+                    options.extend(family.map(|family| ("address-family", family)));
+                    for (place, vip) in vips.iter_mut().enumerate() {
+                        *vip = self.template(random, &format!("{index}{place}"), vip);
+                    }
+                }
+                let protocol = *random.pick(&["tcp", "tcp", "tcp", "udp", "sctp"]);
+                let fields = ["eth_src", "ip_src"];
+                let fields = if random.chance(15) { &fields[..] } else { &[] };
+                let mut checks = Vec::new();
+                let mut mappings = Vec::new();
+                if random.chance(15) {
+                    let row = json!({"vip": vips[0].0});
+                    checks.push(rows.insert("Load_Balancer_Health_Check", row));
+                    for machine in self.machines.iter().filter(|_| random.chance(70)) {
+                        let source = format!("{}:10.1.0.250", machine.port);
+                        mappings.push((machine.address.clone(), source));
+                    }
+                }
+                rows.insert(
+                    "Load_Balancer",
+                    json!({"name": self.name(&format!("lb{index}")), "protocol": protocol,
+                        "vips": map(&vips), "options": map(&options),
+                        "selection_fields": set(fields), "health_check": references(&checks),
+                        "ip_port_mappings": map(&mappings)}),
+                )
+            })
+            .collect()
+    }
+
+    /// A VIP and its backends with variables in place of some of their parts.
+    fn template(
+        &mut self,
+        random: &mut Random,
+        number: &str,
+        (vip, backends): &(String, String),
+    ) -> (String, String) {
+        let is_literal = random.chance(30);
+        let mut replace = |topology: &mut Self, name: &str, value: &str| {
+            let name = topology.variable(&format!("{name}{number}"));
+            if random.chance(90) {
+                topology.variables.push((name.clone(), value.to_owned()));
+            }
+            format!("^{name}")
+        };
+        let key = match vip.split_once(':') {
+            Some((address, port)) => {
+                let address = replace(self, "VIP", address);
+                format!("{address}:{}", replace(self, "PORT", port))
+            }
+            None => replace(self, "VIP", vip),
+        };
+        if backends.is_empty() || is_literal {
+            return (key, backends.clone());
+        }
+        (key, replace(self, "BACKENDS", backends))
+    }
+}

@@ -1,0 +1,63 @@
+//! Templates of load balancers: their variables and address families.
+
+use ovsdb_sim::testing::Release;
+use patchbay_comparison::{map, references};
+use serde_json::json;
+
+use super::features::{Network, WEB, ask, assert_same};
+
+/// Asserts where a packet of `v1` for port 80 of `v3` goes if `s1` has the template. The switch
+/// drops what it tracks and does not balance.
+fn assert_out(vip: (&str, &str), family: Option<&str>, out: Option<&str>) {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let mut network = Network::new(json!({}));
+    let variables = [
+        ("VIP", "10.2.0.2"),
+        ("PORT", "80"),
+        ("BACKENDS", "10.1.0.3:80"),
+    ];
+    let row = json!({"chassis": "c1", "variables": map(&variables)});
+    network.rows.insert("Chassis_Template_Var", row);
+    let mut options = vec![("template", "true")];
+    options.extend(family.map(|family| ("address-family", family)));
+    let row = json!({"name": "lb", "vips": map(&[vip]), "options": map(&options)});
+    let balancer = network.rows.insert("Load_Balancer", row);
+    let row = json!({"direction": "from-lport", "priority": 1, "action": "drop",
+        "match": "ct.trk && ip4.dst == 10.2.0.2", "options": map(&[("apply-after-lb", "true")])});
+    let acl = network.rows.insert("ACL", row);
+    network.columns = json!({"s1": {"load_balancer": references(&[balancer]),
+        "acls": references(&[acl])}});
+    let target = ("10.2.0.2", "0a:00:00:00:01:01");
+    let (answer, text) = ask(&release, &network.finish(), target, WEB);
+    assert_same(&answer, &text);
+    assert_eq!(answer.out.as_deref(), out, "{vip:?} {answer:#?}");
+}
+
+#[test]
+fn a_template_serves_the_addresses_of_its_family() {
+    let all = ("^VIP:^PORT", "^BACKENDS");
+    for family in [None, Some("ipv4")] {
+        assert_out(all, family, Some("v2"));
+    }
+    assert_out(("^VIP:80", "10.1.0.3:80"), None, Some("v2"));
+    assert_out(("10.2.0.2:^PORT", "^BACKENDS"), None, Some("v2"));
+    for family in ["ipv6", "IPv4"] {
+        assert_out(all, Some(family), None);
+    }
+}
+
+#[test]
+fn a_switch_tracks_for_vips_that_balance_nothing() {
+    for vip in [
+        ("^NONE:^PORT", "^BACKENDS"),
+        ("^VIP:^PORT", "^NONE"),
+        ("^VIP:^NONE", "^BACKENDS"),
+        ("^VIP:80:80", "^BACKENDS"),
+        ("^VIP:^PORT", "10.1.0.3"),
+        ("^VIP", "10.1.0.3:80"),
+    ] {
+        assert_out(vip, None, None);
+    }
+}
