@@ -9,6 +9,8 @@ mod connection_states;
 mod connects;
 mod ends;
 mod faults;
+mod own_rows;
+mod own_topologies;
 mod port_security;
 mod random_graphs;
 mod scenarios;

@@ -1,0 +1,262 @@
+//! Packets where ovn-trace does not follow OVN, or where a release of OVN decides: templates,
+//! forwarding groups, sources that stay, load balancers without state.
+
+use patchbay_engine::txn::{BuildError, TxnBuilder};
+use patchbay_lab::Protocol;
+use patchbay_schemas::nb::{
+    Acl, AclAction, AclDirection, ChassisTemplateVar, ForwardingGroup, GatewayChassis,
+    LoadBalancer, Nat, NatType,
+};
+use patchbay_schemas::typed::Ref;
+
+use crate::own_rows::{CHASSIS, OwnRows, Written, map};
+
+const WEB: Protocol = Protocol::Tcp(80);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_gets_the_variables_of_its_chassis() {
+    let Some(mut own) = OwnRows::start().await else {
+        return;
+    };
+    let (_, backend) = own.address("green-1");
+    let backends = format!("{backend}:8080");
+    let mut variables = [
+        (CHASSIS, map(&[("VIP", "10.96.0.1"), ("PORT", "80")])),
+        ("c2", map(&[("OTHER", "10.96.0.1")])),
+    ];
+    variables[0].1.insert("BACKENDS".to_owned(), backends);
+    // ovn-controller 26.03 ends if it gets variables a second time.
+    let mut variables = Some(variables);
+    for (vip, family, to) in [
+        ("^VIP:^PORT", Some("ipv4"), Some("green-1")),
+        ("^VIP:^PORT", None, Some("green-1")),
+        ("^VIP:^PORT", Some("ipv6"), None),
+        ("^OTHER:^PORT", None, None),
+    ] {
+        own.write(|txn, written| {
+            for (chassis, variables) in variables.take().into_iter().flatten() {
+                txn.insert(&ChassisTemplateVar {
+                    chassis: chassis.to_owned(),
+                    variables,
+                    ..ChassisTemplateVar::default()
+                })?;
+            }
+            let mut options = map(&[("template", "true")]);
+            options.extend(family.map(|family| ("address-family".to_owned(), family.to_owned())));
+            let balancer = txn.insert(&LoadBalancer {
+                name: "lb".to_owned(),
+                vips: map(&[(vip, "^BACKENDS")]),
+                options,
+                ..LoadBalancer::default()
+            })?;
+            written.switches[0].load_balancer.insert(balancer);
+            Ok(())
+        })
+        .await;
+        own.assert_arrival("blue-1", "10.96.0.1", WEB, to).await;
+        own.assert_arrival("blue-1", "10.96.0.1", Protocol::Tcp(81), None)
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forwarding_group_leads_to_its_ports_if_it_knows_them_all() {
+    let Some(mut own) = OwnRows::start().await else {
+        return;
+    };
+    let (mac, address) = own.address("blue-2");
+    let address = address.to_string();
+    for (children, to) in [
+        (&["blue-2"][..], Some("blue-2")),
+        (&["blue-2", "nobody"][..], None),
+        (&[][..], None),
+    ] {
+        own.write(|txn, written| {
+            // Only the group knows the addresses of the machine.
+            written.ports.get_mut("blue-2").unwrap().addresses.clear();
+            let name_of = |pod: &&str| match written.ports.get(pod) {
+                Some(port) => port.name.clone(),
+                None => (*pod).to_owned(),
+            };
+            if !children.is_empty() {
+                let group = txn.insert(&ForwardingGroup {
+                    name: "group".to_owned(),
+                    vip: address.clone(),
+                    vmac: mac.clone(),
+                    child_port: children.iter().map(name_of).collect(),
+                    ..ForwardingGroup::default()
+                })?;
+                written.switches[0].forwarding_groups.insert(group);
+            }
+            Ok(())
+        })
+        .await;
+        own.assert_arrival("blue-1", &address, WEB, to).await;
+        own.assert_arrival("green-1", &address, WEB, to).await;
+    }
+}
+
+/// Adds an ACL that drops what `s2` gives to machines from a source.
+fn drop_source(
+    txn: &mut TxnBuilder,
+    written: &mut Written,
+    source: &str,
+) -> Result<(), BuildError> {
+    let acl = txn.insert(&Acl {
+        action: AclAction::Drop,
+        direction: AclDirection::ToLport,
+        r#match: format!("ip4.src == {source}"),
+        priority: 1,
+        ..Acl::default()
+    })?;
+    written.switches[1].acls.insert(acl);
+    Ok(())
+}
+
+fn snat(txn: &mut TxnBuilder, external: &str, logical: &str) -> Result<Ref<Nat>, BuildError> {
+    txn.insert(&Nat {
+        r#type: NatType::Snat,
+        external_ip: external.to_owned(),
+        logical_ip: logical.to_owned(),
+        ..Nat::default()
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_packet_that_could_be_an_answer_to_another_gateway_port_keeps_its_source() {
+    let Some(mut own) = OwnRows::start().await else {
+        return;
+    };
+    let (_, target) = own.address("green-1");
+    let target = target.to_string();
+    for (other, to) in [
+        (None, None),
+        (Some("10.2.0.0/17"), Some("green-1")),
+        (Some("10.0.0.0/8"), None),
+    ] {
+        own.write(|txn, written| {
+            for (number, port) in written.router_ports.iter_mut().enumerate() {
+                let chassis = txn.insert(&GatewayChassis {
+                    name: format!("gc{number}"),
+                    chassis_name: CHASSIS.to_owned(),
+                    priority: 1,
+                    ..GatewayChassis::default()
+                })?;
+                port.gateway_chassis.insert(chassis);
+            }
+            let rule = snat(txn, "10.2.9.9", "10.1.0.0/16")?;
+            written.router.nat.insert(rule);
+            if let Some(logical) = other {
+                let rule = snat(txn, "10.1.9.9", logical)?;
+                written.router.nat.insert(rule);
+            }
+            drop_source(txn, written, "10.2.9.9")
+        })
+        .await;
+        own.assert_arrival("blue-1", &target, WEB, to).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_router_that_commits_all_keeps_the_sources_of_large_networks() {
+    let Some(mut own) = OwnRows::start().await else {
+        return;
+    };
+    let (_, target) = own.address("green-1");
+    let target = target.to_string();
+    for (commits, logical, to) in [
+        ("true", "10.0.0.0/8", Some("green-1")),
+        ("true", "10.1.0.0/16", None),
+        ("false", "10.0.0.0/8", None),
+    ] {
+        own.write(|txn, written| {
+            written.router.options = map(&[("chassis", CHASSIS), ("ct-commit-all", commits)]);
+            let rule = snat(txn, "10.2.9.9", logical)?;
+            written.router.nat.insert(rule);
+            drop_source(txn, written, "10.2.9.9")
+        })
+        .await;
+        own.assert_arrival("blue-1", &target, WEB, to).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_router_does_not_balance_new_connections_without_state() {
+    let Some(mut own) = OwnRows::start().await else {
+        return;
+    };
+    let (_, backend) = own.address("green-1");
+    for (is_stateless, to) in [("true", None), ("false", Some("green-1"))] {
+        own.write(|txn, written| {
+            written.router.options = map(&[("chassis", CHASSIS)]);
+            let balancer = txn.insert(&LoadBalancer {
+                name: "lb".to_owned(),
+                vips: map(&[("10.96.0.1:80", &format!("{backend}:80"))]),
+                options: map(&[("use_stateless_nat", is_stateless)]),
+                ..LoadBalancer::default()
+            })?;
+            written.router.load_balancer.insert(balancer);
+            Ok(())
+        })
+        .await;
+        own.assert_arrival("blue-1", "10.96.0.1", WEB, to).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
+    let Some(mut own) = OwnRows::start().await else {
+        return;
+    };
+    let (_, backend) = own.address("blue-2");
+    let with_port = format!("{backend}:80");
+    let backend = backend.to_string();
+    for (action, vip, backend, to) in [
+        (AclAction::AllowRelated, "10.96.0.1", &backend, None),
+        (AclAction::Allow, "10.96.0.1", &backend, Some("blue-2")),
+        (
+            AclAction::AllowRelated,
+            "10.96.0.1:80",
+            &with_port,
+            Some("blue-2"),
+        ),
+    ] {
+        own.write(|txn, written| {
+            written.global_options = map(&[("install_ls_lb_from_router", "true")]);
+            written.router.options = map(&[("chassis", CHASSIS)]);
+            let balancer = txn.insert(&LoadBalancer {
+                name: "lb".to_owned(),
+                vips: map(&[(vip, backend)]),
+                ..LoadBalancer::default()
+            })?;
+            written.router.load_balancer.insert(balancer);
+            // It drops what the switch has balanced, not what the router balances.
+            let address = backend.split(':').next().unwrap_or_default();
+            let sender = &written.ports["blue-1"].name;
+            let acls = [
+                Acl {
+                    action: AclAction::Drop,
+                    r#match: format!("inport == \"{sender}\" && ip4.dst == {address}"),
+                    options: map(&[("apply-after-lb", "true")]),
+                    ..Acl::default()
+                },
+                Acl {
+                    action,
+                    r#match: "ip4".to_owned(),
+                    ..Acl::default()
+                },
+            ];
+            for acl in acls {
+                let acl = txn.insert(&Acl {
+                    direction: AclDirection::FromLport,
+                    priority: 1,
+                    ..acl
+                })?;
+                written.switches[0].acls.insert(acl);
+            }
+            Ok(())
+        })
+        .await;
+        own.assert_arrival("blue-1", "10.96.0.1", WEB, to).await;
+    }
+}
