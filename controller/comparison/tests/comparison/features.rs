@@ -20,7 +20,7 @@ pub(super) struct Network {
     /// Ports of `s1`.
     ports: Vec<String>,
     /// Ports of `s2`.
-    others: Vec<String>,
+    pub(super) others: Vec<String>,
 }
 
 impl Network {

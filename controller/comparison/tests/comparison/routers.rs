@@ -120,3 +120,100 @@ fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
     }
 }
+
+#[test]
+fn policies_see_that_a_router_tracks_packets() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let machine = |external: &str, stateless: &str| {
+        json!({"type": "dnat_and_snat", "external_ip": external, "logical_ip": "10.2.0.2",
+            "options": map(&[("stateless", stateless)])})
+    };
+    for (address, commits, out) in [
+        ("10.2.0.2", "false", Some("v3")),
+        ("10.2.0.2", "true", None),
+        ("10.96.0.1", "false", None),
+        ("10.96.0.2", "false", None),
+        ("10.96.0.3", "false", Some("v3")),
+    ] {
+        let mut network = Network::new(json!({}));
+        let policy = json!({"priority": 1, "action": "drop", "match": "ct.new"});
+        let policy = network.rows.insert("Logical_Router_Policy", policy);
+        let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.2.0.2:80")])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        let rules = [machine("10.96.0.2", "false"), machine("10.96.0.3", "true")];
+        let rules = rules.map(|row| network.rows.insert("NAT", row));
+        network.columns["lr"] = json!({"load_balancer": references(&[balancer]),
+            "policies": references(&[policy]), "nat": references(&rules),
+            "options": map(&[("chassis", "c1"), ("ct-commit-all", commits)])});
+        let target = (address, "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}
+
+/// `v1` asks for a VIP of a second router `lr2` on `s2`, which answers no ARP requests.
+#[test]
+fn a_gateway_knows_the_mac_addresses_of_announced_vips() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (chassis, learns, out) in [
+        (Some("c1"), "false", Some("v3")),
+        (Some("c1"), "true", None),
+        (None, "false", None),
+    ] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.2.0.2:80")]),
+            "options": map(&[("add_route", "true"), ("neighbor_responder", "none")])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        let row = json!({"name": "rp3", "mac": "0a:00:00:00:02:99", "networks": "10.2.0.9/24"});
+        let port = network.rows.insert("Logical_Router_Port", row);
+        let row = json!({"name": "sp3", "type": "router", "addresses": "router",
+            "options": map(&[("router-port", "rp3")])});
+        let switch_port = network.rows.insert("Logical_Switch_Port", row);
+        network.others.push(switch_port);
+        let row = json!({"name": "lr2", "ports": references(&[port]),
+            "load_balancer": references(&[balancer]), "options": map(&[("chassis", "c1")])});
+        network.rows.insert("Logical_Router", row);
+        let mut options = vec![("dynamic_neigh_routers", learns)];
+        options.extend(chassis.map(|chassis| ("chassis", chassis)));
+        network.columns["lr"] = json!({"options": map(&options)});
+        let target = ("10.96.0.1", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        // ovn-trace shows the packet without the MAC address, too.
+        assert_eq!(text.contains("arp {"), out.is_none(), "{text}");
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}
+
+#[test]
+fn packets_of_a_router_for_an_l2gateway_port_are_tracked() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (kind, out) in [("l2gateway", None), ("localnet", Some("x"))] {
+        let mut network = Network::new(json!({}));
+        let options = [("network_name", "phys"), ("l2gateway-chassis", "c1")];
+        let row = json!({"name": "x", "type": kind, "addresses": "0a:00:00:00:02:07 10.2.0.7",
+            "options": map(&options)});
+        let port = network.rows.insert("Logical_Switch_Port", row);
+        network.others.push(port);
+        let acls = [
+            ("from-lport", "allow-related", "ip4"),
+            ("to-lport", "drop", "ct.new"),
+        ];
+        let acls = acls.map(|(direction, action, text)| {
+            let row = json!({"direction": direction, "priority": 1, "action": action,
+                "match": text});
+            network.rows.insert("ACL", row)
+        });
+        network.columns["s2"] = json!({"acls": references(&acls)});
+        let target = ("10.2.0.7", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}

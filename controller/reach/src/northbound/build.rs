@@ -18,17 +18,17 @@ use super::note::{Notes, RowRef};
 use super::policy::Policies;
 use super::ports::Ports;
 use super::route::Routes;
-use super::router::{ForcedSnat, Link, Router, RouterKind};
+use super::router::{ForcedSnat, Router, RouterKind};
 use super::rows::{Tables, option};
 use super::switch::SwitchPortKind;
-use crate::address::{Mac, Prefix};
+use crate::address::Mac;
 use crate::expression::Names;
 
 impl Northbound {
     /// Builds the index of a snapshot.
     ///
-    /// `chassis` names the chassis whose variables templates get. `None`: the chassis of a gateway
-    /// router, or the first one by name.
+    /// `chassis` names the chassis whose variables templates get, none if it has none. `None`: the
+    /// chassis of a gateway router with variables, or the first one by name.
     ///
     /// Rows that OVN ignores are left out and noted.
     pub fn new(snapshot: &Snapshot, chassis: Option<&str>) -> Self {
@@ -60,9 +60,12 @@ impl Northbound {
             RouterKind::Distributed { .. } => None,
         });
         let is_guess = chassis.is_none() && tables.has_different_variables();
-        let chassis = chassis.or(gateway_chassis);
+        let variables = match chassis {
+            Some(chassis) => tables.variables_of(chassis),
+            None => tables.guess_variables(gateway_chassis),
+        };
         let mut names = read_names(&tables, &ports, &kinds);
-        names.set_variables(tables.template_variables(chassis), is_guess);
+        names.set_variables(variables.cloned().unwrap_or_default(), is_guess);
         let has_enabled_port = |name: &str| {
             matches!(ports.by_name.get(name), Some(PortId::Switch(port))
                 if ports.switch_ports[port.0 as usize].is_enabled)
@@ -104,52 +107,12 @@ impl Northbound {
             names,
             load_balancers,
             static_macs,
+            routable_macs: HashMap::default(),
             drops_by_default: tables.global_option("default_acl_drop"),
             notes: notes.0,
         };
         northbound.add_routable_addresses();
         northbound
-    }
-
-    /// Adds routes to the addresses that a router announces to the other routers of its switches,
-    /// by `add_route` of NAT rules and load balancers.
-    fn add_routable_addresses(&mut self) {
-        let mut routes = Vec::new();
-        for router in &self.routers {
-            let addresses: Vec<IpAddr> = self.routable_addresses(router);
-            let announcing = router.ports.iter().filter(|port| {
-                matches!(router.kind, RouterKind::Gateway { .. })
-                    || router.kind.is_gateway_port(**port)
-            });
-            for port in announcing.filter(|_| !addresses.is_empty()) {
-                let Link::Switch(switch_port) = self.router_port(*port).link else {
-                    continue;
-                };
-                let switch = self.switch(self.switch_port(switch_port).switch);
-                let others = switch.router_ports.iter().map(|(_, other)| *other);
-                for other in others.filter(|other| other != port) {
-                    routes.extend(addresses.iter().map(|address| (other, *address)));
-                }
-            }
-        }
-        for (id, address) in routes {
-            let port = &self.router_ports[id.0 as usize];
-            let router = &mut self.routers[port.router.0 as usize];
-            router.routes.add_connected(id, port, Prefix::host(address));
-        }
-    }
-
-    fn routable_addresses(&self, router: &Router) -> Vec<IpAddr> {
-        let nats = router.nats.iter().filter(|nat| nat.is_routable);
-        let vips = self.load_balancers.routable(&router.load_balancers);
-        let mut addresses: Vec<_> = nats
-            .map(|nat| nat.external)
-            .chain(vips.map(|(_, vip)| vip.address))
-            .filter(IpAddr::is_ipv4)
-            .collect();
-        addresses.sort_unstable();
-        addresses.dedup();
-        addresses
     }
 }
 
@@ -258,6 +221,7 @@ fn build_routers(
             row: RowRef::new::<nb::LogicalRouter>(*uuid),
             commits_all: matches!(kind, RouterKind::Gateway { .. })
                 && option(&row.options, "ct-commit-all"),
+            learns_neighbors: option(&row.options, "dynamic_neigh_routers"),
             learns_routes: kind.is_centralized() && option(&row.options, "dynamic-routing"),
             name: row.name.clone(),
             ports: ids.clone(),

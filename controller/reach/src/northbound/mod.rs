@@ -16,6 +16,7 @@ mod policy;
 mod port_security;
 mod ports;
 mod protocol_redirect;
+mod routable;
 mod route;
 mod router;
 mod rows;
@@ -87,6 +88,8 @@ pub struct Northbound {
     pub(crate) names: Names,
     pub(crate) load_balancers: LoadBalancers,
     static_macs: HashMap<(RouterPortId, IpAddr), Mac, RandomState>,
+    /// MAC addresses of next hops that other routers announce.
+    routable_macs: HashMap<(RouterPortId, IpAddr), Mac, RandomState>,
     /// `true` if packets that no ACL allows are dropped, on switches with ACLs.
     pub(crate) drops_by_default: bool,
     notes: Vec<Note>,

@@ -44,7 +44,7 @@ pub(crate) struct Nat {
     /// `true` if the machine's port exists on some chassis, or does not matter.
     is_resident: bool,
     /// `stateless`: the rule translates without connection tracking.
-    is_stateless: bool,
+    pub(crate) is_stateless: bool,
     matches: NatMatch,
     row_priority: i64,
     /// Addresses on the other side for which the rule holds. `None`: all.

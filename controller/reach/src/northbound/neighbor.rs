@@ -171,6 +171,13 @@ impl Northbound {
         if let Some(known) = found.filter(|found| found.is_known) {
             return Some(known);
         }
+        if let Some(mac) = self.routable_macs.get(&(id, address)) {
+            return Some(NextHopMac {
+                mac: *mac,
+                is_known: true,
+                others: 0,
+            });
+        }
         match self.static_macs.get(&(id, address)) {
             Some(mac) => Some(NextHopMac {
                 mac: *mac,

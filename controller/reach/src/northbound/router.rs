@@ -35,6 +35,8 @@ pub(crate) struct Router {
     pub(crate) forced: ForcedSnat,
     /// `ct-commit-all` of a gateway router.
     pub(crate) commits_all: bool,
+    /// `dynamic_neigh_routers`: the router asks for the MAC addresses of other routers.
+    pub(crate) learns_neighbors: bool,
     /// `true` if the router may have routes of other routers, from `dynamic-routing`.
     pub(crate) learns_routes: bool,
 }

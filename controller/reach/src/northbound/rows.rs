@@ -131,14 +131,22 @@ impl Tables {
         Some(RowRef::new::<NbGlobal>(*uuid))
     }
 
-    /// Variables of templates: those of `chassis`, or of the chassis first by name.
-    pub(super) fn template_variables(&self, chassis: Option<&str>) -> BTreeMap<String, String> {
-        let rows = || self.template_variables.iter().map(|(_, row)| row);
-        let named = chassis.and_then(|chassis| rows().find(|row| row.chassis == chassis));
-        named
-            .or_else(|| rows().min_by_key(|row| &row.chassis))
-            .map(|row| row.variables.clone())
-            .unwrap_or_default()
+    /// Variables of templates on a chassis. `None`: it has none.
+    pub(super) fn variables_of(&self, chassis: &str) -> Option<&BTreeMap<String, String>> {
+        let mut rows = self.template_variables.iter().map(|(_, row)| row);
+        let row = rows.find(|row| row.chassis == chassis)?;
+        Some(&row.variables)
+    }
+
+    /// Variables of templates on this chassis, or on the one first by name.
+    pub(super) fn guess_variables(
+        &self,
+        chassis: Option<&str>,
+    ) -> Option<&BTreeMap<String, String>> {
+        let named = chassis.and_then(|chassis| self.variables_of(chassis));
+        let rows = self.template_variables.iter().map(|(_, row)| row);
+        let first = rows.min_by_key(|row| &row.chassis);
+        named.or(first.map(|row| &row.variables))
     }
 }
 

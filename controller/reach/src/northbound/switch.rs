@@ -87,8 +87,11 @@ pub(crate) enum SwitchPortKind {
     /// A machine on another chassis.
     Remote,
     Router,
-    /// `localnet` or `l2gateway`: a network that OVN does not know.
+    /// `localnet`: a network that OVN does not know.
     Outside,
+    /// `l2gateway`: a network that OVN does not know. Packets from the port and to it are tracked like
+    /// those of machines.
+    Layer2Gateway,
     /// `vtep`: a network that OVN does not know. Packets from the port meet no ACLs.
     Ramp,
     /// A port of another switch.
@@ -110,7 +113,7 @@ pub(crate) enum ArpResponder {
 impl SwitchPortKind {
     /// `true` for a network that OVN does not know.
     pub(crate) fn is_outside(self) -> bool {
-        matches!(self, Self::Outside | Self::Ramp)
+        matches!(self, Self::Outside | Self::Layer2Gateway | Self::Ramp)
     }
 
     /// `true` if machines that are not on the switch may be behind the port.
@@ -123,7 +126,8 @@ impl SwitchPortKind {
         match name {
             "remote" => Self::Remote,
             "router" => Self::Router,
-            "localnet" | "l2gateway" => Self::Outside,
+            "localnet" => Self::Outside,
+            "l2gateway" => Self::Layer2Gateway,
             "vtep" => Self::Ramp,
             "switch" => Self::Switch,
             "external" | "virtual" => Self::Indirect,

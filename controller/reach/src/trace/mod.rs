@@ -173,7 +173,7 @@ impl<'a> Trace<'a> {
     /// Delivers a packet behind a switch port.
     fn deliver(&mut self, port: SwitchPortId) -> Step {
         use crate::northbound::SwitchPortKind::{
-            Indirect, Machine, Outside, Ramp, Remote, Router, Switch,
+            Indirect, Layer2Gateway, Machine, Outside, Ramp, Remote, Router, Switch,
         };
         let target = self.northbound.switch_port(port);
         let end = |verdict| {
@@ -185,7 +185,7 @@ impl<'a> Trace<'a> {
         };
         match (target.kind, target.peer) {
             (Machine | Remote, _) => end(Verdict::Reaches),
-            (Outside | Ramp, _) => end(Verdict::Leaves),
+            (Outside | Layer2Gateway | Ramp, _) => end(Verdict::Leaves),
             (Router, Some(PortId::Router(port))) => Step::Next(Entry::Router {
                 port,
                 is_looped: false,

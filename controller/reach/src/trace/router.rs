@@ -204,6 +204,8 @@ impl Trace<'_> {
         const STAGE: &str = "lr_in_dnat";
         let northbound = self.northbound;
         let ip = self.ip()?.clone();
+        let is_tracked = self.is_tracked_by(router, ip.destination);
+        self.packet.is_tracked = is_tracked;
         let vips = northbound.load_balancers.find(&router.load_balancers, &ip);
         let event = northbound.load_balancers.event(&router.load_balancers, &ip);
         let vip_priority = match vips.first() {
@@ -232,6 +234,7 @@ impl Trace<'_> {
             self.path
                 .router(&router.name, STAGE, Some(effect.nat.row), decision);
             self.ip_mut()?.destination = address;
+            self.packet.is_tracked |= !effect.nat.is_stateless;
             let is_dnat = matches!(router.kind, crate::northbound::RouterKind::Gateway { .. });
             return Ok(Translated {
                 is_dnat,
@@ -285,6 +288,14 @@ impl Trace<'_> {
             skips_snat: balancer.skips_snat,
             is_dnat: false,
         })
+    }
+
+    /// `true` if a router sends packets for an address to connection tracking, although no NAT rule
+    /// translates them.
+    fn is_tracked_by(&self, router: &Router, destination: IpAddr) -> bool {
+        let (balancers, attached) = (&self.northbound.load_balancers, &router.load_balancers);
+        let is_vip = balancers.at(attached, destination).next().is_some();
+        router.commits_all || is_vip && !balancers.is_untracked(attached, destination)
     }
 
     /// Stage `lr_in_ip_routing`.

@@ -1,13 +1,23 @@
 //! Rows whose effect does not follow from the Northbound database alone: the answer names them.
 
-use patchbay_reach::{Answer, Destination, Protocol, Question, Sender, Verdict};
+use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::{Value, json};
 
-use crate::support::northbound;
+use crate::support::database;
 
 /// The answer for a packet from `a` (10.0.0.1) on a switch with a router. `columns`: more columns
 /// of the rows with these names; `extra`: further rows with table and name.
 fn answer(columns: &Value, extra: &[(&str, &str, Value)], to: &str) -> Answer {
+    answer_on(None, columns, extra, to)
+}
+
+/// [`answer`] with the variables of a chassis.
+fn answer_on(
+    chassis: Option<&str>,
+    columns: &Value,
+    extra: &[(&str, &str, Value)],
+    to: &str,
+) -> Answer {
     let mut request = vec![json!("OVN_Northbound")];
     let mut insert = |table: &str, name: &str, mut row: Value| {
         for (column, value) in columns[name].as_object().into_iter().flatten() {
@@ -52,7 +62,8 @@ fn answer(columns: &Value, extra: &[(&str, &str, Value)], to: &str) -> Answer {
         protocol: Protocol::Tcp(80),
     };
     let request = Value::Array(request).to_string();
-    northbound(&request).answer(&question).unwrap()
+    let northbound = Northbound::new(&database(&request).snapshot(), chassis);
+    northbound.answer(&question).unwrap()
 }
 
 fn assert_unjudged(answer: &Answer, effect: &str, table: &str) {
@@ -215,5 +226,25 @@ fn variables_of_templates_that_differ_are_not_judged() {
             let effect = "which chassis' variables load balancer lb gets";
             assert_unjudged(&answer, effect, "Load_Balancer");
         }
+    }
+}
+
+#[test]
+fn a_template_has_the_variables_of_the_named_chassis_only() {
+    let balancer = json!({"name": "lb", "vips": ["map", [["10.96.0.1:80", "^B"]]],
+        "options": ["map", [["template", "true"]]]});
+    let variables = json!({"chassis": "c1", "variables": ["map", [["B", "10.0.0.2:80"]]]});
+    let columns = json!({"sw": {"load_balancer": ["named-uuid", "lb"]}});
+    let extra = [
+        ("Load_Balancer", "lb", balancer),
+        ("Chassis_Template_Var", "c1", variables),
+    ];
+    for (chassis, out) in [
+        (None, Some("b")),
+        (Some("c1"), Some("b")),
+        (Some("c2"), None),
+    ] {
+        let answer = answer_on(chassis, &columns, &extra, "10.96.0.1");
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
     }
 }
