@@ -5,6 +5,7 @@ mod limits;
 mod lookup;
 mod path;
 mod router;
+mod router_nat;
 mod router_output;
 mod sender;
 mod switch;

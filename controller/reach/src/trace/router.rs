@@ -1,20 +1,12 @@
-//! Ingress pipeline of a router: admission, own addresses, DNAT, load balancing, routes, policies.
+//! Ingress pipeline of a router: admission, own addresses, routes, policies.
 
 use std::net::IpAddr;
 
 use super::{End, Step, Trace};
 use crate::northbound::{LoadBalancer, Route, RouteKind};
-use crate::northbound::{
-    NatEffect, Policy, PolicyAction, PolicyHop, Router, RouterPort, RouterPortId, Vip,
-};
+use crate::northbound::{Policy, PolicyAction, PolicyHop, Router, RouterPort, RouterPortId, Vip};
 use crate::packet::{ANSWER_TIME_TO_LIVE, IpPacket, Transport};
 
-/// Priority of a VIP without backends that takes packets for events.
-const EVENT_PRIORITY: i64 = 130;
-/// Priority of a VIP with a port, among translations of destinations.
-const VIP_WITH_PORT_PRIORITY: i64 = 120;
-/// Priority of a VIP without a port.
-const VIP_PRIORITY: i64 = 110;
 /// Chains of policies that a packet goes through at most.
 const CHAINS_MAX: usize = 64;
 
@@ -23,17 +15,6 @@ const CHAINS_MAX: usize = 64;
 pub(super) struct NextHop {
     pub(super) output: RouterPortId,
     pub(super) address: IpAddr,
-}
-
-/// What a router did to the destination of a packet.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Translated {
-    /// `true` if a load balancer without `skip_snat` chose the destination.
-    pub(super) is_balanced: bool,
-    /// `true` if a load balancer with `skip_snat` chose the destination.
-    pub(super) skips_snat: bool,
-    /// `true` if a NAT rule of a gateway router translated the destination.
-    pub(super) is_dnat: bool,
 }
 
 impl Trace<'_> {
@@ -195,109 +176,6 @@ impl Trace<'_> {
         }
     }
 
-    /// Stage `lr_in_dnat`: NAT rules and load balancers.
-    fn translate_destination(
-        &mut self,
-        router: &Router,
-        input: RouterPortId,
-    ) -> Result<Translated, End> {
-        const STAGE: &str = "lr_in_dnat";
-        let northbound = self.northbound;
-        let ip = self.ip()?.clone();
-        let is_tracked = self.is_tracked_by(router, ip.destination);
-        self.packet.is_tracked = is_tracked;
-        let vips = northbound.load_balancers.find(&router.load_balancers, &ip);
-        let event = northbound.load_balancers.event(&router.load_balancers, &ip);
-        let vip_priority = match vips.first() {
-            _ if event.is_some() => EVENT_PRIORITY,
-            Some((_, vip)) if vip.port.is_some() => VIP_WITH_PORT_PRIORITY,
-            Some(_) => VIP_PRIORITY,
-            None => i64::MIN,
-        };
-        let packet = &self.packet;
-        let effects = router.nats.iter().filter(|_| router.kind.is_centralized());
-        let effects = effects.filter_map(|nat| nat.dnat(packet, ip.source, ip.destination, input));
-        let (effect, tie) = strongest(effects);
-        if let Some(effect) = effect.filter(|effect| effect.priority >= vip_priority) {
-            if tie.is_some() || effect.priority == vip_priority {
-                let address = ip.destination;
-                self.path.leave_open(format!(
-                    "several rules translate {address} on {}",
-                    router.name
-                ));
-            }
-            if effect.is_exempted {
-                return Ok(Translated::default());
-            }
-            let address = effect.nat.logical.address;
-            let decision = format!("NAT {}: destination {address}", effect.nat.kind);
-            self.path
-                .router(&router.name, STAGE, Some(effect.nat.row), decision);
-            self.ip_mut()?.destination = address;
-            self.packet.is_tracked |= !effect.nat.is_stateless;
-            let is_dnat = matches!(router.kind, crate::northbound::RouterKind::Gateway { .. });
-            return Ok(Translated {
-                is_dnat,
-                ..Translated::default()
-            });
-        }
-        let Some((balancer, vip)) = vips.first().copied() else {
-            return Ok(Translated::default());
-        };
-        let label = format!("load balancer {}", balancer.label());
-        if northbound
-            .load_balancers
-            .is_untracked(&router.load_balancers, ip.destination)
-        {
-            let decision = format!("{label} with use_stateless_nat gets no new connections");
-            self.path
-                .router(&router.name, STAGE, Some(balancer.row), decision);
-            return Ok(Translated::default());
-        }
-        self.limit_vip(balancer, vip);
-        if vips.len() > 1 {
-            self.path.leave_open(format!(
-                "{} load balancers of {} have the VIP {}",
-                vips.len(),
-                router.name,
-                vip.address
-            ));
-        }
-        let Some((backend, port)) = vip.backends.first().copied() else {
-            let verb = vip.empty.verb();
-            let decision = format!("{label} has no backends and {verb}");
-            self.path
-                .router(&router.name, STAGE, Some(balancer.row), decision.clone());
-            return Err(End::dropped(format!("{decision} on {}", router.name)));
-        };
-        if vip.backends.len() > 1 {
-            let count = vip.backends.len();
-            self.path
-                .leave_open(format!("{label} has {count} backends"));
-        }
-        let decision = format!("{label}: backend {backend}");
-        self.path
-            .router(&router.name, STAGE, Some(balancer.row), decision);
-        let ip = self.ip_mut()?;
-        ip.destination = backend;
-        if port != 0 {
-            ip.transport.set_destination_port(port);
-        }
-        Ok(Translated {
-            is_balanced: !balancer.skips_snat,
-            skips_snat: balancer.skips_snat,
-            is_dnat: false,
-        })
-    }
-
-    /// `true` if a router sends packets for an address to connection tracking, although no NAT rule
-    /// translates them.
-    fn is_tracked_by(&self, router: &Router, destination: IpAddr) -> bool {
-        let (balancers, attached) = (&self.northbound.load_balancers, &router.load_balancers);
-        let is_vip = balancers.at(attached, destination).next().is_some();
-        router.commits_all || is_vip && !balancers.is_untracked(attached, destination)
-    }
-
     /// Stage `lr_in_ip_routing`.
     fn route(
         &mut self,
@@ -447,21 +325,6 @@ impl Trace<'_> {
         self.path.router(&router.name, stage, None, reason);
         End::dropped(at)
     }
-}
-
-/// The effect with the highest priority, and another one with the same priority.
-pub(super) fn strongest<'a>(
-    effects: impl Iterator<Item = NatEffect<'a>>,
-) -> (Option<NatEffect<'a>>, Option<NatEffect<'a>>) {
-    let (mut best, mut tie): (Option<NatEffect<'a>>, _) = (None, None);
-    for effect in effects {
-        match &best {
-            Some(own) if own.priority > effect.priority => {}
-            Some(own) if own.priority == effect.priority => tie = Some(effect),
-            _ => (best, tie) = (Some(effect), None),
-        }
-    }
-    (best, tie)
 }
 
 /// `true` if routers drop packets with these addresses.

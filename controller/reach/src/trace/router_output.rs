@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::router::{NextHop, Translated, strongest};
+use super::router::NextHop;
+use super::router_nat::{Translated, strongest};
 use super::{End, Entry, Step, Trace};
 use crate::northbound::{Link, Router, RouterKind, RouterPortId};
 
