@@ -109,8 +109,10 @@ impl Topology {
     ) -> (String, String) {
         let is_literal = random.chance(30);
         let mut replace = |topology: &mut Self, name: &str, value: &str| {
+            // A router tracks packets for an address without backends, which only policies see.
+            let is_address = name == "VIP";
             let name = topology.variable(&format!("{name}{number}"));
-            if random.chance(90) {
+            if !is_address || random.chance(90) {
                 topology.variables.push((name.clone(), value.to_owned()));
             }
             format!("^{name}")

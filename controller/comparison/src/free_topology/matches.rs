@@ -1,6 +1,6 @@
 //! Random matches of ACLs, policies, NAT rules and marks.
 
-use super::Topology;
+use super::{Families, Topology};
 use crate::random::Random;
 
 impl Topology {
@@ -28,7 +28,11 @@ impl Topology {
             format!("{side} != \"{}\"", machine.port),
             "arp || icmp4".to_owned(),
             "eth.dst[0..7] == 1".to_owned(),
-            "reg7 == 0 && ip".to_owned(),
+            // IPv6 load balancers write other values into the register.
+            match self.families {
+                Families::Ipv4 => "reg7 == 0 && ip".to_owned(),
+                Families::Ipv6 | Families::Both => "ip".to_owned(),
+            },
             format!("ip4.src == ${group}_ip4"),
             format!("{side} == @{group} && ip4.dst == ${group}_ip4"),
             format!("ip4.src == {{${group}_ip4, ${address_set}}} && tcp"),

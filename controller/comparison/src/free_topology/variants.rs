@@ -148,7 +148,7 @@ impl Topology {
         }
         let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
         let mut functions = Vec::new();
-        if random.chance(80) {
+        if self.machines.len() > 1 && random.chance(80) {
             let ports = [0, 1].map(|number| json!(["named-uuid", self.machines[number].row]));
             let row = json!({"name": self.name("nf"), "id": number + 1, "inport": ports[0],
                 "outport": ports[1]});
