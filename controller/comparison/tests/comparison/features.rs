@@ -21,6 +21,8 @@ pub(super) struct Network {
     ports: Vec<String>,
     /// Ports of `s2`.
     pub(super) others: Vec<String>,
+    /// Ports of `lr` beside those to the switches.
+    pub(super) router_ports: Vec<String>,
 }
 
 impl Network {
@@ -31,6 +33,7 @@ impl Network {
             columns,
             ports: Vec::new(),
             others: Vec::new(),
+            router_ports: Vec::new(),
         };
         for (name, addresses) in [
             ("v1", "0a:00:00:00:01:02 10.1.0.2"),
@@ -65,7 +68,7 @@ impl Network {
 
     /// Adds the switches and the router.
     pub(super) fn finish(mut self) -> String {
-        let mut router_ports = Vec::new();
+        let mut router_ports = std::mem::take(&mut self.router_ports);
         for number in [1, 2] {
             let (name, mac) = (format!("rp{number}"), format!("0a:00:00:00:0{number}:01"));
             let row = json!({"mac": mac, "networks": format!("10.{number}.0.1/24")});

@@ -217,3 +217,38 @@ fn packets_of_a_router_for_an_l2gateway_port_are_tracked() {
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
     }
 }
+
+/// The packet goes out by `rp2` for an address that `rp0` translates.
+#[test]
+fn untranslated_packets_for_a_stateless_rule_with_allowed_addresses_are_dropped() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (stateless, is_limited, out) in [
+        ("true", true, None),
+        ("true", false, Some("v3")),
+        ("false", true, Some("v3")),
+    ] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "gc", "chassis_name": "c1", "priority": 1});
+        let chassis = network.rows.insert("Gateway_Chassis", row);
+        let row = json!({"name": "rp0", "mac": "0a:00:00:00:00:09", "networks": "10.9.0.1/24",
+            "gateway_chassis": references(&[chassis])});
+        let gateway = network.rows.insert("Logical_Router_Port", row);
+        let row = json!({"name": "as", "addresses": "10.1.0.2"});
+        let set = network.rows.insert("Address_Set", row);
+        let mut row = json!({"type": "dnat_and_snat", "external_ip": "10.2.0.2",
+            "logical_ip": "10.1.0.3", "gateway_port": ["named-uuid", gateway],
+            "options": map(&[("stateless", stateless)])});
+        if is_limited {
+            row["allowed_ext_ips"] = json!(["named-uuid", set]);
+        }
+        let rule = network.rows.insert("NAT", row);
+        network.router_ports.push(gateway);
+        network.columns["lr"] = json!({"nat": references(&[rule])});
+        let target = ("10.2.0.2", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}

@@ -154,6 +154,13 @@ impl Nat {
         self.is_resident
     }
 
+    /// `true` if the rule has no state and holds for some addresses only. The router then drops
+    /// packets for the external address that it did not translate, unless they go to the gateway
+    /// port of the rule from such an address.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.is_stateless && self.allowed.is_some()
+    }
+
     /// Priority of the translation of destinations.
     fn dnat_priority(&self) -> i64 {
         match self.matches {
@@ -227,7 +234,7 @@ impl Nat {
     }
 
     /// `true` if the rule holds for an address on the other side, apart from exempted ones.
-    fn allows(&self, other: IpAddr) -> bool {
+    pub(crate) fn allows(&self, other: IpAddr) -> bool {
         let allowed = self.allowed.as_ref();
         allowed.is_none_or(|allowed| allowed.contains(bits(other)))
     }

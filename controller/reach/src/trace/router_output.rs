@@ -32,6 +32,7 @@ impl Trace<'_> {
         self.packet.output = Some(next_hop.output.into());
         self.packet.eth_source = port.mac;
         self.resolve(router, input, next_hop)?;
+        self.redirect(router, next_hop.output)?;
         self.translate_source(router, input, next_hop, translated)?;
         let destination = self.ip()?.destination;
         let is_external = router.nats.iter().any(|nat| {
@@ -105,6 +106,35 @@ impl Trace<'_> {
         }
         self.packet.eth_destination = next.mac;
         Ok(())
+    }
+
+    /// Stage `lr_in_gw_redirect`: rules without state that hold for some addresses only.
+    fn redirect(&mut self, router: &Router, output: RouterPortId) -> Result<(), End> {
+        let ip = self.ip()?;
+        let (source, destination) = (ip.source, ip.destination);
+        let is_gateway = matches!(router.kind, RouterKind::Gateway { .. });
+        let mut rules = router.nats.iter().filter(|nat| nat.is_limited());
+        let rule = rules.find(|nat| nat.external == destination);
+        let Some(rule) = rule.filter(|_| !is_gateway) else {
+            return Ok(());
+        };
+        let mut distributed = router.nats.iter().filter(|nat| {
+            nat.distributed_mac.is_some() && nat.is_resident() && nat.gateway == Some(output)
+        });
+        if distributed.any(|nat| nat.logical.contains(source)) {
+            return Ok(());
+        }
+        if router.nats.len() > 1 {
+            let name = &router.name;
+            self.path.leave_open(format!(
+                "rules of {name} without state have unclear conditions"
+            ));
+        }
+        if rule.gateway == Some(output) && rule.allows(source) {
+            return Ok(());
+        }
+        let reason = format!("{destination} of NAT without state was not translated");
+        Err(self.refuse(router, "lr_in_gw_redirect", reason))
     }
 
     /// Stage `lr_out_snat`.
