@@ -252,3 +252,23 @@ fn untranslated_packets_for_a_stateless_rule_with_allowed_addresses_are_dropped(
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
     }
 }
+
+#[test]
+fn a_static_mac_address_counts_where_a_gateway_port_asks_machines() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (kind, out) in [("bridged", None), ("overlay", Some("v3"))] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "gc", "chassis_name": "c1", "priority": 1});
+        let chassis = network.rows.insert("Gateway_Chassis", row);
+        network.columns["rp2"] = json!({"gateway_chassis": references(&[chassis]),
+            "options": map(&[("redirect-type", kind)])});
+        let row = json!({"logical_port": "rp2", "ip": "10.2.0.2", "mac": "0a:00:00:00:02:77"});
+        network.rows.insert("Static_MAC_Binding", row);
+        let target = ("10.2.0.2", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}

@@ -168,7 +168,8 @@ impl Northbound {
             Link::Remote => Some(learned),
             Link::Missing => None,
         };
-        if let Some(known) = found.filter(|found| found.is_known) {
+        let is_bound = port.asks_machines && self.static_macs.contains_key(&(id, address));
+        if let Some(known) = found.filter(|found| found.is_known && !is_bound) {
             return Some(known);
         }
         if let Some(mac) = self.routable_macs.get(&(id, address)) {

@@ -71,6 +71,8 @@ pub(crate) struct RouterPort {
     /// Networks: IPv4 in the order of their texts, then IPv6, then the link-local one.
     pub(crate) networks: Vec<Prefix>,
     pub(crate) is_enabled: bool,
+    /// `true` if a gateway port asks for the MAC addresses of machines: `redirect-type=bridged`.
+    pub(crate) asks_machines: bool,
     pub(crate) link: Link,
     pub(crate) route_table: Option<String>,
 }
@@ -144,6 +146,11 @@ impl RouterPort {
             mac,
             networks,
             is_enabled: row.enabled != Some(false),
+            asks_machines: (row.ha_chassis_group.is_some() || !row.gateway_chassis.is_empty())
+                && row
+                    .options
+                    .get("redirect-type")
+                    .is_some_and(|kind| kind.eq_ignore_ascii_case("bridged")),
             link: if is_remote {
                 Link::Remote
             } else {
