@@ -228,9 +228,9 @@ fn each_refused_network_is_one_warning_with_its_reason() {
     let label = r#"required namespace label "k8s.ovn.org/primary-user-defined-network" must both be present"#;
     let expected = [
         format!(
-            r#"warning: standard input:18 (document 5): ClusterUserDefinedNetwork half: NetworkCreated is False: invalid primary network state for namespace "three": a valid primary user defined network or network attachment definition custom resource, and {label}"#
+            r#"warning: standard input:18 (document 5): ClusterUserDefinedNetwork half: NetworkCreated is False: failed to validate no primary network exist: unmarshal failed [two/of-another-plugin]: unexpected end of JSON input; invalid primary network state for namespace "three": a valid primary user defined network or network attachment definition custom resource, and {label}"#
         ),
-        r#"warning: standard input:25 (document 6): UserDefinedNetwork nowhere/u: NetworkCreated is False: failed to get namespace "nowhere": namespaces "nowhere" not found"#.to_owned(),
+        r#"warning: standard input:25 (document 6): UserDefinedNetwork nowhere/u: NetworkCreated is False: failed to get namespace "nowhere": namespace "nowhere" not found"#.to_owned(),
         r#"warning: standard input:30 (document 7): UserDefinedNetwork one/u: NetworkCreated is False: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: user defined subnet "100.88.0.0/16" overlaps transit switch subnet "100.88.0.0/16""#.to_owned(),
         "warning: standard input:35 (document 8): ClusterUserDefinedNetwork fabric: NetworkCreated is False: EVPN transport requested but EVPN feature is not enabled".to_owned(),
         r#"warning: standard input:46 (document 9): ClusterUserDefinedNetwork wide: NetworkCreated is False: failed to generate NetworkAttachmentDefinition: failed to render CNI network config: invalid subnet configuration: pod or join subnet overlaps with already configured internal subnets: user defined subnet "10.96.0.0/12" overlaps service subnet "10.96.0.0/16""#.to_owned(),

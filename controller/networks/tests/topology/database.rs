@@ -319,7 +319,8 @@ fn a_route_with_another_next_hop_is_changed_in_place() {
     world.pass(&two_nodes());
     let is_it = |route: &LogicalRouterStaticRoute| route.ip_prefix == "10.10.1.0/24";
     let (route, _) = world.one(is_it);
-    let transit = ", k8s.ovn.org/node-transit-switch-port-ifaddr: '{\"ipv4\": \"100.88.0.77/16\"}'";
+    let transit = ", k8s.ovn.org/node-id: '3', k8s.ovn.org/node-transit-switch-port-ifaddr: '{\"ipv4\": \
+                   \"100.88.0.77/16\"}'";
     let counts = world.pass(&networks(&[("n1", ""), ("n2", transit)]));
     // So is the route to the gateway router, and the transit switch's port. The route in the other
     // family goes, because the node has no such address on transit switches.
