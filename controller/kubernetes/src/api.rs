@@ -15,8 +15,8 @@ use serde_json::Value;
 
 /// The objects of a kind: all of them, or those of one namespace.
 ///
-/// Objects are JSON here, and their readers decode them. `kube::Api` compiles requests and watches
-/// once for each kind, which took most of this crate's build time.
+/// Objects are JSON here, and their readers decode them. Requests and watches of `kube::Api` are
+/// compiled once for each kind instead.
 #[derive(Clone)]
 pub(super) struct Api {
     client: Client,
