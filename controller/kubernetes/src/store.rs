@@ -222,6 +222,18 @@ mod tests {
         assert!(reader.objects().is_empty());
     }
 
+    #[test]
+    fn an_object_that_cannot_be_decoded_can_be_removed() {
+        let (mut sink, mut reader) = projected_store(|number: u32| number);
+        sink.begin_list();
+        sink.add_listed(key("a"), 1.into()).unwrap();
+        sink.complete_list();
+        assert!(sink.put(key("a"), "two".into()).is_err());
+        assert_eq!(reader.objects().get(&key("a")), Some(&1));
+        sink.remove(&key("a"));
+        assert!(reader.objects().is_empty());
+    }
+
     #[tokio::test]
     async fn readers_get_an_error_once_the_writer_is_gone() {
         let (writer, mut reader) = store::<i32>();

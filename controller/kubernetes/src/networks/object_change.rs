@@ -11,11 +11,16 @@ use crate::api::Api;
 
 /// Change of one object.
 pub(super) struct ObjectChange {
+    pub(super) target: Target,
+    pub(super) write: Write,
+}
+
+/// Object of a change.
+pub(super) struct Target {
     pub(super) kind: &'static str,
     pub(super) api: Api,
-    /// Metadata of the object: after the change, or before its deletion.
+    /// Metadata after the change, or before the deletion.
     pub(super) meta: ObjectMeta,
-    pub(super) write: Write,
 }
 
 /// Write of a change.
@@ -39,9 +44,11 @@ impl ObjectChange {
     ) -> Option<Self> {
         let object = new.or(old)?;
         Some(Self {
-            kind: K::KIND,
-            api: Api::of(client.clone(), object),
-            meta: object.meta().clone(),
+            target: Target {
+                kind: K::KIND,
+                api: Api::of(client.clone(), object),
+                meta: object.meta().clone(),
+            },
             write: match (old, new) {
                 (None, Some(new)) => Write::Create(json!(new)),
                 (Some(old), Some(new)) => Write::Patch {
@@ -53,7 +60,9 @@ impl ObjectChange {
             },
         })
     }
+}
 
+impl Target {
     /// Kind and key of the object, for messages.
     pub(super) fn describe(&self) -> String {
         format!("{} {}", self.kind, ObjectKey::of(&self.meta))

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::object_change::{ObjectChange, Write};
+use super::object_change::{ObjectChange, Target, Write};
 use super::sources::number;
 use crate::api::{self, Api};
 use crate::api_error;
@@ -180,55 +180,56 @@ impl ObjectWriter {
                 let Some(change) = changes.next() else {
                     break;
                 };
-                let uid = change.meta.uid.as_ref();
+                let uid = change.target.meta.uid.as_ref();
                 if !uid.is_some_and(|uid| outcome.failed_owners.contains(uid)) {
                     writes.push(self.write_change(change));
                 }
             }
-            let Some((change, written, result)) = writes.next().await else {
+            let Some((target, written, result)) = writes.next().await else {
                 return;
             };
             outcome.written.extend(written);
             if let Err(error) = result {
-                let owners = change.meta.owner_references.iter().flatten();
+                let owners = target.meta.owner_references.iter().flatten();
                 let owners = owners.map(|owner| owner.uid.clone());
                 outcome.failed_owners.extend(owners);
                 if let WriteError::Rejected(message) = &error {
                     outcome.refused.push(Refused {
-                        kind: change.kind,
-                        key: ObjectKey::of(&change.meta),
+                        kind: target.kind,
+                        key: ObjectKey::of(&target.meta),
                         message: message.clone(),
                     });
                 }
-                outcome.fail(&change.describe(), error);
+                outcome.fail(&target.describe(), error);
             }
         }
     }
 
-    /// Writes one object. Returns the change with the requests that have succeeded.
+    /// Writes one object. Returns it with the requests that have succeeded.
     async fn write_change(
         &self,
         change: ObjectChange,
-    ) -> (ObjectChange, Vec<Written>, Result<(), WriteError>) {
+    ) -> (Target, Vec<Written>, Result<(), WriteError>) {
         let mut outcome = WriteOutcome::default();
-        let result = match &change.write {
-            Write::Create(object) => self.create(&change, object, &mut outcome).await,
-            Write::Delete => self.delete(&change, &mut outcome).await,
+        let ObjectChange { target, write } = change;
+        let result = match write {
+            Write::Create(object) => self.create(&target, &object, &mut outcome).await,
+            Write::Delete => self.delete(&target, &mut outcome).await,
             Write::Patch {
                 uid,
                 version,
                 patch,
             } => {
-                let base = (uid.as_deref(), version.as_deref());
-                self.patch(&change, base, patch.clone(), &mut outcome).await
+                let base = (uid.as_deref(), version);
+                self.patch(&target, base, patch, &mut outcome).await
             }
         };
-        (change, outcome.written, result)
+        (target, outcome.written, result)
     }
 
     async fn create(
         &self,
-        change: &ObjectChange,
+        target: &Target,
         object: &Value,
         outcome: &mut WriteOutcome,
     ) -> Result<(), WriteError> {
@@ -236,20 +237,14 @@ impl ObjectWriter {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PostParams::default()
         };
-        let created = self.send(change.api.create(&parameters, object)).await?;
-        outcome.record(change.kind, &metadata_of(created)?, true);
+        let created = self.send(target.api.create(&parameters, object)).await?;
+        outcome.record(target.kind, &metadata_of(created)?, true);
         Ok(())
     }
 
     /// Deletes an object, after the finalizer of networks. Finalizers of other programs stay.
-    async fn delete(
-        &self,
-        change: &ObjectChange,
-        outcome: &mut WriteOutcome,
-    ) -> Result<(), WriteError> {
-        let ObjectChange {
-            kind, api, meta, ..
-        } = change;
+    async fn delete(&self, target: &Target, outcome: &mut WriteOutcome) -> Result<(), WriteError> {
+        let Target { kind, api, meta } = target;
         let name = meta.name.as_deref().unwrap_or_default();
         let mut version = meta.resource_version.clone();
         let mut finalizers = meta.finalizers.clone().unwrap_or_default();
@@ -292,18 +287,17 @@ impl ObjectWriter {
     /// status.
     async fn patch(
         &self,
-        change: &ObjectChange,
-        (uid, version): (Option<&str>, Option<&str>),
+        target: &Target,
+        (uid, mut version): (Option<&str>, Option<String>),
         mut patch: Value,
         outcome: &mut WriteOutcome,
     ) -> Result<(), WriteError> {
         let status = patch
             .as_object_mut()
             .and_then(|patch| patch.remove("status"));
-        let ObjectChange { kind, api, .. } = change;
-        let name = change.meta.name.as_deref().unwrap_or_default();
+        let Target { kind, api, meta } = target;
+        let name = meta.name.as_deref().unwrap_or_default();
         let parameters = parameters();
-        let mut version = version.map(str::to_owned);
         if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
             base_on(&mut patch, uid, version.as_deref());
             let patch = Patch::Merge(patch);
