@@ -11,6 +11,35 @@ use crate::random::Random;
 const INDEX: usize = 40;
 
 impl Topology {
+    /// Adds a machine to the switch of another router, whose network has a number. Returns the
+    /// machine.
+    pub(super) fn add_plain_machine(
+        &mut self,
+        rows: &mut Rows,
+        (switch, network): (&str, usize),
+        host: usize,
+        mac: String,
+        gateway_mac: String,
+    ) -> Machine {
+        let (port, address) = (
+            format!("{switch}-v{host}"),
+            format!("10.{network}.0.{host}"),
+        );
+        let row = json!({"name": port, "addresses": format!("{mac} {address}")});
+        let machine = Machine {
+            row: rows.insert("Logical_Switch_Port", row),
+            port,
+            switch: switch.to_owned(),
+            mac,
+            address,
+            gateway_address: format!("10.{network}.0.1"),
+            gateway_mac,
+            has_unknown: false,
+        };
+        self.machines.push(machine.clone());
+        machine
+    }
+
     /// Adds a router with a switch of its own, behind a port of the first router. Returns that port
     /// and the row of the first router's route to the network.
     pub(super) fn second_router(
@@ -57,24 +86,10 @@ impl Topology {
         let switch = self.name("s40");
         let mut ports = vec![router_type_port(rows, &inner, random)];
         for host in [10, 11] {
-            let (port, address) = (format!("{switch}-v{host}"), format!("10.{INDEX}.0.{host}"));
-            let addresses = format!("{} {address}", mac(host));
-            let row = rows.insert(
-                "Logical_Switch_Port",
-                json!({"name": port, "addresses": addresses}),
-            );
-            ports.push(row.clone());
-            self.destinations.extend([address.clone(), address.clone()]);
-            self.machines.push(Machine {
-                port,
-                switch: switch.clone(),
-                mac: mac(host),
-                address,
-                gateway_address: gateway_address.clone(),
-                gateway_mac: mac(9),
-                has_unknown: false,
-                row,
-            });
+            let machine = self.add_plain_machine(rows, (&switch, INDEX), host, mac(host), mac(9));
+            ports.push(machine.row);
+            let address = machine.address;
+            self.destinations.extend([address.clone(), address]);
         }
         self.destinations.extend([
             gateway_address,

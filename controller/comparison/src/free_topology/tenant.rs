@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::Topology;
 use super::rows::{Rows, map, references};
-use super::{Machine, Topology};
 use crate::random::Random;
 
 /// Number of the switch of its machines.
@@ -35,33 +35,20 @@ impl Topology {
             "logical_ip": format!("10.{INDEX}.0.0/24")});
         let mut nats = vec![rows.insert("NAT", row)];
         for host in [10, 11] {
-            let (port, address) = (format!("{switch}-v{host}"), format!("10.{INDEX}.0.{host}"));
-            let addresses = format!("{} {address}", mac(host));
-            let row = json!({"name": port, "addresses": addresses});
-            let row = rows.insert("Logical_Switch_Port", row);
-            ports.push(row.clone());
+            let machine = self.add_plain_machine(rows, (&switch, INDEX), host, mac(host), mac(1));
+            ports.push(machine.row);
             if random.chance(60) {
                 let external = format!("172.18.0.1{host}");
                 let mut row = json!({"type": "dnat_and_snat", "external_ip": external,
-                    "logical_ip": address});
+                    "logical_ip": machine.address});
                 if random.chance(50) {
-                    row["logical_port"] = json!(port);
+                    row["logical_port"] = json!(machine.port);
                     row["external_mac"] = json!(mac(host + 100));
                 }
                 nats.push(rows.insert("NAT", row));
                 self.destinations.extend([external.clone(), external]);
             }
-            self.destinations.push(address.clone());
-            self.machines.push(Machine {
-                port,
-                switch: switch.clone(),
-                mac: mac(host),
-                address,
-                gateway_address: gateway_address.clone(),
-                gateway_mac: mac(1),
-                has_unknown: false,
-                row,
-            });
+            self.destinations.push(machine.address);
         }
         self.destinations.push("172.18.0.3".to_owned());
         let row = json!({"name": switch, "ports": references(&ports)});
