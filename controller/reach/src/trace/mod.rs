@@ -17,7 +17,7 @@ pub(crate) use sender::Source;
 use std::net::IpAddr;
 
 use crate::answer::Verdict;
-use crate::northbound::{Link, Northbound, PortId, RouterId, RouterPortId, SwitchPortId};
+use crate::northbound::{Link, Northbound, PortId, RouterId, RouterPortId, SwitchPortId, Vip};
 use crate::packet::{IpPacket, Packet, Payload};
 
 /// Routers that a packet crosses at most: its time to live.
@@ -169,6 +169,26 @@ impl<'a> Trace<'a> {
             Payload::Ip(ip) => Ok(ip),
             Payload::Arp(_) => Err(End::dropped("not an IP packet")),
         }
+    }
+
+    /// Makes a backend of a VIP the destination. `label` names the load balancer.
+    fn send_to_backend(
+        &mut self,
+        label: &str,
+        vip: &Vip,
+        (backend, port): (IpAddr, u16),
+    ) -> Result<&IpPacket, End> {
+        let count = vip.backends.len();
+        if count > 1 {
+            self.path
+                .leave_open(format!("{label} has {count} backends"));
+        }
+        let ip = self.ip_mut()?;
+        ip.destination = backend;
+        if port != 0 {
+            ip.transport.set_destination_port(port);
+        }
+        Ok(ip)
     }
 
     /// Delivers a packet behind a switch port.

@@ -99,19 +99,10 @@ impl Trace<'_> {
                 .router(&router.name, STAGE, Some(balancer.row), decision.clone());
             return Err(End::dropped(format!("{decision} on {}", router.name)));
         };
-        if vip.backends.len() > 1 {
-            let count = vip.backends.len();
-            self.path
-                .leave_open(format!("{label} has {count} backends"));
-        }
         let decision = format!("{label}: backend {backend}");
         self.path
             .router(&router.name, STAGE, Some(balancer.row), decision);
-        let ip = self.ip_mut()?;
-        ip.destination = backend;
-        if port != 0 {
-            ip.transport.set_destination_port(port);
-        }
+        self.send_to_backend(&label, vip, (backend, port))?;
         Ok(Translated {
             is_balanced: !balancer.skips_snat,
             skips_snat: balancer.skips_snat,

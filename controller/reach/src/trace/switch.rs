@@ -175,19 +175,10 @@ impl Trace<'_> {
                 switch.name
             )));
         };
-        if vip.backends.len() > 1 {
-            let count = vip.backends.len();
-            self.path
-                .leave_open(format!("{label} has {count} backends"));
-        }
         let decision = format!("{label}: backend {backend}");
         self.path
             .switch(&switch.name, "ls_in_lb", Some(balancer.row), decision);
-        let ip = self.ip_mut()?;
-        ip.destination = backend;
-        if port != 0 {
-            ip.transport.set_destination_port(port);
-        }
+        let ip = self.send_to_backend(&label, vip, (backend, port))?;
         if ip.source != backend {
             return Ok(None);
         }
