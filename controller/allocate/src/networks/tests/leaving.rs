@@ -81,6 +81,18 @@ fn delete_udn(inventory: &mut Inventory) {
     udn.object.metadata.deletion_timestamp = Some(at(1));
 }
 
+/// The UserDefinedNetwork `plain/z`, whose deletion is requested, and a pod with this annotation.
+fn deleted_beside_pod(pod_networks: &str) -> Inventory {
+    let pod = format!(
+        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: plain, annotations: \
+         {{k8s.ovn.org/pod-networks: '{pod_networks}'}}}}, spec: {{nodeName: n1, containers: []}}}}\n"
+    );
+    let udn = udn("plain", "z", "Secondary", "10.1.0.0/16");
+    let mut inventory = resolved(&(NAMESPACES.to_owned() + &udn + &pod));
+    delete_udn(&mut inventory);
+    inventory
+}
+
 /// `true` if the UserDefinedNetwork `plain/z` is kept from deletion.
 fn is_kept(inventory: &Inventory) -> bool {
     let key = ObjectKey::namespaced("plain", "z");
@@ -90,11 +102,7 @@ fn is_kept(inventory: &Inventory) -> bool {
 
 #[test]
 fn a_definition_stays_while_it_is_unknown_whether_a_pod_uses_it() {
-    let pod = "---\n{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: plain, annotations: \
-               {k8s.ovn.org/pod-networks: '{'}}, spec: {nodeName: n1, containers: []}}\n";
-    let yaml = NAMESPACES.to_owned() + &udn("plain", "z", "Secondary", "10.1.0.0/16") + pod;
-    let mut inventory = resolved(&yaml);
-    delete_udn(&mut inventory);
+    let mut inventory = deleted_beside_pod("{");
     resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
     let stays = "NetworkCreated=False SyncError: failed to delete NetworkAttachmentDefinition [plain/z]: \
                  failed to verify NAD not in use [plain/z]: failed to unmarshal pod annotation [plain/a]: \
@@ -146,11 +154,7 @@ fn a_network_is_deleted_when_no_definition_of_others_defines_it() {
 
 #[test]
 fn a_deleted_network_that_somebody_else_keeps_has_no_problem_any_more() {
-    let pod = "---\n{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: plain, annotations: \
-               {k8s.ovn.org/pod-networks: '{\"plain/z\":{}}'}}, spec: {nodeName: n1, containers: []}}\n";
-    let yaml = NAMESPACES.to_owned() + &udn("plain", "z", "Secondary", "10.1.0.0/16") + pod;
-    let mut inventory = resolved(&yaml);
-    delete_udn(&mut inventory);
+    let mut inventory = deleted_beside_pod(r#"{"plain/z":{}}"#);
     let key = ObjectKey::namespaced("plain", "z");
     let udn = inventory.user_defined_networks.get_mut(&key).unwrap();
     let finalizers = udn.object.metadata.finalizers.as_mut().unwrap();
