@@ -1,11 +1,12 @@
 //! Comparison of pending parts with the database.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+mod choice;
+mod differences;
+mod named_targets;
+
+use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
-use patchbay_schemas::datum::{Datum, Set};
-use patchbay_schemas::row::Row;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 use uuid::Uuid;
@@ -18,9 +19,11 @@ use crate::part_rows::{PartRows, WantedRow};
 use crate::parts::{PartId, Parts};
 use crate::queue::Queue;
 use crate::reader::{PartRow, Reader, Reads, Scene};
-use crate::resolved::ResolvedTable;
-use crate::steps::{Action, Membership, NewRow, Step, Target};
-use crate::table::{Holding, Owner, Phase, Phases, TablePlace};
+use crate::steps::{Action, NewRow, Step, Target};
+use crate::table::Holding;
+
+use differences::Match;
+use named_targets::NamedTargets;
 
 /// Reason why a wanted row is not made.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -48,38 +51,6 @@ pub(crate) struct Evaluation<C: Capability> {
     wanted: Vec<WantedRow>,
 }
 
-/// Rows that others refer to by name. Many rows have the same holder.
-#[derive(Debug, Default)]
-struct NamedTargets {
-    targets: HashMap<(TablePlace, SmolStr), (RowKey, Target), RandomState>,
-    /// The last one. Rows that follow each other mostly have the same holder.
-    last: Option<(TablePlace, SmolStr, (RowKey, Target))>,
-}
-
-impl NamedTargets {
-    fn find<P: Clone + Eq + Hash>(
-        &mut self,
-        table: TablePlace,
-        name: &SmolStr,
-        index: &Index<P>,
-    ) -> (RowKey, Target) {
-        if let Some((of, last, target)) = &self.last
-            && *of == table
-            && last == name
-        {
-            return *target;
-        }
-        let target = self.targets.entry((table, name.clone()));
-        let target = *target.or_insert_with(|| {
-            let (key, row) = index.named(table, name);
-            let target = row.map_or(Target::New(key), |row| Target::There(row.uuid));
-            (key, target)
-        });
-        self.last = Some((table, name.clone(), target));
-        target
-    }
-}
-
 /// Outcome of one part.
 pub(crate) struct Evaluated<C: Capability> {
     pub(crate) reads: Reads<C>,
@@ -98,14 +69,6 @@ struct Current<'a, P> {
     part: PartId,
     key: &'a P,
     own: OwnRows<'a>,
-}
-
-/// A wanted row beside the row of the database that is to be it.
-struct Match<'a> {
-    wanted: &'a WantedRow,
-    row: &'a Row,
-    held_by: &'a [(Holding, Target)],
-    holds: &'a [(Holding, Target)],
 }
 
 impl<C: Capability> Evaluation<C> {
@@ -382,209 +345,5 @@ impl<C: Capability> Evaluation<C> {
             }
         }
         first
-    }
-
-    /// Row of the part that is to be the wanted one: of several the one that is right already.
-    fn choose_in_part<'a>(
-        &self,
-        own: &OwnRows<'a>,
-        wanted: &WantedRow,
-        index: &Index<C::Part>,
-    ) -> Option<&'a Row> {
-        let table = index.layout.table(wanted.table);
-        let id = table.wanted_external_id(&wanted.data);
-        let candidates = own
-            .iter()
-            .filter(|own| own.owned.table == wanted.table && table.external_id(own.row) == id)
-            .map(|own| own.row)
-            .filter(|row| !self.kept.contains(&row.uuid));
-        candidates.min_by_key(|row| (table.differs(row, &wanted.data), row.uuid))
-    }
-
-    /// Row of an identity that is to be the wanted one: of several the one that is right already.
-    fn choose<'a>(
-        &self,
-        current: &Current<'a, C::Part>,
-        key: RowKey,
-        wanted: &WantedRow,
-        index: &'a Index<C::Part>,
-    ) -> Result<Option<&'a Row>, Refused<C::Part>> {
-        let own = current.own.find(key);
-        if let Some(row) = own.filter(|row| !self.kept.contains(&row.uuid)) {
-            return Ok(Some(row));
-        }
-        let table = index.layout.table(wanted.table);
-        let values = || table.identity.values(&wanted.data);
-        let mut is_taken = false;
-        let mut candidates: Vec<&Row> = Vec::new();
-        for row in index.find(key, values) {
-            let is_same = table.identity.is_in_holder
-                || index.layout.row_key(wanted.table, row) == Some(key.hash);
-            if !is_same || self.kept.contains(&row.uuid) {
-                continue;
-            }
-            let is_own = current.own.contains((wanted.table, row.uuid));
-            if !is_own && matches!(index.owner(wanted.table, row), Owner::Other) {
-                is_taken = true;
-            } else {
-                candidates.push(row);
-            }
-        }
-        let chosen = match *candidates {
-            [row] => Some(row),
-            _ => candidates
-                .into_iter()
-                .min_by_key(|row| (table.differs(row, &wanted.data), row.uuid)),
-        };
-        if chosen.is_none() && is_taken && !table.identity.is_in_holder {
-            return Err(Refused {
-                table: table.name,
-                first: None,
-            });
-        }
-        Ok(chosen)
-    }
-
-    /// Notes what is to be done about an existing row.
-    fn compare(&mut self, part: PartId, matched: &Match<'_>, index: &Index<C::Part>) {
-        let Match {
-            wanted,
-            row,
-            held_by,
-            holds,
-        } = *matched;
-        let table = index.layout.table(wanted.table);
-        let phases = wanted.phases.unwrap_or(table.phases);
-        self.update(part, matched, phases, table);
-        let this = Target::There(row.uuid);
-        let come = (phases.come, wanted.together);
-        for holding in table.held_by.iter().copied() {
-            let have: SmallVec<[Uuid; 2]> = index.holders(holding).of(row.uuid).collect();
-            let of_holding = held_by.iter().filter(|(of, _)| *of == holding);
-            let wanted: SmallVec<[Target; 2]> = of_holding.map(|(_, holder)| *holder).collect();
-            for holder in &wanted {
-                if !have.iter().any(|have| holder.is(*have)) {
-                    let membership = Membership {
-                        holding,
-                        holder: *holder,
-                        held: this,
-                    };
-                    self.step(part, come, Action::Attach(membership));
-                }
-            }
-            if !index.layout.holding(holding).spec.is_exclusive {
-                continue;
-            }
-            for holder in have {
-                if !wanted.iter().any(|wanted| wanted.is(holder)) {
-                    let action = Action::Detach {
-                        holding,
-                        holder,
-                        held: row.uuid,
-                        goes: false,
-                    };
-                    self.step(part, (phases.go, None), action);
-                }
-            }
-        }
-        for (holding, held) in holds.iter().copied() {
-            let is_held = match held {
-                Target::There(held) => index.holders(holding).has(row.uuid, held),
-                Target::New(_) => false,
-            };
-            if !is_held {
-                let membership = Membership {
-                    holding,
-                    holder: this,
-                    held,
-                };
-                self.step(part, come, Action::Attach(membership));
-            }
-        }
-    }
-
-    /// Notes how the columns of an existing row change. A staged column changes in two steps: it
-    /// grows with the other columns, and shrinks in the phase in which rows go.
-    fn update(&mut self, part: PartId, matched: &Match<'_>, phases: Phases, table: &ResolvedTable) {
-        let Match { wanted, row, .. } = *matched;
-        let mut columns: Vec<_> = table.differences(row, &wanted.data).collect();
-        let staged = columns
-            .iter()
-            .position(|(name, ..)| table.staged == Some(*name));
-        let mut shrinks = None;
-        if let Some((name, have, wanted)) = staged.map(|place| columns.swap_remove(place)) {
-            let shrinks_first = phases.go < phases.change;
-            let between = match (&have, &wanted) {
-                (Datum::Set(have), Datum::Set(wanted)) => {
-                    let (mut lost, mut gained) = (Vec::new(), Vec::new());
-                    have.diff(
-                        wanted,
-                        |atom| lost.push(atom.clone()),
-                        |atom| gained.push(atom.clone()),
-                    );
-                    let mut between = have.clone();
-                    if shrinks_first {
-                        between.remove_all(&Set::from_vec(lost));
-                    } else if !gained.is_empty() {
-                        between.extend(&Set::from_vec(gained));
-                    }
-                    Datum::Set(between)
-                }
-                _ => wanted.clone(),
-            };
-            let first = (between != have).then(|| (name, have, between.clone()));
-            let second = (between != wanted).then_some((name, between, wanted));
-            let (grows, later) = if shrinks_first {
-                (second, first)
-            } else {
-                (first, second)
-            };
-            columns.extend(grows);
-            shrinks = later;
-        }
-        let update = |columns| Action::Update {
-            table: wanted.table,
-            row: row.uuid,
-            columns,
-        };
-        if !columns.is_empty() {
-            let place = (phases.change, wanted.together);
-            self.step(part, place, update(columns));
-        }
-        if let Some(shrinks) = shrinks {
-            self.step(part, (phases.go, None), update(vec![shrinks]));
-        }
-    }
-
-    fn remove(&mut self, owned: OwnedRow, index: &Index<C::Part>) {
-        let table = index.layout.table(owned.table);
-        let place = (table.phases.go, None);
-        for holding in table.held_by.iter().copied() {
-            for holder in index.holders(holding).of(owned.uuid) {
-                let action = Action::Detach {
-                    holding,
-                    holder,
-                    held: owned.uuid,
-                    goes: true,
-                };
-                self.step(owned.part, place, action);
-            }
-        }
-        if table.is_root {
-            let action = Action::Delete {
-                table: owned.table,
-                row: owned.uuid,
-            };
-            self.step(owned.part, place, action);
-        }
-    }
-
-    fn step(&mut self, part: PartId, (phase, together): (Phase, Option<u32>), action: Action) {
-        self.steps.push(Step {
-            phase,
-            together,
-            part,
-            action,
-        });
     }
 }

@@ -1,0 +1,59 @@
+//! `convert` (ovsdb-server(7) §4.1.19).
+
+use std::sync::Arc;
+
+use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::DatabaseSchema;
+
+use super::{MethodError, MethodResult, Request, array_len};
+use crate::reply;
+
+impl Request<'_> {
+    pub(super) async fn convert(&self) -> Result<MethodResult, MethodError> {
+        let (database, _) = self.database()?;
+        database.in_turn(|_| true, || self.convert_in_turn()).await
+    }
+
+    fn convert_in_turn(&self) -> Result<MethodResult, MethodError> {
+        let (database, mut params) = self.database()?;
+        self.check_id()?;
+        if self.session.is_read_only() {
+            let name = database.name();
+            let details = format!("conversion is not allowed for read-only database {name}");
+            return Err(OvsdbError::new("not allowed", details).into());
+        }
+        if array_len(self.params) != 2 {
+            return Err(self.syntax_error("array expected"));
+        }
+        params.next_element();
+        let schema = Arc::new(DatabaseSchema::from_json(&Json::read(&mut params))?);
+        if schema.name != database.name() {
+            let details = format!(
+                "new schema name ({}) does not match database name ({})",
+                schema.name,
+                database.name()
+            );
+            return Err(OvsdbError::new("invalid parameters", details).into());
+        }
+        let server = self.session.server();
+        let cancellation = database.convert(schema)?;
+        let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
+        if database.is_clustered() {
+            // As in a real cluster, where the reply comes later than the conversion: the connection
+            // of a client that is not aware of changes is closed by then.
+            cancellation.reply_to_transactions();
+            if self.session.is_change_aware() {
+                self.session.reply(reply);
+            }
+            server.close_unaware_sessions();
+        } else {
+            // Selected before the reply: a client that connects after it keeps its session.
+            let unaware = server.select_sessions(|session| !session.is_change_aware());
+            self.session.reply(reply);
+            server.close_each(&unaware);
+            cancellation.reply_to_transactions();
+        }
+        Ok(MethodResult::SentElsewhere)
+    }
+}
