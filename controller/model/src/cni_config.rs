@@ -112,20 +112,41 @@ impl CniConfig {
     /// plugin.
     ///
     /// # Errors
-    /// The text is not a JSON object, a field that is interpreted has another type, or other plugins
-    /// follow this one.
+    /// The text is not a JSON object, a field has another type, or other plugins follow this one.
     pub fn from_json(text: &str) -> Result<Option<Self>, serde_json::Error> {
         if let Ok(list) = serde_json::from_str::<PluginList>(text) {
             return list.into_config();
         }
         match serde_json::from_str::<Self>(text) {
-            Ok(config) => Ok((config.plugin == CNI_PLUGIN).then_some(config)),
+            Ok(config) if config.plugin != CNI_PLUGIN => Ok(None),
+            Ok(config) => config.check_types().map(|()| Some(config)),
             Err(error) => match serde_json::from_str::<PluginName>(text) {
                 // Plugins may give other types to fields of the same name.
                 Ok(PluginName { plugin }) if plugin != CNI_PLUGIN => Ok(None),
                 _ => Err(error),
             },
         }
+    }
+
+    /// Checks the types of the fields that are not interpreted.
+    fn check_types(&self) -> Result<(), serde_json::Error> {
+        self.allow_persistent_ips
+            .check::<bool>("allowPersistentIPs")?;
+        self.mtu.check::<i64>("mtu")?;
+        self.vlan_id.check::<i64>("vlanID")?;
+        self.ipam.check::<PluginName>("ipam")?;
+        let texts = [
+            ("cniVersion", &self.cni_version),
+            ("defaultGatewayIPs", &self.default_gateway_ips),
+            ("excludeSubnets", &self.exclude_subnets),
+            ("infrastructureSubnets", &self.infrastructure_subnets),
+            ("outboundSNAT", &self.outbound_snat),
+            ("physicalNetworkName", &self.physical_network_name),
+            ("reservedSubnets", &self.reserved_subnets),
+            ("uplink", &self.uplink),
+        ];
+        let mut texts = texts.into_iter();
+        texts.try_for_each(|(field, value)| value.check::<String>(field))
     }
 
     /// Writes the configuration as one flat JSON object with sorted keys and no spaces.
@@ -252,6 +273,12 @@ impl UninterpretedValue {
         T::deserialize(&self.0).map(Some)
     }
 
+    /// Checks that the value of this field is a `T`, if it is there.
+    fn check<T: DeserializeOwned>(&self, field: &str) -> Result<(), serde_json::Error> {
+        let named = |error| serde_json::Error::custom(format!("{field}: {error}"));
+        self.interpret::<T>().map(drop).map_err(named)
+    }
+
     /// The JSON value; `null` if the field is absent.
     pub const fn as_value(&self) -> &Value {
         &self.0
@@ -278,76 +305,4 @@ impl<'de> Deserialize<'de> for UninterpretedValue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_configuration_that_is_read_is_written_with_sorted_keys() {
-        let text = r#"{"type":"ovn-k8s-cni-overlay","name":"n","vlanID":20,"role":"secondary","topology":"localnet","mtu":1500,"physicalNetworkName":"phys1","netAttachDefName":"red/n","cniVersion":"1.1.0","allowPersistentIPs":false,"subnets":"10.0.0.0/24"}"#;
-        let config = CniConfig::from_json(text).unwrap().unwrap();
-        assert_eq!(
-            config.to_json(),
-            r#"{"cniVersion":"1.1.0","mtu":1500,"name":"n","netAttachDefName":"red/n","physicalNetworkName":"phys1","role":"secondary","subnets":"10.0.0.0/24","topology":"localnet","type":"ovn-k8s-cni-overlay","vlanID":20}"#
-        );
-    }
-
-    #[test]
-    fn a_list_of_one_plugin_is_its_configuration() {
-        let list = |plugins: &str| {
-            CniConfig::from_json(&format!(
-                r#"{{"cniVersion":"1.0.0","name":"tenant","plugins":[{plugins}]}}"#
-            ))
-        };
-        let plugin = r#"{"type":"ovn-k8s-cni-overlay","name":"ignored","topology":"layer2"}"#;
-        let config = list(plugin).unwrap().unwrap();
-        assert_eq!(
-            config.to_json(),
-            r#"{"cniVersion":"1.0.0","name":"tenant","netAttachDefName":"","role":"","topology":"layer2","type":"ovn-k8s-cni-overlay"}"#
-        );
-        assert_eq!(
-            list(r#"{"type":"bridge"},{"type":"tuning"}"#).unwrap(),
-            None
-        );
-        let error = list(&format!(r#"{plugin},{{"type":"tuning"}}"#)).unwrap_err();
-        assert_eq!(error.to_string(), "CNI plugin chaining is not supported");
-        let error = list("").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "error parsing configuration list \"tenant\": no plugins found"
-        );
-    }
-
-    #[test]
-    fn vrfs_of_a_fabric_have_the_fixed_order_of_their_keys() {
-        let text = r#"{"evpn":{"vtep":"v","macVRF":{"vni":1,"routeTarget":"65000:1","vid":2},"ipVRF":{"vni":3}},"name":"n","netAttachDefName":"a/n","role":"primary","topology":"layer2","transport":"evpn","type":"ovn-k8s-cni-overlay"}"#;
-        let config = CniConfig::from_json(text).unwrap().unwrap();
-        assert_eq!(config.to_json(), text);
-    }
-
-    #[test]
-    fn configurations_of_other_plugins_may_have_other_types() {
-        assert_eq!(
-            CniConfig::from_json(r#"{"type":"bridge","subnets":["10.0.0.0/24"]}"#).unwrap(),
-            None
-        );
-        let text = r#"{"type":"ovn-k8s-cni-overlay","subnets":["10.0.0.0/24"]}"#;
-        assert!(CniConfig::from_json(text).is_err());
-        assert!(CniConfig::from_json("{").is_err());
-    }
-
-    #[test]
-    fn the_default_network_is_not_user_defined() {
-        for (name, topology) in [
-            ("default", "layer3"),
-            ("ovn-kubernetes", "layer3"),
-            ("n", ""),
-        ] {
-            let config = CniConfig {
-                name: name.to_owned(),
-                topology: topology.to_owned(),
-                ..CniConfig::default()
-            };
-            assert!(!config.is_user_defined(), "{name} {topology}");
-        }
-    }
-}
+mod tests;

@@ -118,8 +118,8 @@ spec: {{config: '{{\"name\":\"n\",\"netAttachDefName\":\"blue/net\",\"type\":\"o
     };
     for (config, reason) in [
         (
-            r#""mtu":"big""#,
-            r#"spec.config: mtu: invalid type: string "big", expected u32"#,
+            r#""mtu":-1"#,
+            r#"spec.config: mtu: invalid value: integer `-1`, expected u32"#,
         ),
         (
             r#""defaultGatewayIPs":"10.0.0.1,none""#,

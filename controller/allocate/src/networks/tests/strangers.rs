@@ -103,3 +103,23 @@ fn definitions_of_one_network_may_be_written_differently() {
     let known = crate::networks::networks_of(&inventory);
     assert_eq!(known.by_name("tenant").unwrap().nads.len(), 2);
 }
+
+#[test]
+fn a_definition_with_a_field_of_another_type_has_no_network() {
+    let nad = |fields: &str| {
+        let yaml = format!(
+            "{NAMESPACES}---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: \
+             {{name: net, namespace: plain}}\nspec: {{config: '{{\"name\":\"tenant\",\"netAttachDefName\":\
+             \"plain/net\",\"type\":\"ovn-k8s-cni-overlay\",\"topology\":\"layer2\",{fields}}}'}}\n"
+        );
+        networks(&resolved(&yaml))
+    };
+    assert_eq!(nad(r#""mtu":1400"#), ["plain/net tenant 1 []"]);
+    for fields in [
+        r#""mtu":"1400""#,
+        r#""excludeSubnets":["10.1.0.0/30"]"#,
+        r#""subnets":7"#,
+    ] {
+        assert_eq!(nad(fields), ["plain/net - - -"], "{fields}");
+    }
+}
