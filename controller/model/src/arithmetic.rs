@@ -21,6 +21,15 @@ pub fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
+/// The subnet of this prefix length directly behind `subnet`. `None`: the address space ends there.
+pub fn next_subnet(subnet: IpNet, prefix: u8) -> Option<IpNet> {
+    let next = match subnet.broadcast() {
+        IpAddr::V4(last) => IpAddr::V4(u32::from(last).checked_add(1)?.into()),
+        IpAddr::V6(last) => IpAddr::V6(u128::from(last).checked_add(1)?.into()),
+    };
+    IpNet::new(next, prefix).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,5 +47,16 @@ mod tests {
             Some("fd00::8000:0:0:0")
         );
         assert_eq!(nth("fd00::/64", u128::MAX), None);
+    }
+
+    #[test]
+    fn the_next_subnet_begins_behind_the_last_address() {
+        let next = |subnet: &str, prefix| {
+            let next = next_subnet(subnet.parse().unwrap(), prefix);
+            next.map(|subnet| subnet.to_string())
+        };
+        assert_eq!(next("100.88.0.0/14", 16).as_deref(), Some("100.92.0.0/16"));
+        assert_eq!(next("fd97::/64", 64).as_deref(), Some("fd97:0:0:1::/64"));
+        assert_eq!(next("255.255.0.0/16", 16), None);
     }
 }

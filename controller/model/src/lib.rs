@@ -42,6 +42,7 @@ mod service;
 mod settings;
 mod subnet_pool;
 mod subnetting;
+mod transit_subnets;
 mod tunnel_key;
 mod unread_networks;
 mod uplink;

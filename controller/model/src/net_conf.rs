@@ -7,7 +7,8 @@ use super::cni_config::CniConfig;
 use super::host_subnets::{HostSubnetError, check_host_subnets};
 use super::ids::Topology;
 use super::network::{IpFamily, PodSubnet, Role, Transport};
-use super::settings::{DEFAULT_TRANSIT_SUBNETS, USER_DEFINED_JOIN_SUBNETS};
+use super::settings::USER_DEFINED_JOIN_SUBNETS;
+use super::transit_subnets::derived_transit_subnets;
 
 /// Error of a CNI configuration.
 #[derive(Debug, Error)]
@@ -63,7 +64,7 @@ pub struct NetConf {
     pub pod_subnets: Vec<PodSubnet>,
     /// Join subnets, configured or default; primary networks only.
     pub join_subnets: Vec<IpNet>,
-    /// Transit subnets, configured or default; primary layer2 networks only.
+    /// Transit subnets, configured or derived; primary layer2 networks only.
     pub transit_subnets: Vec<IpNet>,
     /// `netAttachDefName`: the attachment definition, as `<namespace>/<name>`.
     pub definition: String,
@@ -125,7 +126,10 @@ impl NetConf {
         let configured = config.transit_subnet.filter(|text| !text.is_empty());
         let transit_subnets = match (role, topology, configured) {
             (Role::Primary, Topology::Layer2, Some(text)) => parse_subnets("transitSubnet", &text)?,
-            (Role::Primary, Topology::Layer2, None) => default_transit_subnets(&pod_subnets),
+            (Role::Primary, Topology::Layer2, None) => {
+                let pods: Vec<IpNet> = pod_subnets.iter().map(|subnet| subnet.cidr).collect();
+                derived_transit_subnets(&pods, &join_subnets)
+            }
             _ => Vec::new(),
         };
         Ok(Some(Self {
@@ -204,18 +208,6 @@ fn join_subnets(configured: &str) -> Result<Vec<IpNet>, NetConfError> {
                 .unwrap_or(default)
         })
         .collect())
-}
-
-/// The default transit subnets of the families of the pod subnets.
-fn default_transit_subnets(pod_subnets: &[PodSubnet]) -> Vec<IpNet> {
-    DEFAULT_TRANSIT_SUBNETS
-        .into_iter()
-        .filter(|transit| {
-            pod_subnets
-                .iter()
-                .any(|subnet| IpFamily::of_net(subnet.cidr) == IpFamily::of_net(*transit))
-        })
-        .collect()
 }
 
 #[cfg(test)]

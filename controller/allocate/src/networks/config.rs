@@ -6,6 +6,8 @@ mod ranges;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use ipnet::IpNet;
 use patchbay_model::{ClusterSettings, CniConfig, GatewayMode, HostSubnetError};
 use patchbay_resources::manifests::ObjectKey;
@@ -60,6 +62,8 @@ pub(super) enum ConfigError {
     Layer2Only(&'static str),
     #[error("topology {0} not supported")]
     Topology(String),
+    #[error("failed to set dynamic transit subnet for layer2 primary NAD {network}: {reason}")]
+    Transit { network: String, reason: Box<Self> },
     #[error("invalid subnet configuration: {0}")]
     Subnets(Box<Self>),
     #[error("error while parsing subnets: {0}")]
@@ -171,10 +175,31 @@ pub(super) fn check(
         });
     }
     check_fields(nad, config, settings)?;
+    let config = &with_transit_subnets(config, settings)?;
     if config.topology != "localnet" {
         overlaps::check(config, settings).map_err(|error| ConfigError::Subnets(error.into()))?;
     }
     NetworkRanges::read(config, settings).map(|_| ())
+}
+
+/// The configuration with the transit subnets that a primary layer2 network without them gets.
+fn with_transit_subnets<'a>(
+    config: &'a CniConfig,
+    settings: &ClusterSettings,
+) -> Result<Cow<'a, CniConfig>, ConfigError> {
+    let has_transit = config.is_primary() && config.topology == "layer2";
+    let configured = config.transit_subnet.as_deref().unwrap_or_default();
+    if !has_transit || !configured.is_empty() {
+        return Ok(Cow::Borrowed(config));
+    }
+    let derived = transit_subnets(config, settings).map_err(|reason| ConfigError::Transit {
+        network: config.name.clone(),
+        reason: reason.into(),
+    })?;
+    Ok(Cow::Owned(CniConfig {
+        transit_subnet: Some(derived),
+        ..config.clone()
+    }))
 }
 
 fn check_fields(

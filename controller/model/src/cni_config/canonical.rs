@@ -6,7 +6,8 @@ use ipnet::IpNet;
 
 use super::{CniConfig, CniEvpn, CniVrf, UninterpretedValue};
 use crate::network::IpFamily;
-use crate::settings::{DEFAULT_TRANSIT_SUBNETS, USER_DEFINED_JOIN_SUBNETS};
+use crate::settings::USER_DEFINED_JOIN_SUBNETS;
+use crate::transit_subnets::derived_transit_subnets;
 
 impl CniConfig {
     /// The canonical form: definitions with equal ones may define one network, as in OVN-Kubernetes.
@@ -31,14 +32,13 @@ impl CniConfig {
     pub fn canonical(&self) -> Self {
         let is_primary = self.is_primary();
         let subnets = self.subnets.as_deref().unwrap_or_default();
+        let joins = join_subnets(self.join_subnet.as_deref().unwrap_or_default());
         Self {
             cni_version: UninterpretedValue::default(),
             default_gateway_ips: UninterpretedValue::default(),
             evpn: self.evpn.as_ref().map(without_vlan_ids),
             exclude_subnets: list(&self.exclude_subnets),
             infrastructure_subnets: list(&self.infrastructure_subnets),
-            join_subnet: (self.topology != "localnet")
-                .then(|| join_subnets(self.join_subnet.as_deref().unwrap_or_default())),
             net_attach_def_name: String::new(),
             reserved_subnets: list(&self.reserved_subnets),
             role: if is_primary { "primary" } else { "secondary" }.to_owned(),
@@ -48,10 +48,11 @@ impl CniConfig {
             }),
             transit_subnet: (is_primary && self.topology == "layer2").then(|| {
                 match self.transit_subnet.as_deref().unwrap_or_default() {
-                    "" => transit_subnets(subnets),
+                    "" => sorted(&transit_subnets(subnets, &joins), subnet),
                     configured => sorted(configured, subnet),
                 }
             }),
+            join_subnet: (self.topology != "localnet").then_some(joins),
             ..self.clone()
         }
     }
@@ -106,17 +107,17 @@ fn join_subnets(configured: &str) -> String {
     USER_DEFINED_JOIN_SUBNETS.map(of_family).join(",")
 }
 
-/// The default transit subnets of the families of the subnets.
-fn transit_subnets(subnets: &str) -> String {
-    let families: Vec<IpFamily> = subnets
-        .split(',')
-        .filter_map(|entry| Some(IpFamily::of_net(entry.trim().parse().ok()?)))
-        .collect();
-    let defaults = DEFAULT_TRANSIT_SUBNETS.into_iter();
-    let used = defaults.filter(|net| families.contains(&IpFamily::of_net(*net)));
-    used.map(|net| net.to_string())
-        .collect::<Vec<_>>()
-        .join(",")
+/// The transit subnets that a configuration without them has.
+fn transit_subnets(subnets: &str, join_subnets: &str) -> String {
+    let nets = |list: &str| -> Vec<IpNet> {
+        let entries = list
+            .split(',')
+            .filter_map(|entry| entry.trim().parse().ok());
+        entries.map(|net: IpNet| net.trunc()).collect()
+    };
+    let derived = derived_transit_subnets(&nets(subnets), &nets(join_subnets));
+    let derived: Vec<String> = derived.iter().map(ToString::to_string).collect();
+    derived.join(",")
 }
 
 fn without_vlan_ids(evpn: &CniEvpn) -> CniEvpn {

@@ -55,6 +55,13 @@ fn a_primary_layer2_network_has_transit_subnets_of_its_families() {
     assert_eq!(texts(&conf.transit_subnets), ["100.88.0.0/16"]);
     let conf = config("10.20.0.0/16,fd20::/64");
     assert_eq!(texts(&conf.transit_subnets), ["100.88.0.0/16", "fd97::/64"]);
+    // They lie beside the other subnets of the network.
+    let conf = config("fd20::/64,100.88.0.0/16");
+    assert_eq!(texts(&conf.transit_subnets), ["fd97::/64", "100.89.0.0/16"]);
+    assert_eq!(
+        conf.canonical.transit_subnet.as_deref(),
+        Some("100.89.0.0/16,fd97::/64")
+    );
     assert!(NetConf::parse(r#"{"name":"n","subnets":"10.0.0.0/16/24","topology":"layer2","type":"ovn-k8s-cni-overlay"}"#).is_err());
 }
 

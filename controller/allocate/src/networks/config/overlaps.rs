@@ -1,9 +1,7 @@
 //! Ranges of a network beside the cluster's ranges.
 
-use std::net::IpAddr;
-
 use ipnet::IpNet;
-use patchbay_model::arithmetic::overlap;
+use patchbay_model::arithmetic::{next_subnet, overlap};
 use patchbay_model::{ClusterSettings, CniConfig, IpFamily};
 
 use super::ConfigError;
@@ -130,17 +128,7 @@ fn find_transit(
         } else {
             range
         };
-        found = next_after(wider, found.prefix_len()).ok_or(ConfigError::NoTransit)?;
+        found = next_subnet(wider, found.prefix_len()).ok_or(ConfigError::NoTransit)?;
     }
     Err(ConfigError::NoTransit)
-}
-
-/// The subnet of this prefix length directly behind `subnet`. `None`: the address space ends
-/// there.
-fn next_after(subnet: IpNet, prefix: u8) -> Option<IpNet> {
-    let next = match subnet {
-        IpNet::V4(subnet) => IpAddr::V4(u32::from(subnet.broadcast()).checked_add(1)?.into()),
-        IpNet::V6(subnet) => IpAddr::V6(u128::from(subnet.broadcast()).checked_add(1)?.into()),
-    };
-    IpNet::new(next, prefix).ok()
 }

@@ -189,3 +189,29 @@ fn the_transit_range_of_a_network_lies_beside_all_ranges() {
          \"10.244.0.0/24\" overlaps cluster subnet \"10.244.0.0/16\""
     );
 }
+
+#[test]
+fn a_definition_without_transit_range_is_checked_with_the_one_that_it_gets() {
+    let both = ClusterSettings {
+        families: IpFamily::BOTH.to_vec(),
+        ..settings()
+    };
+    let layer2 = |subnets: &str| {
+        let config = json!({"topology": "layer2", "role": "primary", "subnets": subnets});
+        checked(&config, &both)
+    };
+    assert_eq!(layer2("100.88.0.0/16,fd20::/64"), "network");
+    assert_eq!(
+        layer2("10.1.0.0/16,10.2.0.0/16"),
+        "invalid subnet configuration: pod or join subnet overlaps with already configured internal \
+         subnets: transit switch subnet \"100.88.0.0/16\" overlaps transit switch subnet \
+         \"100.88.0.0/16\""
+    );
+    assert_eq!(
+        layer2("10.1.0.0/16, fd20::/64"),
+        "failed to set dynamic transit subnet for layer2 primary NAD own: can't generate transit \
+         subnets: failed to parse CIDR \" fd20::/64\": invalid CIDR address:  fd20::/64"
+    );
+    let secondary = json!({"topology": "layer2", "subnets": "10.1.0.0/16, 10.2.0.0/16"});
+    assert_eq!(checked(&secondary, &both), "network");
+}
