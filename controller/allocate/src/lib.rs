@@ -6,7 +6,12 @@
 //! ```
 //!
 //! Both are pure functions of objects: what was allocated is in the annotations, so a restart
-//! changes nothing.
+//! changes nothing. They share the position from which routers get tunnel keys,
+//! [`RouterKeyCursor`].
 
 pub mod connects;
+mod cursor;
 pub mod networks;
+mod router_key_cursor;
+
+pub use router_key_cursor::RouterKeyCursor;

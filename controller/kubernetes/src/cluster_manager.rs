@@ -26,6 +26,7 @@ use super::store::{StoreReader, WatchEnded};
 use super::write_overlay::{WriteOverlay, has_caught_up};
 use super::zone_liveness::{ZoneLiveness, ZoneState};
 use super::zone_reports::{WatchedZoneReport, ZoneNode};
+use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::connects::{ClusterController, ClusterObjects};
 use patchbay_engine::backoff::Backoff;
 use patchbay_model::{ClusterSettings, NodeId};
@@ -81,6 +82,8 @@ pub(super) struct ClusterManagerTask {
     pub(super) sources: ClusterManagerSources,
     /// The numbers of networks in the nodes' packed subnets.
     pub(super) network_numbers: NetworkNumbers,
+    /// Position that is shared with the keys of networks.
+    pub(super) router_keys: RouterKeyCursor,
     /// Namespace of the zones' leases.
     pub(super) namespace: String,
     pub(super) writer: ConnectWriter,
@@ -156,7 +159,8 @@ impl<'a> LeaderLoop<'a> {
             reports: task.sources.reports.clone(),
             collected_reports: None,
             reports_due: None,
-            controller: ClusterController::new(task.settings.clone()),
+            controller: ClusterController::new(task.settings.clone())
+                .with_router_keys(task.router_keys.clone()),
             overlay: WriteOverlay::default(),
             event_throttle: EventThrottle::default(),
             warned: BTreeSet::new(),

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 
 use kube::Client;
+use patchbay_allocate::RouterKeyCursor;
 use patchbay_model::{ClusterSettings, Feature};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::ipam_claim::IPAMClaim;
@@ -107,12 +108,14 @@ async fn run_until(
     if let Some(settings) = cluster {
         let (elector, term) = LeaderElector::new(client.clone(), settings.lease, identity.clone());
         elector_tasks.spawn(elector.run(stopped));
+        let router_keys = RouterKeyCursor::default();
         if let Some(objects) = network_objects
             .clone()
             .filter(|_| settings.manages_networks)
         {
             let task = NetworkManagerTask {
                 settings: settings.settings.clone(),
+                router_keys: router_keys.clone(),
                 sources: tasks.watch_definitions(&client, objects, &settings.settings),
                 writer: ObjectWriter {
                     client: client.clone(),
@@ -144,6 +147,7 @@ async fn run_until(
                 ),
             },
             network_numbers: network_numbers.clone(),
+            router_keys,
             namespace: namespace.clone(),
             writer: ConnectWriter::new(client.clone(), timing.request_timeout, term.clone()),
             events: events.clone(),

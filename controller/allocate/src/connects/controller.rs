@@ -15,6 +15,7 @@ use super::router_keys::RouterKeys;
 use super::selection::Selection;
 use super::status::{accepted_condition, with_condition};
 use super::validation::{SharedNetworks, validate};
+use crate::router_key_cursor::RouterKeyCursor;
 use patchbay_model::{
     ClusterSettings, ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNNEL_KEY,
 };
@@ -55,8 +56,15 @@ impl ClusterController {
             reserved_keys: BTreeSet::new(),
             connects: BTreeMap::new(),
             ranges: OwnerRanges::default(),
-            keys: RouterKeys::new(),
+            keys: RouterKeys::default(),
         }
+    }
+
+    /// Shares the position of the allocator of tunnel keys with that of networks.
+    #[must_use]
+    pub fn with_router_keys(mut self, keys: RouterKeyCursor) -> Self {
+        self.keys.share(keys);
+        self
     }
 
     /// Adds tunnel keys that are never allocated, because networks use them whose attachment

@@ -4,24 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::DatapathKey;
 
+use crate::router_key_cursor::RouterKeyCursor;
+
 /// Allocator of tunnel keys for connect routers. It allocates the next free key after the last one.
 ///
 /// Transit routers of layer2 networks have keys of the same range, which are passed to each call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RouterKeys {
     by_connect: BTreeMap<String, DatapathKey>,
     taken: BTreeSet<DatapathKey>,
-    last: Option<DatapathKey>,
+    cursor: RouterKeyCursor,
 }
 
 impl RouterKeys {
-    /// Makes an allocator without allocated keys.
-    pub(super) const fn new() -> Self {
-        Self {
-            by_connect: BTreeMap::new(),
-            taken: BTreeSet::new(),
-            last: None,
-        }
+    /// Shares the position with the allocator of keys of networks.
+    pub(super) fn share(&mut self, cursor: RouterKeyCursor) {
+        self.cursor = cursor;
     }
 
     /// Key of a connect.
@@ -44,14 +42,8 @@ impl RouterKeys {
         connect: &str,
         of_networks: &BTreeSet<DatapathKey>,
     ) -> Option<DatapathKey> {
-        let (first, end) = DatapathKey::ALLOCATABLE.into_inner();
-        let (first, end) = (first.get(), end.get());
-        let next = self.last.map_or(first, |last| last.get() + 1);
-        let key = (next..=end)
-            .chain(first..next)
-            .filter_map(|key| DatapathKey::try_new(key.into()).ok())
-            .find(|key| !self.taken.contains(key) && !of_networks.contains(key))?;
-        self.last = Some(key);
+        let is_free = |key| !self.taken.contains(&key) && !of_networks.contains(&key);
+        let key = self.cursor.next(is_free)?;
         self.reserve(connect, key);
         Some(key)
     }
@@ -74,21 +66,22 @@ mod tests {
 
     #[test]
     fn keys_are_allocated_in_a_circle() {
-        let mut keys = RouterKeys::new();
+        let mut keys = RouterKeys::default();
         let none = BTreeSet::new();
         assert_eq!(keys.allocate("one", &none), Some(key(16_715_779)));
         assert_eq!(keys.allocate("two", &none), Some(key(16_715_780)));
         keys.release("one");
         assert_eq!(keys.of("one"), None);
         assert_eq!(keys.allocate("one", &none), Some(key(16_715_781)));
-        keys.last = Some(key(0xff_ffff));
+        let up_to_last = (16_715_782..0xff_ffff).map(key).collect();
+        assert_eq!(keys.allocate("last", &up_to_last), Some(key(0xff_ffff)));
         assert_eq!(keys.allocate("three", &none), Some(key(16_715_779)));
         assert_eq!(keys.allocate("four", &none), Some(key(16_715_782)));
     }
 
     #[test]
     fn keys_in_use_are_skipped() {
-        let mut keys = RouterKeys::new();
+        let mut keys = RouterKeys::default();
         assert!(keys.reserve("one", key(16_715_780)));
         assert!(!keys.reserve("two", key(16_715_780)));
         let of_networks = BTreeSet::from([key(16_715_779)]);

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::config::user_defined_config;
 use super::definition::is_controlled_by;
-use super::memory::Cursor;
+use crate::cursor::Cursor;
 
 /// Type of the condition of a VTEP that networks may use.
 const ACCEPTED: &str = "Accepted";

@@ -10,6 +10,7 @@ use super::pods::{AttachedPods, Claims};
 use super::{
     activity, attach, default_network, network_ids, node_subnets, nodes, pods, slices, status,
 };
+use crate::router_key_cursor::RouterKeyCursor;
 
 /// Settings of the cluster manager.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,6 +59,13 @@ impl NetworkManager {
             settings,
             memory: Memory::default(),
         }
+    }
+
+    /// Shares the position of the allocator of tunnel keys with that of connect routers.
+    #[must_use]
+    pub fn with_router_keys(mut self, keys: RouterKeyCursor) -> Self {
+        self.memory.router_keys = keys;
+        self
     }
 
     /// Completes the objects.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -11,6 +10,8 @@ use patchbay_model::{DatapathKey, NetworkId, NodeId};
 use patchbay_resources::manifests::ObjectKey;
 
 use super::evpn::FabricIds;
+use crate::cursor::Cursor;
+use crate::router_key_cursor::RouterKeyCursor;
 
 /// Positions of allocators since the start of the cluster manager. What is allocated is in the
 /// objects; after a restart, the lowest free numbers are next.
@@ -23,7 +24,7 @@ pub(super) struct Memory {
     pub(super) networks: BTreeMap<String, NetworkNumbers>,
     /// Definitions of primary networks at the end of the last pass, by namespace.
     pub(super) primary: BTreeMap<String, ObjectKey>,
-    pub(super) tunnel_keys: Cursor,
+    pub(super) router_keys: RouterKeyCursor,
     pub(super) node_ids: Cursor,
     /// Ids of nodes at the end of the last pass, by name.
     pub(super) node_numbers: BTreeMap<String, NodeId>,
@@ -59,41 +60,4 @@ pub(super) struct PodMemory {
     pub(super) macs: BTreeSet<String>,
     /// By pod and attachment, what was asked for in vain. Nothing has become free since.
     pub(super) failed: BTreeMap<String, String>,
-}
-
-/// Position of an allocator of numbers.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cursor(u32);
-
-impl Cursor {
-    /// Takes the first free number after the last one that was taken, and from the first one on
-    /// after the end of the range. `None`: no number is free.
-    pub(super) fn next(
-        &mut self,
-        range: RangeInclusive<u32>,
-        is_free: impl Fn(u32) -> bool,
-    ) -> Option<u32> {
-        let (first, end) = range.into_inner();
-        let start = self.0.max(first);
-        let found = (start..=end)
-            .chain(first..start)
-            .find(|number| is_free(*number))?;
-        self.0 = found + 1;
-        Some(found)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_released_number_is_taken_again_after_all_others() {
-        let mut cursor = Cursor::default();
-        let mut take = |taken: &[u32]| cursor.next(2..=4, |number| !taken.contains(&number));
-        assert_eq!(take(&[2]), Some(3));
-        assert_eq!(take(&[]), Some(4));
-        assert_eq!(take(&[3]), Some(2));
-        assert_eq!(take(&[2, 3, 4]), None);
-    }
 }

@@ -36,10 +36,6 @@ pub(super) fn complete(
     let ids = reserve_ids(inventory, &mut networks, memory, &mut problems);
     allocate_ids(inventory, &mut networks, ids, memory, &mut problems);
     let mut keys = reserve_keys(inventory, &mut networks, &mut problems);
-    let (first, last) = (
-        DatapathKey::ALLOCATABLE.start().get(),
-        DatapathKey::ALLOCATABLE.end().get(),
-    );
     let mut known = std::mem::take(&mut memory.networks);
     for network in &networks {
         let (false, Some(id)) = (network.is_unusable, network.id) else {
@@ -54,11 +50,7 @@ pub(super) fn complete(
             Some((_, keys)) => keys.clone(),
             None => {
                 // The range has sixteen times as many keys as there can be networks and connects.
-                let is_free = |key: u32| {
-                    DatapathKey::try_new(key.into()).is_ok_and(|key| !keys.contains(&key))
-                };
-                let key = memory.tunnel_keys.next(first..=last, is_free);
-                let key = key.and_then(|key| DatapathKey::try_new(key.into()).ok());
+                let key = memory.router_keys.next(|key| !keys.contains(&key));
                 keys.extend(key);
                 [Some(DatapathKey::of_network(id)), key]
                     .into_iter()

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::networks::{
     Layer2Layouts, ManagerSettings, NetworkManager, RefusedDefinition, note_refused_definitions,
 };
@@ -37,6 +38,8 @@ const COMPLETE_TEXTS: [&str; 2] = ["failed to update pod ", "Failed to parse net
 #[derive(Debug)]
 pub(crate) struct NetworkManagerTask {
     pub(crate) settings: ClusterSettings,
+    /// Position that is shared with the keys of connect routers.
+    pub(crate) router_keys: RouterKeyCursor,
     pub(crate) sources: ObjectSources,
     pub(crate) writer: ObjectWriter,
     pub(crate) events: EventSender,
@@ -82,7 +85,8 @@ impl ManagerTerm {
                 cluster: settings.clone(),
                 workloads: Some(Layer2Layouts::TransitRouters),
                 ..ManagerSettings::default()
-            }),
+            })
+            .with_router_keys(task.router_keys.clone()),
             writer: task.writer.clone(),
             problems: ProblemLog::default(),
             events: ProblemEvents::new(task.events.clone()),

@@ -1,9 +1,11 @@
 //! Ids and tunnel keys that annotations have.
 
 use super::{NAMESPACES, SHARED, at, networks, resolved};
+use crate::RouterKeyCursor;
+use crate::connects::{ClusterController, ClusterObjects};
 use crate::networks::testing::inventory;
-use crate::networks::{ManagerSettings, NetworkManager, resolve};
-use patchbay_model::{ClusterSettings, NETWORK_ID, TUNNEL_KEYS};
+use crate::networks::{ManagerSettings, NetworkManager, networks_of, resolve};
+use patchbay_model::{ClusterSettings, DatapathKey, NETWORK_ID, TUNNEL_KEYS};
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::Object as _;
 
@@ -133,22 +135,54 @@ fn a_network_has_the_id_that_nodes_of_an_older_version_note() {
     );
 }
 
-#[test]
-fn keys_of_connect_routers_are_not_allocated_again() {
-    let cnc = "
+/// A ClusterNetworkConnect that selects all networks.
+fn connect(annotations: &str) -> String {
+    format!(
+        "
 ---
 apiVersion: k8s.ovn.org/v1
 kind: ClusterNetworkConnect
-metadata: {name: c, annotations: {k8s.ovn.org/connect-router-tunnel-key: '16715779'}}
+metadata: {{name: c, annotations: {{{annotations}}}}}
 spec:
   networkSelectors:
   - networkSelectionType: ClusterUserDefinedNetworks
-    clusterUserDefinedNetworkSelector: {networkSelector: {}}
-  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
+    clusterUserDefinedNetworkSelector: {{networkSelector: {{}}}}
+  connectSubnets: [{{cidr: 192.168.0.0/16, networkPrefix: 24}}]
   connectivity: [PodNetwork]
-";
-    let inventory = resolved(&(NAMESPACES.to_owned() + SHARED + cnc));
+"
+    )
+}
+
+#[test]
+fn keys_of_connect_routers_are_not_allocated_again() {
+    let cnc = connect("k8s.ovn.org/connect-router-tunnel-key: '16715779'");
+    let inventory = resolved(&(NAMESPACES.to_owned() + SHARED + &cnc));
     assert!(networks(&inventory)[0].ends_with("[16711684,16715780]"));
+}
+
+#[test]
+fn networks_and_connects_take_keys_from_one_position() {
+    let keys = RouterKeyCursor::default();
+    let mut manager =
+        NetworkManager::new(ManagerSettings::default()).with_router_keys(keys.clone());
+    let mut controller = ClusterController::new(ClusterSettings::default()).with_router_keys(keys);
+    let mut key_of_connect = |yaml: &str| {
+        let inventory = inventory(yaml);
+        let networks = networks_of(&inventory);
+        let connects = inventory.cluster_network_connects.iter();
+        let connects = connects.map(|(_, connect)| &connect.object);
+        let objects = ClusterObjects::new(&networks, [], [], connects);
+        let report = controller.reconcile(&objects, &at(0));
+        report.outcomes.first()?.tunnel_key.map(DatapathKey::get)
+    };
+    assert_eq!(key_of_connect(&connect("")), Some(16_715_779));
+    // The connect goes, and its key is free.
+    assert_eq!(key_of_connect(NAMESPACES), None);
+    let mut inventory = inventory(&(NAMESPACES.to_owned() + SHARED));
+    assert!(manager.reconcile(&mut inventory, &at(0)).is_empty());
+    assert!(networks(&inventory)[0].ends_with("[16711684,16715780]"));
+    // The other side does not see the definition of the network yet.
+    assert_eq!(key_of_connect(&connect("")), Some(16_715_781));
 }
 
 #[test]
