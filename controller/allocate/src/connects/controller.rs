@@ -91,7 +91,7 @@ impl ClusterController {
         // Networks are released in the first round only. A later round that changes something has
         // allocated more or moved a layer2 network to an earlier block, so the loop ends.
         loop {
-            let mut unreadable = Vec::new();
+            let mut of_connects = Vec::new();
             let mut outcomes: Vec<CncOutcome> = connects
                 .iter()
                 .map(|(name, object)| {
@@ -108,7 +108,7 @@ impl ClusterController {
                             );
                             self.ranges.insert(name, &allocation);
                             self.connects.insert(name.to_owned(), allocation);
-                            unreadable.append(&mut result.unreadable);
+                            of_connects.append(&mut result.warnings);
                             result
                         }
                         None => ConnectResult {
@@ -128,7 +128,7 @@ impl ClusterController {
                 .collect();
             let reached = Some((outcomes.clone(), progress));
             if outcomes.iter().all(CncOutcome::is_accepted) || reached == last {
-                warnings.extend(unreadable);
+                warnings.extend(of_connects);
                 warnings.extend(self.capacity_warnings(objects));
                 return AllocationReport { outcomes, warnings };
             }
@@ -242,7 +242,7 @@ impl ClusterController {
     ) -> ConnectResult {
         let mut selection = Selection::discover(&object.spec, objects);
         let unreadable = std::mem::take(&mut selection.unreadable).into_iter();
-        let unreadable = unreadable.map(|(nad, problem)| AllocationWarning::Definition {
+        let warnings = unreadable.map(|(nad, problem)| AllocationWarning::Definition {
             connect: name.to_owned(),
             nad,
             problem,
@@ -252,10 +252,9 @@ impl ClusterController {
             // The key is not in use yet, so it can be replaced.
             self.keys.release(name);
         }
-        ConnectResult {
-            unreadable: unreadable.collect(),
-            ..self.allocate(name, allocation, &selection, network_keys)
-        }
+        let mut result = self.allocate(name, allocation, &selection, network_keys);
+        result.warnings.splice(..0, warnings);
+        result
     }
 
     /// Allocates the key of the connect and the subnets of the selected networks.
@@ -266,22 +265,18 @@ impl ClusterController {
         selection: &Selection<'_>,
         network_keys: &BTreeSet<DatapathKey>,
     ) -> ConnectResult {
-        let stopped = |failures| ConnectResult {
-            failures,
-            ..ConnectResult::default()
-        };
         let errors = validate(&self.settings, &allocation.cidrs, &selection.networks);
         if !errors.is_empty() {
-            return stopped(Failure::of(Stage::Validation, name, errors));
+            return ConnectResult::refused(Stage::Validation, name, errors);
         }
         let shared = self.shared_networks(name, allocation, selection);
         if !shared.is_empty() {
-            return stopped(Failure::of(Stage::CrossValidation, name, shared));
+            return ConnectResult::refused(Stage::CrossValidation, name, shared);
         }
         let key = self.keys.of(name);
         let Some(key) = key.or_else(|| self.keys.allocate(name, network_keys)) else {
             let cause = format!("failed to allocate the id for the resource {name}");
-            return stopped(Failure::of(Stage::TunnelKey, name, [cause]));
+            return ConnectResult::refused(Stage::TunnelKey, name, [cause]);
         };
         let errors = allocation.allocate(selection);
         let mut failures = Failure::of(Stage::Discovery, name, &selection.errors);
@@ -364,10 +359,26 @@ struct ConnectResult {
     tunnel_key: Option<DatapathKey>,
     subnets: Option<ConnectSubnetMap>,
     failures: Vec<Failure>,
-    unreadable: Vec<AllocationWarning>,
+    warnings: Vec<AllocationWarning>,
 }
 
 impl ConnectResult {
+    /// Result of a stage that stops the reconcile. As in OVN-Kubernetes, the condition has the first
+    /// cause; the others are warnings.
+    fn refused<E: ToString>(stage: Stage, name: &str, causes: impl IntoIterator<Item = E>) -> Self {
+        let mut causes = causes.into_iter().map(|cause| cause.to_string());
+        let failures = Failure::of(stage, name, causes.next());
+        let others = causes.map(|cause| AllocationWarning::Refused {
+            connect: name.to_owned(),
+            cause,
+        });
+        Self {
+            failures,
+            warnings: others.collect(),
+            ..Self::default()
+        }
+    }
+
     fn into_outcome(self, name: &str, object: &ClusterNetworkConnect, now: &Time) -> CncOutcome {
         CncOutcome {
             name: name.to_owned(),

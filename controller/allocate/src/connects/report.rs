@@ -99,6 +99,14 @@ pub enum AllocationWarning {
         /// The error.
         reason: String,
     },
+    /// A further reason why a connect is not accepted. Its condition has the first one.
+    #[error("CNC {connect}: not accepted, too: {cause}")]
+    Refused {
+        /// Name of the connect.
+        connect: String,
+        /// The reason.
+        cause: String,
+    },
     /// A selected attachment definition cannot be read. Its network is neither connected nor
     /// disconnected.
     #[error("CNC {connect}: network attachment definition {nad}: {problem}")]
