@@ -7,9 +7,12 @@ use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
 use patchbay_engine::db::Snapshot;
+use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{ClusterSettings, Feature};
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
-use patchbay_schemas::nb::{Acl, LogicalSwitchPort, PortGroup};
+use patchbay_schemas::nb::{
+    Acl, AclAction, AclDirection, LogicalRouter, LogicalSwitchPort, PortGroup,
+};
 use patchbay_schemas::uuids::UuidSource;
 
 use crate::cluster_of;
@@ -195,5 +198,84 @@ async fn ports_are_in_the_group_of_their_namespace_while_a_feature_needs_it() {
             .map(|group| group.ports.len())
             .collect();
         assert_eq!(members, vec![1; count], "{features:?}");
+    }
+}
+
+/// A database with the ACL of a firewall of namespace `plain`, which is not in a network. `shared`:
+/// with the default network of OVN-Kubernetes.
+async fn database_with_foreign_firewall(shared: bool) -> Embedded {
+    let mut northbound = Embedded::new(0).unwrap();
+    let mut txn = TxnBuilder::new(&northbound.snapshot());
+    let owned = |owner_type: &str, values: &[(&str, &str)]| {
+        let ids = [
+            ("k8s.ovn.org/owner-controller", "default-network-controller"),
+            ("k8s.ovn.org/owner-type", owner_type),
+            ("k8s.ovn.org/name", "plain"),
+        ];
+        let ids = ids.iter().chain(values);
+        ids.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
+    };
+    let id = "default-network-controller:EgressFirewall:plain:0";
+    let acl = Acl {
+        priority: 10_000,
+        action: AclAction::Drop,
+        direction: AclDirection::ToLport,
+        r#match: "(ip4.dst == 0.0.0.0/0) && inport == @pods".to_owned(),
+        external_ids: owned(
+            "EgressFirewall",
+            &[("rule-index", "0"), ("k8s.ovn.org/id", id)],
+        ),
+        ..Acl::default()
+    };
+    let acl = txn.insert(&acl).unwrap();
+    let group = PortGroup {
+        name: "pods".to_owned(),
+        acls: [acl].into(),
+        external_ids: owned("Namespace", &[]),
+        ..PortGroup::default()
+    };
+    txn.insert(&group).unwrap();
+    if shared {
+        let router = LogicalRouter {
+            name: "ovn_cluster_router".to_owned(),
+            ..LogicalRouter::default()
+        };
+        txn.insert(&router).unwrap();
+    }
+    northbound.commit(txn.finish()).await.unwrap();
+    northbound
+}
+
+#[tokio::test]
+async fn a_firewall_of_a_namespace_without_network_is_not_ours() {
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: plain}\n";
+    let firewall = "---\napiVersion: k8s.ovn.org/v1\nkind: EgressFirewall\nmetadata: {name: default, \
+                    namespace: plain}\nspec: {egress: [{type: Allow, to: {cidrSelector: 10.0.0.0/8}}]}\n";
+    let settings = ClusterSettings {
+        features: [Feature::EgressFirewall].into(),
+        ..ClusterSettings::default()
+    };
+    for (shared, with_firewall, stays) in [
+        (false, true, true),
+        (false, false, false),
+        (true, true, true),
+        // OVN-Kubernetes removes its own rows.
+        (true, false, true),
+    ] {
+        let northbound = database_with_foreign_firewall(shared).await;
+        let mut zone = ZoneReconciler::new(ZONE, northbound, UuidSource::seeded(0));
+        let firewall = if with_firewall { firewall } else { "" };
+        let cluster = cluster_of(&[namespace, firewall].concat(), settings.clone());
+        let outcome = zone.reconcile(&cluster).await.unwrap();
+        assert_eq!(outcome.policy_problems, []);
+        assert!(zone.is_reconciled(&cluster));
+        let found = acls(&zone.northbound().snapshot());
+        let expected: &[&str] = if stays {
+            &["10000 Drop (ip4.dst == 0.0.0.0/0)"]
+        } else {
+            &[]
+        };
+        assert_eq!(found, expected, "{shared} {with_firewall}");
     }
 }
