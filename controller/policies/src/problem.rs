@@ -107,6 +107,10 @@ pub enum PolicyProblemReason {
     /// A field of an administrator's policy cannot be used, so its rows stay as they are.
     #[error("{0}; rows of the policy stay as they are")]
     Admin(AdminPolicyProblem),
+    /// The severities of the ACLs of an administrator's policy cannot be read. As in OVN-Kubernetes,
+    /// its rows stay as they are.
+    #[error("metadata.annotations[{ACL_LOGGING}]: {0}; rows of the policy stay as they are")]
+    AdminLogging(String),
     /// Two policies of administrators have the same priority.
     #[error(
         "spec.priority: {priority} is that of AdminNetworkPolicy {other}, too, so it is undefined \

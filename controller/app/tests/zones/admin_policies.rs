@@ -275,23 +275,49 @@ async fn rules_become_acls_about_the_default_network() {
 async fn a_policy_that_cannot_be_used_keeps_its_rows_and_is_named() {
     let mut world = World::new().await;
     world.apply(POLICIES).await;
-    let before = world.acls();
-    let outcome = world
-        .apply(&POLICIES.replace("priority: 34", "priority: 101"))
+    let rows = |world: &World| {
+        let (groups, sets) = (world.rows::<PortGroup>(), world.rows::<AddressSet>());
+        (world.acls(), groups, sets)
+    };
+    let before = rows(&world);
+    for (usable, unusable, problem) in [
+        (
+            "priority: 34",
+            "priority: 101",
+            "spec.priority: 101 is not in 0..=99, for which there are priorities of ACLs",
+        ),
+        (
+            r#""pass":"info""#,
+            r#""pass":"loud""#,
+            "metadata.annotations[k8s.ovn.org/acl-logging]: pass: \"loud\" is none of alert, warning, \
+             notice, info and debug",
+        ),
+    ] {
+        let changed = POLICIES.replace(usable, unusable);
+        let changed = changed.replace("action: Deny", "action: Allow");
+        assert_ne!(changed, POLICIES);
+        let outcome = world.apply(&changed).await;
+        let (acls, groups, sets) = rows(&world);
+        let of_admin = |acls: &[String]| -> Vec<String> {
+            let acls = acls.iter().filter(|acl| acl.contains(" ANP:"));
+            acls.cloned().collect()
+        };
+        assert_eq!(of_admin(&acls), of_admin(&before.0));
+        assert_eq!((&groups, &sets), (&before.1, &before.2));
+        let problems = outcome.policy_problems.iter().map(ToString::to_string);
+        assert_eq!(
+            problems.collect::<Vec<_>>(),
+            [format!(
+                "AdminNetworkPolicy tenants: {problem}; rows of the policy stay as they are"
+            )]
+        );
+    }
+    let mut new = World::new().await;
+    new.apply(&POLICIES.replace(r#""pass":"info""#, r#""pass":"loud""#))
         .await;
-    assert_eq!(world.acls(), before);
-    let problems: Vec<String> = outcome
-        .policy_problems
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(
-        problems,
-        [
-            "AdminNetworkPolicy tenants: spec.priority: 101 is not in 0..=99, for which there are \
-          priorities of ACLs; rows of the policy stay as they are"
-        ]
-    );
+    let (acls, groups, _) = rows(&new);
+    assert!(!acls.iter().any(|acl| acl.contains(" ANP:")), "{acls:?}");
+    assert_eq!(groups.len(), before.1.len() - 1);
 }
 
 #[tokio::test]

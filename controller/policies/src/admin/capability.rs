@@ -22,7 +22,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
 
-use super::inputs::{AdminPolicyCell, ZoneAdminPolicies};
+use super::inputs::{AdminPolicyCell, ZoneAdminPolicies, is_usable};
 use super::rows::{AddressSetRow, PolicyScene, kind_of};
 use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::tables::{
@@ -237,7 +237,7 @@ impl AdminPolicies {
         let Some(policy) = inputs.policy(key) else {
             return;
         };
-        if !policy.problems.is_empty() {
+        if !is_usable(policy) {
             return rows.keep_rest();
         }
         let made = PolicyScene::new(policy, inputs).rows();

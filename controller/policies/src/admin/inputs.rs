@@ -174,7 +174,7 @@ impl ZoneAdminPolicies {
             return vec![off];
         }
         let (_, unread) = AclLogging::read(&policy.logging);
-        let unread = unread.into_iter().map(PolicyProblemReason::Logging);
+        let unread = unread.into_iter().map(PolicyProblemReason::AdminLogging);
         let unusable = policy.problems.iter().cloned();
         unread
             .chain(unusable.map(PolicyProblemReason::Admin))
@@ -216,7 +216,7 @@ impl ZoneAdminPolicies {
     /// The policies that have rows.
     pub(super) fn applied(&self) -> impl Iterator<Item = &Arc<AdminPolicy>> {
         let policies = self.policies.values().filter(|_| self.zone.is_on);
-        policies.filter(|policy| policy.problems.is_empty())
+        policies.filter(|policy| is_usable(policy))
     }
 
     /// A policy. `None`: there is none, or the feature is off.
@@ -269,6 +269,12 @@ impl ZoneAdminPolicies {
             .zip(pod)
             .is_some_and(|(policy, pod)| self.is_about(policy, pod))
     }
+}
+
+/// `true` if all of a policy can be read. Otherwise its rows stay as they are.
+pub(super) fn is_usable(policy: &AdminPolicy) -> bool {
+    let (_, unread) = AclLogging::read(&policy.logging);
+    policy.problems.is_empty() && unread.is_empty()
 }
 
 fn rules(policy: &AdminPolicy) -> impl Iterator<Item = &AdminRule> {
