@@ -18,7 +18,7 @@ mod zone;
 use std::path::{Path, PathBuf};
 
 use report::{ScenarioResult, Table};
-use scenario::{Half, Scenario};
+use scenario::{Half, Pace, Scenario};
 
 /// Why a scenario with a quirk does not end as recorded.
 #[derive(Clone, Copy)]
@@ -122,6 +122,44 @@ fn networks_of_both_halves_end_as_recorded() {
     play("udn_full", "udn_full_", |half| half == Half::UdnFull);
 }
 
+#[test]
+fn interrupted_scenarios_end_as_recorded() {
+    interrupt("cnc", Half::Zone, &[]);
+}
+
+/// The port of a pod elsewhere keeps the chassis that a running controller has given to it. A new
+/// controller gives it that of the node.
+#[test]
+fn interrupted_networks_end_as_recorded() {
+    interrupt("udn", Half::UdnZone, &["l2-primary-remote-node-changes"]);
+}
+
+/// Plays the scenarios of a folder with controllers that see one op at a time and are replaced after
+/// each transaction. The `remembered` ones end otherwise then, and only they.
+fn interrupt(own: &str, half: Half, remembered: &[&str]) {
+    let mut played = 0;
+    let mut differing = Vec::new();
+    for path in files(
+        &Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/golden")
+            .join(own),
+    ) {
+        let scenario = Scenario::read(&path).expect("the project's scenarios can be read");
+        let is_odd =
+            scenario.quirk.is_some() || QUIRKS.iter().any(|one| one.scenario == scenario.name);
+        if scenario.half != half || is_odd {
+            continue;
+        }
+        played += 1;
+        let result = run(scenario, Pace::Interrupted);
+        if !result.passed() {
+            differing.push(result.name);
+        }
+    }
+    assert!(played > 0);
+    assert_eq!(differing, remembered);
+}
+
 /// Plays the scenarios of a folder beside this file, or of the one that the environment names, if
 /// they are of these halves.
 fn play(own: &str, snapshots: &str, is_played: impl Fn(Half) -> bool) {
@@ -143,7 +181,7 @@ fn play(own: &str, snapshots: &str, is_played: impl Fn(Half) -> bool) {
             continue;
         }
         let result = match scenario {
-            Ok(scenario) => run(scenario),
+            Ok(scenario) => run(scenario, Pace::Steady),
             Err(error) => ScenarioResult::unreadable(&path, error),
         };
         if is_odd(&result) {
@@ -183,11 +221,11 @@ fn every_purpose_has_a_scenario_and_a_test() {
 }
 
 /// Plays one scenario.
-fn run(scenario: Scenario) -> ScenarioResult {
+fn run(scenario: Scenario, pace: Pace) -> ScenarioResult {
     let steps = match scenario.half {
         Half::Cluster => cluster::run(&scenario),
-        Half::Zone => zone::run(&scenario),
-        Half::UdnZone => udn::run(&scenario),
+        Half::Zone => zone::run(&scenario, pace),
+        Half::UdnZone => udn::run(&scenario, pace),
         Half::UdnCluster => udn_cluster::run(&scenario),
         Half::UdnFull => udn_full::run(&scenario),
     };

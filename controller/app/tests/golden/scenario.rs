@@ -59,6 +59,16 @@ pub(crate) struct Step<Op> {
     pub(crate) by_retry: bool,
 }
 
+/// How the controllers of a zone get to the end of a step.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Pace {
+    /// They come to rest after all ops, as when the states were recorded.
+    #[default]
+    Steady,
+    /// They come to rest after each op, and new ones follow them after each transaction.
+    Interrupted,
+}
+
 /// Operation of a scenario of networks.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::report::{Difference, StepResult};
-use crate::scenario::{ObjectOp, Scenario, Step};
+use crate::scenario::{ObjectOp, Pace, Scenario, Step};
 use crate::udn::{self, Objects};
 use crate::udn_cluster::{self, state};
 
@@ -37,7 +37,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
     }
     let mut world = World {
         cluster: udn_cluster::World::new(&cluster)?,
-        zone: udn::World::new(&zone)?,
+        zone: udn::World::new(&zone, Pace::Steady)?,
     };
     let mut rows = udn::State::default();
     let mut objects = Map::new();

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::report::{Difference, StepResult};
-use crate::scenario::{Scenario, Step};
+use crate::scenario::{Pace, Scenario, Step};
 use northbound::Northbound;
 
 /// Passes after which a scenario that still changes rows fails.
@@ -120,7 +120,7 @@ struct ExpectedStep {
 }
 
 /// Plays a scenario and compares the database after each step.
-pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
+pub(crate) fn run(scenario: &Scenario, pace: Pace) -> Result<Vec<StepResult>, String> {
     let (input, expected) = scenario.parts::<Input, ExpectedStep>()?;
     if input.steps.len() != expected.steps.len() {
         return Err("there are not as many states as steps".to_owned());
@@ -135,7 +135,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
                     expected.name, step.name
                 ));
             }
-            let mut differences = world.play(step)?;
+            let mut differences = world.play(step, pace)?;
             for (table, rows) in &expected.nb {
                 differences.extend(world.northbound.compare(table, rows)?);
             }
@@ -194,26 +194,38 @@ impl World {
     }
 
     /// Applies the ops of a step and lets the controller come to rest.
-    fn play(&mut self, step: Step<Op>) -> Result<Vec<Difference>, String> {
-        for op in step.ops {
+    fn play(&mut self, step: Step<Op>, pace: Pace) -> Result<Vec<Difference>, String> {
+        let mut differences = Vec::new();
+        for (index, op) in step.ops.into_iter().enumerate() {
+            if index > 0 && pace == Pace::Interrupted {
+                differences.extend(self.settle(pace)?);
+            }
             self.apply(op)?;
         }
+        differences.extend(self.settle(pace)?);
+        Ok(differences)
+    }
+
+    fn settle(&mut self, pace: Pace) -> Result<Option<Difference>, String> {
         let inputs = self.inputs();
         let Some(controller) = &mut self.controller else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         for _ in 0..MAX_PASSES {
             let plan = controller.plan(&inputs, &self.northbound.snapshot());
             if plan.is_empty() {
-                return Ok(Vec::new());
+                return Ok(None);
             }
             self.northbound.commit(&plan)?;
+            if pace == Pace::Interrupted {
+                *controller = ZoneController::default();
+            }
         }
-        Ok(vec![Difference {
+        Ok(Some(Difference {
             place: "passes".to_owned(),
             missing: vec![format!("rest after {MAX_PASSES} passes")],
             extra: Vec::new(),
-        }])
+        }))
     }
 
     fn apply(&mut self, op: Op) -> Result<(), String> {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::report::StepResult;
-use crate::scenario::{ObjectOp, Scenario, Step};
+use crate::scenario::{ObjectOp, Pace, Scenario, Step};
 use config::Config;
 pub(crate) use objects::Objects;
 pub(crate) use state::State;
@@ -42,12 +42,12 @@ struct ExpectedStep {
 }
 
 /// Plays a scenario and compares the database after each step.
-pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
+pub(crate) fn run(scenario: &Scenario, pace: Pace) -> Result<Vec<StepResult>, String> {
     let (input, expected) = scenario.parts::<Input, ExpectedStep>()?;
     if input.steps.len() != expected.steps.len() {
         return Err("there are not as many states as steps".to_owned());
     }
-    let mut world = World::new(&input)?;
+    let mut world = World::new(&input, pace)?;
     let mut state = State::default();
     let steps = input.steps.into_iter().zip(expected.steps);
     steps

@@ -18,7 +18,7 @@ use super::inputs::forget;
 use super::northbound::Northbound;
 use super::objects::{ObjectId, Objects};
 use crate::report::Difference;
-use crate::scenario::{ObjectOp, Step};
+use crate::scenario::{ObjectOp, Pace, Step};
 
 /// Passes after which a scenario that still changes rows fails.
 const MAX_PASSES: usize = 12;
@@ -41,10 +41,11 @@ pub(crate) struct World {
     /// Addresses of pods in the default network, which its own controller has recorded.
     pub(super) default_addresses: BTreeMap<String, Vec<IpAddr>>,
     started: u64,
+    pace: Pace,
 }
 
 impl World {
-    pub(crate) fn new(input: &Input) -> Result<Self, String> {
+    pub(crate) fn new(input: &Input, pace: Pace) -> Result<Self, String> {
         let mut objects = Objects::default();
         for object in &input.objects {
             objects.put(object.clone())?;
@@ -62,6 +63,7 @@ impl World {
             rendered: RenderedNetworks::default(),
             default_addresses: BTreeMap::new(),
             started: 0,
+            pace,
         })
     }
 
@@ -80,11 +82,16 @@ impl World {
     }
 
     pub(crate) fn start(&mut self) {
+        self.controllers = Some(self.new_controllers());
+    }
+
+    /// Controllers that know nothing yet.
+    fn new_controllers(&mut self) -> Controllers {
         self.started += 1;
         self.policies = ZonePolicies::new(&self.node, &self.settings);
         self.rendered = RenderedNetworks::default();
         self.former = None;
-        self.controllers = Some(Controllers::new(self.started));
+        Controllers::new(self.started)
     }
 
     pub(crate) fn stop(&mut self) {
@@ -94,7 +101,10 @@ impl World {
     /// Applies the ops of a step and lets the controllers come to rest.
     pub(super) fn play(&mut self, step: Step<ObjectOp>) -> Result<Vec<Difference>, String> {
         let mut differences = Vec::new();
-        for op in step.ops {
+        for (index, op) in step.ops.into_iter().enumerate() {
+            if index > 0 && self.pace == Pace::Interrupted {
+                differences.extend(self.settle()?);
+            }
             match op {
                 ObjectOp::StartController => self.start(),
                 ObjectOp::StopController => self.stop(),
@@ -151,6 +161,10 @@ impl World {
                 return self.compare_new(&inputs, &snapshot);
             };
             self.northbound.commit(&transaction)?;
+            if self.pace == Pace::Interrupted {
+                *controllers = self.new_controllers();
+                inputs = self.inputs()?;
+            }
         }
         Ok(Some(Difference {
             place: "passes".to_owned(),
