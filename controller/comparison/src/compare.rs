@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use patchbay_reach::{Answer, Northbound, Question, Verdict};
 
+use crate::neighbor::is_answered;
 use crate::outcome::{MacRequest, TraceOutcome};
 use crate::trace_server::TraceServer;
 
@@ -96,22 +97,17 @@ impl Tally {
     }
 }
 
-/// Asks both, and counts the answers. `rows`: text of the database's rows.
+/// Asks both, and counts the answers.
 ///
 /// # Panics
 /// The database has no such sender.
-pub fn compare(
-    (northbound, rows): (&Northbound, &str),
-    trace: &mut TraceServer,
-    asked: &Asked,
-    tally: &mut Tally,
-) {
+pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, tally: &mut Tally) {
     let answer = northbound
         .answer(&asked.question)
         .expect("the question names a port");
     let Some(packet) = &asked.packet else {
         tally.asked += 1;
-        if answer.verdict != Verdict::Unanswered {
+        if answer.verdict != Verdict::Unanswered && !is_stopped_by_acl(&answer) {
             let expected = format!("{:?}\nthe sender sends nothing", asked.question);
             tally.wrong.push(describe(&answer, &expected));
         }
@@ -135,7 +131,7 @@ pub fn compare(
     if is_right(&answer, &outcome, &asked.question, gets_mac)
         || is_excused(&answer)
         || outcome.is_learning
-        || outcome.request == Some(MacRequest::Nd) && has_learned_routers(rows)
+        || outcome.request == Some(MacRequest::Nd) && is_answered(trace, packet, &text)
     {
         return;
     }
@@ -165,6 +161,12 @@ fn describe(answer: &Answer, expected: &str) -> String {
         answer.at,
         hops.collect::<Vec<_>>().join("\n")
     )
+}
+
+/// `true` if an ACL stops the packet. It may stop the sender's ARP request, too.
+fn is_stopped_by_acl(answer: &Answer) -> bool {
+    let last = answer.hops.last();
+    answer.verdict == Verdict::Dropped && last.is_some_and(|hop| hop.stage.ends_with("acl_eval"))
 }
 
 /// `true` if ovn-trace is known to differ from OVN for such a packet.
@@ -199,12 +201,6 @@ fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, gets_m
         }
         Verdict::Unanswered => !gets_mac || outcome.outputs.is_empty(),
     }
-}
-
-/// `true` if routers learn the MAC addresses of neighbours that the rows name.
-fn has_learned_routers(rows: &str) -> bool {
-    let mut reasons = ["dynamic_neigh_routers", "bridged", "fe80", "-tpx"].into_iter();
-    reasons.any(|reason| rows.contains(reason))
 }
 
 /// `true` if the source was decided by flags of a load balancer or by a hairpin. ovn-trace loses the

@@ -11,8 +11,10 @@ use crate::json_rpc::transact;
 ///
 /// - Packets lose the state of their connection where they enter a switch or router, as at the patch
 ///   ports of OVN. ovn-trace keeps it.
-/// - Gateway routers do not look for a source to restore, which a new connection does not have.
-///   ovn-trace ends there.
+/// - Gateway routers only track packets where they look for a source to restore, which a new
+///   connection does not have. ovn-trace ends there.
+/// - Gateway routers forget the state of a packet whose connection they commit, as the lab shows with
+///   packets.
 /// - Load balancers do not remember the backend of a client, for which OVN drops its first packet.
 /// - Variables of templates have their values. ovn-trace has no variables.
 ///
@@ -41,7 +43,13 @@ pub(crate) fn adapt_flows(server: &RealServer) {
 
 /// Actions of a flow in place of others. `is_first`: the flow is in the first table.
 fn adapt_actions(actions: &str, is_first: bool) -> String {
-    if actions == "ct_snat;" || actions.starts_with("commit_lb_aff(") {
+    if actions == "ct_snat;" {
+        return "ct_next;".to_owned();
+    }
+    if actions.starts_with("ct_commit { } ;") {
+        return "ct_clear; next;".to_owned();
+    }
+    if actions.starts_with("commit_lb_aff(") {
         return "next;".to_owned();
     }
     if is_first && actions != "drop;" {
@@ -91,7 +99,8 @@ fn variables_and_actions_are_replaced() {
         ("next;", true, "ct_clear; next;"),
         ("next;", false, "next;"),
         ("drop;", true, "drop;"),
-        ("ct_snat;", false, "next;"),
+        ("ct_snat;", false, "ct_next;"),
+        ("ct_commit { } ; next; ", false, "ct_clear; next;"),
         ("commit_lb_aff(vip = \"10.0.0.1\");", false, "next;"),
     ] {
         assert_eq!(adapt_actions(actions, is_first), expected);

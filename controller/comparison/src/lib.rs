@@ -14,6 +14,7 @@ mod compare;
 mod flows;
 mod free_topology;
 mod json_rpc;
+mod neighbor;
 mod northd;
 mod outcome;
 mod ovn;

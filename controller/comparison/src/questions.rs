@@ -10,9 +10,10 @@ use serde_json::json;
 use tokio::runtime::Builder;
 
 use crate::cluster_text::ClusterText;
-use crate::compare::{Asked, Tally, compare};
+use crate::compare::{ArpRequest, Asked, Tally, compare};
 use crate::free_topology::{Rows, Topology, map, question};
 use crate::json_rpc::transact;
+use crate::neighbor::Resolved;
 use crate::ovn::{Ovn, read_northbound, start_server};
 use crate::random::Random;
 use crate::recorded::RecordedState;
@@ -43,7 +44,7 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
         (15, "default_acl_drop", "true"),
         (10, "use_ct_inv_match", "false"),
         (10, "install_ls_lb_from_router", "true"),
-        (10, "ignore_lsp_down", "true"),
+        (10, "ignore_lsp_down", "false"),
         (10, "use_common_zone", "true"),
         (10, "use_logical_dp_groups", "false"),
     ];
@@ -67,8 +68,11 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
         let first = tally.wrong.len();
         let text = rows.text(topology.rows.clone());
         for _ in 0..QUESTIONS_PER_TOPOLOGY {
-            if let Some(asked) = question(topology, random) {
-                compare((&northbound, &text), &mut ovn.trace, &asked, tally);
+            let trace = &mut ovn.trace;
+            let mut resolve =
+                |switch: &str, request: &ArpRequest| Resolved::trace(trace, switch, request);
+            if let Some(asked) = question(topology, random, &mut resolve) {
+                compare(&northbound, &mut ovn.trace, &asked, tally);
             }
         }
         tally.explain(first, &text);
@@ -195,7 +199,7 @@ fn ask_rows(
             },
             packet,
         };
-        compare((&northbound, ""), &mut ovn.trace, &asked, tally);
+        compare(&northbound, &mut ovn.trace, &asked, tally);
     }
 }
 

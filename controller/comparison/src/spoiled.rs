@@ -10,7 +10,9 @@ use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::decode_transaction;
 
+use crate::compare::ArpRequest;
 use crate::free_topology::{Rows, Topology, question};
+use crate::neighbor::Resolved;
 use crate::random::Random;
 
 /// Topologies of one database.
@@ -91,7 +93,8 @@ pub fn ask_spoiled(random: &mut Random) -> Option<usize> {
     let mut answers = 0;
     for topology in &topologies {
         for _ in 0..QUESTIONS_PER_TOPOLOGY {
-            let Some(asked) = question(topology, random) else {
+            let mut resolve = |_: &str, _: &ArpRequest| Resolved::Asked(Vec::new());
+            let Some(asked) = question(topology, random, &mut resolve) else {
                 continue;
             };
             answers += usize::from(northbound.answer(&asked.question).is_ok());

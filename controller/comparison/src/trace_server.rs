@@ -20,6 +20,27 @@ const NEW_STATES: usize = 40_000;
 /// Questions until ovn-trace is started again, because its states are used up.
 const QUESTIONS_PER_TRACE: usize = 1_000;
 
+/// Format of the output.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Format {
+    /// What the packet becomes, and where it goes.
+    Minimal,
+    /// Actions in the pipelines.
+    Summary,
+    /// Flows with their actions.
+    Detailed,
+}
+
+impl Format {
+    fn option(self) -> &'static str {
+        match self {
+            Self::Minimal => "--minimal",
+            Self::Summary => "--summary",
+            Self::Detailed => "--detailed",
+        }
+    }
+}
+
 /// Running `ovn-trace` on a translated Southbound database. Dropping it ends the program.
 #[derive(Debug)]
 pub struct TraceServer {
@@ -52,13 +73,23 @@ impl TraceServer {
     /// # Panics
     /// The database has no such datapath.
     pub fn trace(&mut self, datapath: &str, packet: &str) -> Option<String> {
+        self.trace_as(Format::Minimal, datapath, packet)
+    }
+
+    /// [`trace`](Self::trace) in another format.
+    pub(crate) fn trace_as(
+        &mut self,
+        format: Format,
+        datapath: &str,
+        packet: &str,
+    ) -> Option<String> {
         self.questions += 1;
         if self.questions.is_multiple_of(QUESTIONS_PER_TRACE) {
             self.restart();
         }
         let deadline = Instant::now() + TIMEOUT;
         loop {
-            let arguments = json!(["--minimal", datapath, packet]);
+            let arguments = json!([format.option(), datapath, packet]);
             let Ok(reply) = call(&self.control(), "trace", &arguments) else {
                 self.restart();
                 return None;

@@ -15,10 +15,10 @@ impl Topology {
     ) -> Vec<String> {
         (0..random.below(3))
             .map(|index| {
-                let vip = if exit != Exit::None && random.chance(30) {
-                    format!("172.18.0.5{index}")
-                } else {
-                    format!("10.96.0.{index}")
+                let vip = match random.below(10) {
+                    0..3 if exit != Exit::None => format!("172.18.0.5{index}"),
+                    3 => format!("10.1.0.9{index}"),
+                    _ => format!("10.96.0.{index}"),
                 };
                 self.destinations.extend([vip.clone(), vip.clone()]);
                 let has_port = random.chance(70);
@@ -67,6 +67,9 @@ impl Topology {
                 if random.chance(15) {
                     options.push(("affinity_timeout", "180"));
                 }
+                if random.chance(8) {
+                    options.push(("use_stateless_nat", "true"));
+                }
                 if random.chance(20) {
                     options.push(("template", "true"));
                     let families = [Some("ipv4"), Some("ipv4"), Some("ipv6"), None];
@@ -109,10 +112,8 @@ impl Topology {
     ) -> (String, String) {
         let is_literal = random.chance(30);
         let mut replace = |topology: &mut Self, name: &str, value: &str| {
-            // A router tracks packets for an address without backends, which only policies see.
-            let is_address = name == "VIP";
             let name = topology.variable(&format!("{name}{number}"));
-            if !is_address || random.chance(90) {
+            if random.chance(90) {
                 topology.variables.push((name.clone(), value.to_owned()));
             }
             format!("^{name}")

@@ -5,6 +5,7 @@ mod extras;
 mod family;
 mod load_balancers;
 mod matches;
+mod nats;
 mod questions;
 mod routers;
 mod rows;
@@ -208,10 +209,7 @@ impl Topology {
             "Address_Set",
             json!({"name": address_set, "addresses": set(&members)}),
         );
-        let set_row = rows.insert(
-            "Address_Set",
-            json!({"name": format!("{address_set}_ext"), "addresses": set(&["8.8.8.8"])}),
-        );
+        let external_sets = self.external_sets(random, rows);
         let group = self.name("pg").replace('-', "_");
         let group_ports: Vec<_> = self
             .machines
@@ -256,7 +254,7 @@ impl Topology {
             self.vary_switch(random, rows, &mut row);
             rows.insert("Logical_Switch", row);
         }
-        self.router(random, rows, exit, router_ports, &balancers, &set_row);
+        self.router(random, rows, exit, router_ports, &balancers, &external_sets);
     }
 
     /// Connects a switch with the router. Returns the router port.
@@ -273,7 +271,8 @@ impl Topology {
         ports.push(rows.insert(
             "Logical_Switch_Port",
             json!({"name": self.name(&format!("sp{index}")), "type": "router",
-                "addresses": "router", "options": map(&[("router-port", &router_port)])}),
+                "addresses": "router", "options": map(&[("router-port", &router_port)]),
+                "enabled": !random.chance(2)}),
         ));
         let mut options = Vec::new();
         if random.chance(15) {

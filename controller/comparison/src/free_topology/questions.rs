@@ -5,13 +5,19 @@ use patchbay_reach::{Destination, Protocol, Question, Sender};
 use super::family::to_ipv6;
 use super::{Families, Topology};
 use crate::compare::{ArpRequest, Asked, TracedPacket};
+use crate::neighbor::Resolved;
 use crate::random::Random;
 
 /// MAC address of a machine outside.
 const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
 
-/// A random question. `None`: the addresses that were picked do not fit together.
-pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked> {
+/// A random question. `resolve` finds the MAC address with which a switch or router answers the
+/// request of a machine. `None`: the addresses that were picked do not fit together.
+pub(crate) fn question(
+    topology: &Topology,
+    random: &mut Random,
+    resolve: &mut dyn FnMut(&str, &ArpRequest) -> Resolved,
+) -> Option<Asked> {
     let destination = random.pick(&topology.destinations).clone();
     let (protocol, header) = match random.below(5) {
         0 => (
@@ -59,18 +65,37 @@ pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked
                 .machines
                 .iter()
                 .find(|other| other.switch == machine.switch && other.address == destination);
+            if destination == machine.address {
+                return None;
+            }
             let (mac, target) = match neighbor {
                 Some(neighbor) if neighbor.has_unknown => return None,
                 Some(neighbor) => (neighbor.mac.clone(), destination.clone()),
                 None if destination == machine.gateway_address => {
                     (machine.gateway_mac.clone(), destination.clone())
                 }
-                None if own(&destination) == own(&machine.address) => return None,
+                None if own(&destination) == own(&machine.address) => {
+                    let request = ArpRequest::new(
+                        &machine.port,
+                        &machine.mac,
+                        &machine.address,
+                        &destination,
+                    );
+                    let answer = resolve_inside(topology, &machine.switch, &request, resolve)?;
+                    let Answer::Mac(mac) = answer else {
+                        return Some(Asked {
+                            question: Question {
+                                sender: Sender::port(&machine.port),
+                                destination: Destination::Address(destination.parse().ok()?),
+                                protocol,
+                            },
+                            packet: None,
+                        });
+                    };
+                    (mac, destination.clone())
+                }
                 None => (machine.gateway_mac.clone(), machine.gateway_address.clone()),
             };
-            if destination == machine.address {
-                return None;
-            }
             let macs = (machine.mac.clone(), mac);
             let (port, source) = (machine.port.clone(), machine.address.clone());
             let datapath = machine.switch.clone();
@@ -120,4 +145,31 @@ pub(crate) fn question(topology: &Topology, random: &mut Random) -> Option<Asked
             arp,
         }),
     })
+}
+
+/// What a machine gets for its request.
+enum Answer {
+    Mac(String),
+    Nothing,
+}
+
+/// What a machine gets for an address of its network that is not known to be a machine's. `None`: a
+/// machine may have to answer, or the topology has IPv6, the requests of which are not followed.
+fn resolve_inside(
+    topology: &Topology,
+    switch: &str,
+    request: &ArpRequest,
+    resolve: &mut dyn FnMut(&str, &ArpRequest) -> Resolved,
+) -> Option<Answer> {
+    if topology.families != Families::Ipv4 {
+        return None;
+    }
+    let is_silent = |port: &String| {
+        let mut machines = topology.machines.iter();
+        machines.any(|machine| machine.port == *port && !machine.has_unknown)
+    };
+    match resolve(switch, request) {
+        Resolved::Mac(mac) => Some(Answer::Mac(mac)),
+        Resolved::Asked(ports) => ports.iter().all(is_silent).then_some(Answer::Nothing),
+    }
 }

@@ -15,7 +15,7 @@ impl Topology {
         exit: Exit,
         mut ports: Vec<String>,
         balancers: &[String],
-        external_set: &str,
+        external_sets: &[String],
     ) {
         let mut routes = Vec::new();
         let mut nats = Vec::new();
@@ -25,11 +25,11 @@ impl Topology {
                 gateways.push(self.second_gateway_port(rows));
             }
             routes.push(json!({"ip_prefix": "0.0.0.0/0", "nexthop": "172.18.0.1"}));
-            nats = self.nats(random, rows, &gateways, external_set);
+            nats = self.nats(random, rows, &gateways, external_sets);
             ports.extend(gateways);
         }
         if exit == Exit::GatewayRouter {
-            ports.push(self.gateway_router(random, rows, balancers, external_set));
+            ports.push(self.gateway_router(random, rows, balancers, external_sets));
             let policy = if random.chance(30) {
                 "src-ip"
             } else {
@@ -43,11 +43,23 @@ impl Topology {
             let route = json!({"ip_prefix": prefix, "nexthop": "100.64.0.2", "policy": policy});
             routes.push(route);
         }
+        if random.chance(10) {
+            // ovn-northd 26.03 ends if there are equal routes without a next hop.
+            let output = *random.pick(&["rp1", "rp2"]);
+            let output = self.name(output);
+            routes.push(json!({"ip_prefix": "50.0.0.0/24", "output_port": output}));
+            self.destinations.push("50.0.0.5".to_owned());
+        }
         for _ in 0..random.below(4) {
             let mut route = self.random_route(random);
             let next_hop = route["nexthop"].as_str().unwrap_or_default().to_owned();
             if let Some(session) = self.bfd_session(random, rows, &next_hop) {
                 route["bfd"] = json!(["named-uuid", session]);
+            }
+            if random.chance(15) {
+                let mut equal = route.clone();
+                equal["nexthop"] = json!(self.next_hop(random));
+                routes.push(equal);
             }
             routes.push(route);
         }
@@ -57,7 +69,7 @@ impl Topology {
             routes.push(route);
         }
         if exit == Exit::None && random.chance(20) {
-            nats = self.nats(random, rows, &[], external_set);
+            nats = self.nats(random, rows, &[], external_sets);
         }
         let routes: Vec<_> = routes
             .into_iter()
@@ -65,7 +77,7 @@ impl Topology {
             .collect();
         let mut policies = Vec::new();
         for _ in 0..random.below(4) {
-            let policy = self.policy(random, rows, &mut policies);
+            let policy = self.policy(random, rows, &ports, &mut policies);
             policies.push(policy);
         }
         if random.chance(30) {
@@ -79,6 +91,12 @@ impl Topology {
         let mut row = json!({"name": self.name("lr"), "ports": references(&ports),
             "static_routes": references(&routes), "policies": references(&policies),
             "nat": references(&nats), "load_balancer": references(&own)});
+        if random.chance(15) {
+            let members = some_of(random, balancers);
+            let group = json!({"name": self.name("lr-lbg"), "load_balancer": references(&members)});
+            let group = rows.insert("Load_Balancer_Group", group);
+            row["load_balancer_group"] = references(&[group]);
+        }
         self.vary_router(random, rows, &mut row, Vec::new());
         rows.insert("Logical_Router", row);
     }
@@ -145,10 +163,12 @@ impl Topology {
         row
     }
 
+    /// A policy. `ports`: rows of the router's ports; `chained`: policies that it adds beside it.
     fn policy(
         &mut self,
         random: &mut Random,
         rows: &mut Rows,
+        ports: &[String],
         chained: &mut Vec<String>,
     ) -> String {
         let matches = if random.chance(30) {
@@ -171,6 +191,12 @@ impl Topology {
                 let next_hops = [self.next_hop(random), self.next_hop(random)];
                 let count = if random.chance(20) { 2 } else { 1 };
                 row["nexthops"] = set(&next_hops[..count]);
+                if random.chance(15) {
+                    row["output_port"] = json!(["named-uuid", random.pick(ports)]);
+                }
+                if let Some(session) = self.bfd_session(random, rows, &next_hops[0]) {
+                    row["bfd_sessions"] = references(&[session]);
+                }
             }
         }
         // ovn-northd knows a chain of another router only if it has read that router before.
@@ -198,19 +224,20 @@ impl Topology {
             rows.insert("Logical_Switch_Port", near),
             rows.insert(
                 "Logical_Switch_Port",
-                json!({"name": localnet, "type": "localnet", "addresses": "unknown",
-                    "options": map(&[("network_name", "phys")])}),
-            ),
-            rows.insert(
-                "Logical_Switch_Port",
                 json!({"name": self.name("spx"), "type": "router", "addresses": "router",
                     "options": map(&[("router-port", &router_port)])}),
             ),
         ];
+        let is_overlay = is_gateway && random.chance(20);
+        if !is_overlay {
+            let row = json!({"name": localnet, "type": "localnet", "addresses": "unknown",
+                "options": map(&[("network_name", "phys")])});
+            ports.push(rows.insert("Logical_Switch_Port", row));
+        }
         if random.chance(30) {
             ports.push(self.tenant(random, rows));
         }
-        if random.chance(20) {
+        if !is_overlay && random.chance(20) {
             let row = json!({"name": self.name("lnb"), "type": "localnet", "addresses": "unknown",
                 "options": map(&[("network_name", "physb")])});
             ports.push(rows.insert("Logical_Switch_Port", row));
@@ -223,13 +250,15 @@ impl Topology {
         if is_gateway {
             self.add_chassis(random, rows, &mut row, "gc");
         }
-        self.outside.push(Outside {
-            localnet,
-            switch: self.name("ext"),
-            router_port,
-            router_mac: mac,
-            address: "172.18.0.77",
-        });
+        if !is_overlay {
+            self.outside.push(Outside {
+                localnet,
+                switch: self.name("ext"),
+                router_port,
+                router_mac: mac,
+                address: "172.18.0.77",
+            });
+        }
         self.destinations.push("172.18.0.1".to_owned());
         rows.insert("Logical_Router_Port", row)
     }
@@ -282,7 +311,7 @@ impl Topology {
         random: &mut Random,
         rows: &mut Rows,
         balancers: &[String],
-        external_set: &str,
+        external_sets: &[String],
     ) -> String {
         let is_peer = random.chance(50);
         let names = [self.name("rpj"), self.name("gpj")];
@@ -323,7 +352,7 @@ impl Topology {
         if random.chance(30) {
             options.push(("dnat_force_snat_ip", "100.64.0.8"));
         }
-        let nats = self.nats(random, rows, &[], external_set);
+        let nats = self.nats(random, rows, &[], external_sets);
         let own = some_of(random, balancers);
         let mut row = json!({"name": self.name("gr"), "ports": references(&gateway_ports),
             "static_routes": references(&routes), "nat": references(&nats),
@@ -331,84 +360,5 @@ impl Topology {
         self.vary_router(random, rows, &mut row, options);
         rows.insert("Logical_Router", row);
         ports.swap_remove(0)
-    }
-
-    fn nats(
-        &mut self,
-        random: &mut Random,
-        rows: &mut Rows,
-        gateways: &[String],
-        external_set: &str,
-    ) -> Vec<String> {
-        let is_distributed = !gateways.is_empty();
-        let mut nats = Vec::new();
-        for index in 0..random.below(4) {
-            let machine = random.pick(&self.machines).clone();
-            let network = if is_distributed && random.chance(30) {
-                19
-            } else {
-                18
-            };
-            let external = format!("172.{network}.0.1{index}");
-            let mut row = match random.below(3) {
-                0 if random.chance(20) => json!({"type": "snat", "external_ip": external,
-                    "logical_ip": "10.0.0.0/8"}),
-                0 => json!({"type": "snat", "external_ip": external,
-                    "logical_ip": format!("10.{}.0.0/24", 1 + random.below(3))}),
-                1 if is_distributed => {
-                    self.destinations
-                        .extend([external.clone(), external.clone()]);
-                    let mut row = json!({"type": "dnat_and_snat", "external_ip": external,
-                        "logical_ip": machine.address});
-                    if random.chance(50) {
-                        row["logical_port"] = json!(machine.port);
-                        row["external_mac"] = json!(format!("0a:ee:00:00:00:0{index}"));
-                    }
-                    row
-                }
-                1 if random.chance(50) => {
-                    self.destinations
-                        .extend([external.clone(), external.clone()]);
-                    json!({"type": "dnat_and_snat", "external_ip": external,
-                        "logical_ip": machine.address})
-                }
-                1 => json!({"type": "snat", "external_ip": external,
-                    "logical_ip": machine.address}),
-                _ => {
-                    self.destinations
-                        .extend([external.clone(), external.clone()]);
-                    json!({"type": "dnat", "external_ip": external,
-                        "logical_ip": machine.address})
-                }
-            };
-            let mut options = Vec::new();
-            if random.chance(20) {
-                options.push(("add_route", "true"));
-            }
-            if row["type"] == "dnat_and_snat" && random.chance(20) {
-                options.push(("stateless", "true"));
-            }
-            row["options"] = map(&options);
-            if is_distributed && random.chance(30) {
-                row["gateway_port"] = json!(["named-uuid", random.pick(gateways)]);
-            }
-            if random.chance(10) {
-                row["external_port_range"] = json!("1024-65000");
-            }
-            if random.chance(20) {
-                let text = self.ip_match(random);
-                // The library does not follow states on the way out of a router.
-                let text = if text.contains("ct.") { "ip4" } else { &text };
-                row["match"] = json!(text);
-                row["priority"] = json!(self.next_priority(random));
-            }
-            match random.below(6) {
-                0 => row["allowed_ext_ips"] = references(&[external_set.to_owned()]),
-                1 => row["exempted_ext_ips"] = references(&[external_set.to_owned()]),
-                _ => {}
-            }
-            nats.push(rows.insert("NAT", row));
-        }
-        nats
     }
 }

@@ -3,7 +3,7 @@
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{
-    ArpRequest, Ovn, Rows, TraceOutcome, map, read_northbound, references, set, start_server,
+    Ovn, Rows, TraceOutcome, map, read_northbound, references, set, start_server,
 };
 use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::{Value, json};
@@ -292,25 +292,6 @@ fn queries_for_names_that_the_switch_knows_are_not_judged() {
 }
 
 #[test]
-fn a_machine_that_has_to_answer_itself_meets_the_acls() {
-    let Some(release) = Release::newest() else {
-        return;
-    };
-    for is_answered_for in [true, false] {
-        let value = if is_answered_for { "false" } else { "true" };
-        let options = map(&[("disable_arp_nd_rsp", value)]);
-        let mut network = Network::new(json!({"v2": {"options": options}}));
-        let row = json!({"direction": "from-lport", "priority": 1, "action": "drop",
-            "match": "inport == \"v2\" && arp"});
-        let acl = network.rows.insert("ACL", row);
-        network.columns["s1"] = json!({"acls": references(&[acl])});
-        let target = ("10.1.0.3", "0a:00:00:00:01:03");
-        let (answer, _) = ask(&release, &network.finish(), target, WEB);
-        assert_eq!(answer.out.is_some(), is_answered_for, "{answer:#?}");
-    }
-}
-
-#[test]
 fn a_load_balancer_serves_stateless_packets_where_the_switch_wants_it() {
     let Some(release) = Release::newest() else {
         return;
@@ -329,30 +310,6 @@ fn a_load_balancer_serves_stateless_packets_where_the_switch_wants_it() {
         let (answer, text) = ask(&release, &network.finish(), target, WEB);
         assert_same(&answer, &text);
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
-    }
-}
-
-#[test]
-fn a_machine_that_hears_no_request_does_not_answer() {
-    let Some(release) = Release::newest() else {
-        return;
-    };
-    for (value, verdict) in [("true", Verdict::Reaches), ("false", Verdict::Unanswered)] {
-        let options = map(&[("disable_arp_nd_rsp", "true"), ("receive_multicast", value)]);
-        let request = Network::new(json!({"v2": {"options": options}})).finish();
-        let server = start_server(&release);
-        let mut ovn = Ovn::fill(&release, &server, &request);
-        let northbound = Northbound::new(&read_northbound(&server), None);
-        let question = Question {
-            sender: Sender::port("v1"),
-            destination: Destination::Port("v2".to_owned()),
-            protocol: WEB.0,
-        };
-        assert_eq!(northbound.answer(&question).unwrap().verdict, verdict);
-        let asked = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.3");
-        let text = ovn.trace.trace("s1", &asked.expression).unwrap();
-        let hears = TraceOutcome::read(&text).outputs.contains(&"v2".to_owned());
-        assert_eq!(hears, verdict == Verdict::Reaches, "{text}");
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod expressions;
 mod features;
+mod nat_rules;
+mod neighbors;
 mod northd;
 mod questions;
 mod routers;

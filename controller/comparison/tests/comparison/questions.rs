@@ -105,6 +105,6 @@ fn a_packet_loses_the_state_of_its_connection_before_each_switch() {
     let answer = northbound.answer(&asked.question).unwrap();
     assert_eq!(answer.verdict, Verdict::Reaches);
     let mut tally = Tally::default();
-    compare((&northbound, &request), &mut ovn.trace, &asked, &mut tally);
+    compare(&northbound, &mut ovn.trace, &asked, &mut tally);
     assert!(tally.wrong.is_empty(), "{}", tally.differences());
 }

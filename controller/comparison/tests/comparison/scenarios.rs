@@ -209,12 +209,7 @@ fn ask(zone: &mut Zone, expected: &Expected, address: IpAddr) -> Option<String> 
     };
     let mut tally = Tally::default();
     let asked = Asked { question, packet };
-    compare(
-        (&zone.northbound, ""),
-        &mut zone.ovn.trace,
-        &asked,
-        &mut tally,
-    );
+    compare(&zone.northbound, &mut zone.ovn.trace, &asked, &mut tally);
     (tally.asked != 1 || tally.open + tally.wrong.len() > 0)
         .then(|| format!("{expected:?}: ovn-trace: {}", tally.differences()))
 }

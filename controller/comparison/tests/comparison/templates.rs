@@ -61,3 +61,36 @@ fn a_switch_tracks_for_vips_that_balance_nothing() {
         assert_out(vip, None, None);
     }
 }
+
+/// A policy of the router drops what it tracks.
+#[test]
+fn a_router_tracks_for_vips_whose_port_or_backends_are_not_known() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (vip, out) in [
+        (("^VIP:^NONE", "^BACKENDS"), None),
+        (("^VIP:^PORT", "^NONE"), None),
+        (("^NONE:^PORT", "^BACKENDS"), Some("v3")),
+    ] {
+        let mut network = Network::new(json!({}));
+        let variables = [
+            ("VIP", "10.2.0.2"),
+            ("PORT", "80"),
+            ("BACKENDS", "10.1.0.3:80"),
+        ];
+        let row = json!({"chassis": "c1", "variables": map(&variables)});
+        network.rows.insert("Chassis_Template_Var", row);
+        let row = json!({"name": "lb", "vips": map(&[vip]),
+            "options": map(&[("template", "true")])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        let row = json!({"priority": 1, "action": "drop", "match": "ct.new"});
+        let policy = network.rows.insert("Logical_Router_Policy", row);
+        network.columns["lr"] = json!({"load_balancer": references(&[balancer]),
+            "policies": references(&[policy])});
+        let target = ("10.2.0.2", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{vip:?} {answer:#?}");
+    }
+}

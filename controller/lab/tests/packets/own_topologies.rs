@@ -180,6 +180,56 @@ async fn a_gateway_router_that_commits_all_keeps_the_sources_of_large_networks()
     }
 }
 
+/// The second rule has a higher priority. The first one only makes a distributed router track.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_for_sources_sees_whether_the_router_has_tracked_the_packet() {
+    let Some(mut own) = OwnRows::start().await else {
+        return;
+    };
+    let (_, target) = own.address("green-1");
+    let target = target.to_string();
+    let gateway = |commits| map(&[("chassis", CHASSIS), ("ct-commit-all", commits)]);
+    for (options, first, second, is_translated) in [
+        (gateway("false"), None, "ct.new", false),
+        (gateway("false"), None, "!ct.trk", true),
+        (gateway("true"), None, "ct.new", true),
+        (map(&[]), None, "ip4", true),
+        (map(&[]), None, "ct.new", false),
+        (map(&[]), None, "!ct.trk", false),
+        (map(&[]), Some("!ct.trk"), "ct.new", true),
+    ] {
+        own.write(|txn, written| {
+            written.router.options = options;
+            if written.router.options.is_empty() {
+                let chassis = txn.insert(&GatewayChassis {
+                    name: "gc".to_owned(),
+                    chassis_name: CHASSIS.to_owned(),
+                    priority: 1,
+                    ..GatewayChassis::default()
+                })?;
+                written.router_ports[1].gateway_chassis.insert(chassis);
+            }
+            let rules = [(first, "10.2.9.8", 1), (Some(second), "10.2.9.9", 2)];
+            for (text, external, priority) in rules {
+                let Some(text) = text else { continue };
+                let rule = txn.insert(&Nat {
+                    r#type: NatType::Snat,
+                    external_ip: external.to_owned(),
+                    logical_ip: "10.1.0.0/16".to_owned(),
+                    r#match: text.to_owned(),
+                    priority,
+                    ..Nat::default()
+                })?;
+                written.router.nat.insert(rule);
+            }
+            drop_source(txn, written, "10.2.9.9")
+        })
+        .await;
+        let to = (!is_translated).then_some("green-1");
+        own.assert_arrival("blue-1", &target, WEB, to).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_router_does_not_balance_new_connections_without_state() {
     let Some(mut own) = OwnRows::start().await else {

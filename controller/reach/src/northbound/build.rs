@@ -18,7 +18,7 @@ use super::note::{Notes, RowRef};
 use super::policy::Policies;
 use super::ports::Ports;
 use super::route::Routes;
-use super::router::{ForcedSnat, Router, RouterKind};
+use super::router::{CommitAll, ForcedSnat, Router, RouterKind};
 use super::rows::{Tables, option};
 use super::switch::SwitchPortKind;
 use crate::address::Mac;
@@ -109,6 +109,7 @@ impl Northbound {
             static_macs,
             routable_macs: HashMap::default(),
             drops_by_default: tables.global_option("default_acl_drop"),
+            has_common_zone: tables.global_option("use_common_zone"),
             notes: notes.0,
         };
         northbound.add_routable_addresses();
@@ -210,6 +211,8 @@ fn build_routers(
         };
         let nats = read_rules(tables.nats.of(&row.nat), &kind, &own, tables, names, notes);
         let forced = ForcedSnat::new(&row.options);
+        let attached =
+            load_balancers.attached(tables, &row.load_balancer, &row.load_balancer_group);
         let snat_addresses = nats
             .iter()
             .filter(|nat| nat.kind == NatType::Snat)
@@ -217,10 +220,15 @@ fn build_routers(
             .chain(forced.load_balanced.iter().copied())
             .chain(forced.translated.iter().copied())
             .collect();
+        let is_stateful =
+            nats.iter().any(|nat| !nat.is_stateless) || attached.has_vip || !forced.is_empty();
         routers.push(Router {
             row: RowRef::new::<nb::LogicalRouter>(*uuid),
-            commits_all: matches!(kind, RouterKind::Gateway { .. })
-                && option(&row.options, "ct-commit-all"),
+            commit: match option(&row.options, "ct-commit-all") {
+                false => CommitAll::Off,
+                true if is_stateful => CommitAll::On,
+                true => CommitAll::Useless,
+            },
             learns_neighbors: option(&row.options, "dynamic_neigh_routers"),
             learns_routes: kind.is_centralized() && option(&row.options, "dynamic-routing"),
             name: row.name.clone(),
@@ -242,11 +250,7 @@ fn build_routers(
             ),
             nats,
             snat_addresses,
-            load_balancers: load_balancers.attached(
-                tables,
-                &row.load_balancer,
-                &row.load_balancer_group,
-            ),
+            load_balancers: attached,
             forced,
             kind,
         });

@@ -32,7 +32,7 @@ pub(crate) struct LoadBalancer {
     /// `true` if other routers get routes to the VIPs.
     pub(crate) is_routable: bool,
     /// `use_stateless_nat`: routers with gateway ports translate by addresses alone.
-    pub(super) is_stateless: bool,
+    pub(crate) is_stateless: bool,
 }
 
 /// Variables of a template.
@@ -86,6 +86,7 @@ impl LoadBalancer {
                 notes.add(reference, format!("bad VIP {key} with backends {value}"));
                 continue;
             };
+            let has_backend = !vip.backends.is_empty();
             let is_checked = checked.contains(key.as_str())
                 && !is_template
                 && row.protocol != Some(LoadBalancerProtocol::Sctp);
@@ -96,10 +97,12 @@ impl LoadBalancer {
                 });
             }
             vip.is_checked = is_checked;
-            vip.empty = match has_event {
-                _ if option(&row.options, "reject") => EmptyVip::Reject,
-                true => EmptyVip::Event,
-                false => EmptyVip::Drop,
+            vip.empty = if option(&row.options, "reject") {
+                EmptyVip::Reject
+            } else if has_event && !has_backend {
+                EmptyVip::Event
+            } else {
+                EmptyVip::Drop
             };
             vips.push(vip);
         }

@@ -102,6 +102,7 @@ impl LoadBalancers {
                     let balancer = self.get(*id);
                     (balancer, &balancer.vips[*place])
                 })
+                .filter(|(_, vip)| vip.is_served)
         };
         let event: Vec<_> = self.event(attached, packet).into_iter().collect();
         if !event.is_empty() {
@@ -137,7 +138,8 @@ impl LoadBalancers {
         let port = packet.transport.destination_port();
         self.at(attached, packet.destination)
             .find(|(balancer, vip)| {
-                vip.empty == EmptyVip::Event
+                vip.is_served
+                    && vip.empty == EmptyVip::Event
                     && vip.backends.is_empty()
                     && balancer.has_protocol(packet.transport)
                     && vip.port.is_none_or(|own| own == port)
@@ -183,6 +185,27 @@ impl LoadBalancers {
             let vips = balancer.vips.iter().filter(|vip| vip.port.is_none());
             vips.flat_map(|vip| &vip.backends)
                 .any(|(own, _)| *own == backend)
+        })
+    }
+
+    /// A load balancer of a datapath one of whose backends sends a packet in the way in which it
+    /// would answer. `None`: there is none.
+    pub(crate) fn of_sender<'a>(
+        &'a self,
+        attached: &Attached,
+        packet: &IpPacket,
+    ) -> Option<&'a LoadBalancer> {
+        let mut balancers = attached.ids.iter().map(|id| self.get(*id));
+        balancers.find(|balancer| {
+            balancer.vips.iter().any(|vip| {
+                let mut backends = vip.backends.iter();
+                backends.any(|(address, port)| {
+                    *address == packet.source
+                        && (vip.port.is_none()
+                            || balancer.has_protocol(packet.transport)
+                                && *port == packet.transport.source_port())
+                })
+            })
         })
     }
 

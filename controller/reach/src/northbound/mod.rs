@@ -28,12 +28,12 @@ pub(crate) use forwarding_group::ForwardingGroup;
 pub(crate) use id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
 pub(crate) use load_balancer::{LoadBalancer, Responder, Variables};
 pub(crate) use load_balancer_index::LoadBalancers;
-pub(crate) use nat::{Nat, NatEffect};
+pub(crate) use nat::{Limit, Nat, NatEffect};
 pub(crate) use neighbor::Neighbor;
 pub use note::{Note, RowRef};
 pub(crate) use policy::{Policy, PolicyAction, PolicyHop};
 pub(crate) use route::{Route, RouteKind};
-pub(crate) use router::{Link, Router, RouterKind, RouterPort};
+pub(crate) use router::{CommitAll, Link, Router, RouterKind, RouterPort};
 pub(crate) use switch::{ArpResponder, Switch, SwitchPort, SwitchPortKind};
 pub(crate) use vip::Vip;
 
@@ -92,6 +92,8 @@ pub struct Northbound {
     routable_macs: HashMap<(RouterPortId, IpAddr), Mac, RandomState>,
     /// `true` if packets that no ACL allows are dropped, on switches with ACLs.
     pub(crate) drops_by_default: bool,
+    /// `use_common_zone`: distributed routers track all connections in one zone.
+    pub(crate) has_common_zone: bool,
     notes: Vec<Note>,
 }
 

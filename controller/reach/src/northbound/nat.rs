@@ -1,5 +1,7 @@
 //! NAT rules of a router.
 
+mod tracking;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use super::note::{Notes, RowRef};
 use super::router::RouterPort;
 use super::rows::{Tables, option};
 use super::{Names, RouterKind};
-use crate::address::{Mac, Prefix, bits};
+use crate::address::{Mac, Prefix, bits, width};
 use crate::expression::{Match, ValueSet};
 use crate::packet::Packet;
 
@@ -24,8 +26,6 @@ const DNAT_PRIORITY: i64 = 100;
 const DISTRIBUTED_SNAT_BONUS: i64 = 128;
 /// Advantage of the exempted addresses of a rule over the rule.
 const EXEMPTED_BONUS: i64 = 2;
-/// Advantage of the answers to the machine of a `dnat_and_snat` rule over the rule.
-const ANSWER_BONUS: i64 = 5;
 
 /// NAT rule that OVN has.
 #[derive(Debug)]
@@ -114,16 +114,16 @@ impl Nat {
                 NatMatch::Never
             }
         };
-        let distributed = match (&row.logical_port, mac) {
-            (Some(port), Some(mac)) if gateway.is_some() && row.r#type == NatType::DnatAndSnat => {
-                Some((port, mac))
-            }
-            _ => None,
-        };
+        let is_distributed = row.r#type == NatType::DnatAndSnat
+            && gateway.is_some_and(|gateway| !is_central(gateway, kind, ports));
+        let distributed = row.logical_port.as_ref().zip(mac);
+        let distributed = distributed.filter(|_| is_distributed);
         let address_set = |reference: Option<Ref<nb::AddressSet>>| {
             let set = tables.address_sets.get(reference?)?;
             names.address_set(&set.name).map(Arc::clone)
         };
+        // OVN cannot compare IPv4 addresses with a set that has IPv6 addresses.
+        let is_comparable = |set: &Arc<ValueSet>| set.width() <= width(external.address).into();
         Ok(Self {
             row: reference,
             kind: row.r#type,
@@ -136,8 +136,14 @@ impl Nat {
             is_stateless: row.r#type == NatType::DnatAndSnat && option(&row.options, "stateless"),
             matches,
             row_priority: row.priority,
-            allowed: address_set(row.allowed_ext_ips),
-            exempted: address_set(row.exempted_ext_ips),
+            allowed: address_set(row.allowed_ext_ips).map(|set| {
+                if is_comparable(&set) {
+                    set
+                } else {
+                    Arc::default()
+                }
+            }),
+            exempted: address_set(row.exempted_ext_ips).filter(is_comparable),
         })
     }
 
@@ -154,11 +160,14 @@ impl Nat {
         self.is_resident
     }
 
-    /// `true` if the rule has no state and holds for some addresses only. The router then drops
-    /// packets for the external address that it did not translate, unless they go to the gateway
-    /// port of the rule from such an address.
-    pub(crate) fn is_limited(&self) -> bool {
-        self.is_stateless && self.allowed.is_some()
+    /// Addresses on the other side that a rule without state names, and what the rule does for them.
+    /// `None`: the rule has state, or holds for all addresses.
+    pub(crate) fn stateless_limit(&self) -> Option<(Limit, &ValueSet)> {
+        if !self.is_stateless {
+            return None;
+        }
+        let allowed = self.allowed.as_deref().map(|set| (Limit::Allowed, set));
+        allowed.or(self.exempted.as_deref().map(|set| (Limit::Exempted, set)))
     }
 
     /// Priority of the translation of destinations.
@@ -210,29 +219,6 @@ impl Nat {
         self.effect(applies, self.snat_priority(), packet, destination)
     }
 
-    /// Priority with which a packet from a gateway port keeps its source, because its destination is
-    /// a machine of the rule: it could be an answer. `None`: the packet is not for such a machine.
-    pub(crate) fn answer_priority(
-        &self,
-        packet: &Packet,
-        source: IpAddr,
-        destination: IpAddr,
-        input: RouterPortId,
-    ) -> Option<i64> {
-        let applies = self.translates_source()
-            && !self.is_stateless
-            && self.is_resident
-            && self.logical.contains(destination)
-            && self.gateway == Some(input)
-            && self.allows(source)
-            && self.matches.holds(packet);
-        let bonus = match self.kind {
-            NatType::DnatAndSnat => ANSWER_BONUS,
-            NatType::Dnat | NatType::Snat => 0,
-        };
-        applies.then(|| self.snat_priority() + bonus)
-    }
-
     /// `true` if the rule holds for an address on the other side, apart from exempted ones.
     pub(crate) fn allows(&self, other: IpAddr) -> bool {
         let allowed = self.allowed.as_ref();
@@ -266,6 +252,15 @@ impl Nat {
     }
 }
 
+/// What a rule does for the addresses that it names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Limit {
+    /// `allowed_ext_ips`: the rule holds for them only.
+    Allowed,
+    /// `exempted_ext_ips`: the rule does not hold for them.
+    Exempted,
+}
+
 /// Effect of a NAT rule on a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NatEffect<'a> {
@@ -292,6 +287,17 @@ pub(super) fn read_rules<'a>(
         }
     }
     rules
+}
+
+/// `true` if a gateway port serves all addresses at its chassis.
+fn is_central(
+    gateway: RouterPortId,
+    kind: &RouterKind,
+    ports: &[(RouterPortId, &RouterPort)],
+) -> bool {
+    let is_only = matches!(kind, RouterKind::Distributed { gateways } if gateways.len() == 1);
+    let mut ports = ports.iter().filter(|(id, _)| *id == gateway);
+    is_only && ports.any(|(_, port)| port.is_overlay)
 }
 
 /// The gateway port of a rule: the named one, the only one, or the one with a network that has the

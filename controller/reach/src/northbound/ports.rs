@@ -40,6 +40,7 @@ impl Ports {
         notes: &mut Notes,
     ) {
         let mut ids = Vec::with_capacity(row.ports.len());
+        let needs_up = tables.is_global_false("ignore_lsp_down");
         for (uuid, port) in tables.switch_ports.of(&row.ports) {
             let id = SwitchPortId(self.switch_ports.len() as u32);
             if self.by_name.contains_key(&port.name) {
@@ -52,7 +53,8 @@ impl Ports {
             }
             self.by_name.insert(port.name.clone(), id.into());
             self.by_uuid.insert(uuid, id);
-            self.switch_ports.push(SwitchPort::new(uuid, port, switch));
+            self.switch_ports
+                .push(SwitchPort::new(uuid, port, switch, needs_up));
             ids.push(id);
         }
         self.of_switches.push(ids);
@@ -149,6 +151,7 @@ impl Ports {
                 _ => {}
             }
         }
+        self.find_overlays();
         for number in 0..self.router_ports.len() {
             let name = &self.router_ports[number].name;
             let Some(peer_name) = peers.get(name.as_str()) else {
@@ -159,6 +162,22 @@ impl Ports {
                 && is_mutual
             {
                 self.router_ports[number].link = Link::Router(peer);
+            }
+        }
+    }
+
+    /// Finds the router ports on switches without a `localnet` port.
+    fn find_overlays(&mut self) {
+        for ids in &self.of_switches {
+            let ports = || ids.iter().map(|id| &self.switch_ports[id.0 as usize]);
+            if ports().any(|port| port.kind == SwitchPortKind::Outside) {
+                continue;
+            }
+            let peers: Vec<_> = ports().filter_map(|port| port.peer).collect();
+            for peer in peers {
+                if let PortId::Router(id) = peer {
+                    self.router_ports[id.0 as usize].is_overlay = true;
+                }
             }
         }
     }

@@ -33,12 +33,21 @@ pub(crate) struct Router {
     pub(crate) snat_addresses: HashSet<IpAddr, RandomState>,
     pub(crate) load_balancers: Attached,
     pub(crate) forced: ForcedSnat,
-    /// `ct-commit-all` of a gateway router.
-    pub(crate) commits_all: bool,
+    pub(crate) commit: CommitAll,
     /// `dynamic_neigh_routers`: the router asks for the MAC addresses of other routers.
     pub(crate) learns_neighbors: bool,
     /// `true` if the router may have routes of other routers, from `dynamic-routing`.
     pub(crate) learns_routes: bool,
+}
+
+/// Effect of `ct-commit-all`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum CommitAll {
+    /// The option is not set.
+    Off,
+    /// No NAT rule, VIP or forced source makes the router track connections.
+    Useless,
+    On,
 }
 
 /// Where a router works.
@@ -74,6 +83,9 @@ pub(crate) struct RouterPort {
     /// `true` if a gateway port asks for the MAC addresses of machines: `redirect-type=bridged`.
     pub(crate) asks_machines: bool,
     pub(crate) link: Link,
+    /// `true` if the port is on a switch without a `localnet` port: a gateway port that is the only
+    /// one of its router then serves all addresses at its chassis.
+    pub(crate) is_overlay: bool,
     pub(crate) route_table: Option<String>,
 }
 
@@ -93,6 +105,10 @@ impl RouterKind {
         matches!(self, Self::Distributed { gateways } if gateways.contains(&port))
     }
 
+    pub(crate) fn has_several_gateways(&self) -> bool {
+        matches!(self, Self::Distributed { gateways } if gateways.len() > 1)
+    }
+
     /// `true` if the router has a chassis or a gateway port, without which NAT rules do nothing.
     pub(crate) fn is_centralized(&self) -> bool {
         match self {
@@ -102,7 +118,29 @@ impl RouterKind {
     }
 }
 
+impl Router {
+    /// `true` if the router commits all connections to connection tracking: those of a gateway port,
+    /// or of all ports of a gateway router.
+    pub(crate) fn commits(&self) -> bool {
+        self.commit == CommitAll::On && self.kind.is_centralized()
+    }
+
+    pub(crate) fn is_gateway(&self) -> bool {
+        matches!(self.kind, RouterKind::Gateway { .. })
+    }
+}
+
 impl ForcedSnat {
+    /// `true` if nothing is forced.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.load_balanced_by_port && self.load_balanced.is_empty() && self.translated.is_empty()
+    }
+
+    /// `true` if the sources of packets that load balancers have translated are forced.
+    pub(crate) fn is_load_balanced(&self) -> bool {
+        self.load_balanced_by_port || !self.load_balanced.is_empty()
+    }
+
     pub(super) fn new(options: &BTreeMap<String, String>) -> Self {
         let addresses = |key| {
             let text = options.get(key).map(String::as_str).unwrap_or_default();
@@ -112,9 +150,10 @@ impl ForcedSnat {
                 .collect::<Vec<IpAddr>>()
         };
         Self {
-            load_balanced_by_port: options
-                .get("lb_force_snat_ip")
-                .is_some_and(|value| value == "router_ip"),
+            load_balanced_by_port: options.contains_key("chassis")
+                && options
+                    .get("lb_force_snat_ip")
+                    .is_some_and(|value| value == "router_ip"),
             load_balanced: addresses("lb_force_snat_ip"),
             translated: addresses("dnat_force_snat_ip"),
         }
@@ -156,6 +195,7 @@ impl RouterPort {
             } else {
                 Link::Missing
             },
+            is_overlay: false,
             route_table: row.options.get("route_table").cloned(),
         })
     }

@@ -124,6 +124,15 @@ impl Tables {
         self.global_row(key).is_some()
     }
 
+    /// `true` if an option of the database that is set by default is `false`.
+    pub(super) fn is_global_false(&self, key: &str) -> bool {
+        let mut globals = self.globals.iter();
+        globals.any(|(_, global)| {
+            let value = global.options.get(key);
+            value.is_some_and(|value| value.eq_ignore_ascii_case("false"))
+        })
+    }
+
     /// The row with a boolean option of the database. `None`: the option is not set.
     pub(super) fn global_row(&self, key: &str) -> Option<RowRef> {
         let mut globals = self.globals.iter();

@@ -137,7 +137,13 @@ impl SwitchPortKind {
 }
 
 impl SwitchPort {
-    pub(super) fn new(uuid: Uuid, row: &nb::LogicalSwitchPort, switch: SwitchId) -> Self {
+    /// Reads a port. `needs_up`: switches answer ARP requests only for ports that are up.
+    pub(super) fn new(
+        uuid: Uuid,
+        row: &nb::LogicalSwitchPort,
+        switch: SwitchId,
+        needs_up: bool,
+    ) -> Self {
         let kind = SwitchPortKind::of(&row.r#type);
         let addresses = row.addresses.iter().filter_map(|text| {
             let is_dynamic = text.split_ascii_whitespace().any(|word| word == "dynamic");
@@ -152,7 +158,11 @@ impl SwitchPort {
             .options
             .get("receive_multicast")
             .is_some_and(|value| value.eq_ignore_ascii_case("false"));
-        let is_left_alone = row.r#type.is_empty() && option(&row.options, "disable_arp_nd_rsp");
+        let is_down = needs_up
+            && row.up == Some(false)
+            && !matches!(row.r#type.as_str(), "router" | "localport");
+        let is_left_alone =
+            is_down || row.r#type.is_empty() && option(&row.options, "disable_arp_nd_rsp");
         let arp_responder = match (is_unknown || is_left_alone, is_deaf) {
             (true, true) => ArpResponder::Nobody,
             (true, false) => ArpResponder::Machine,

@@ -18,6 +18,9 @@ pub(crate) struct Vip {
     pub(crate) is_template: bool,
     /// `true` if health checks decide which of the backends get connections.
     pub(crate) is_checked: bool,
+    /// `false` if the port or a backend of a template is not known: routers track packets for the
+    /// address, but nobody translates them.
+    pub(crate) is_served: bool,
 }
 
 /// What happens to packets for a VIP without backends.
@@ -42,6 +45,7 @@ impl Vip {
             empty: EmptyVip::Drop,
             is_template: false,
             is_checked: false,
+            is_served: true,
         })
     }
 
@@ -68,23 +72,26 @@ impl Vip {
             }
         });
         let own: IpAddr = names.expand_templates(address).parse().ok()?;
-        let own_port = match port {
-            Some(port) => Some(names.expand_templates(port).parse().ok()?),
-            None => None,
-        };
+        if !is_valid || own.is_ipv4() != is_ipv4 {
+            return None;
+        }
+        let own_port = port.map(|port| names.expand_templates(port).parse::<u16>());
         let value = names.expand_templates(value);
         let backends = value.split(',').filter(|text| !text.is_empty());
-        let backends = backends.map(|text| parse_endpoint(text.trim()));
-        let backends = backends.collect::<Option<Vec<_>>>()?;
-        let is_family =
-            own.is_ipv4() == is_ipv4 && backends.iter().all(|(own, _)| own.is_ipv4() == is_ipv4);
-        (is_valid && is_family).then_some(Self {
+        let backends = backends.map(|text| {
+            parse_endpoint(text.trim()).filter(|(address, _)| address.is_ipv4() == is_ipv4)
+        });
+        let backends = backends.collect::<Option<Vec<_>>>();
+        let is_served = backends.is_some() && own_port.as_ref().is_none_or(Result::is_ok);
+        Some(Self {
             address: own,
-            port: own_port,
-            backends,
+            // A port that is not known is none that a packet has.
+            port: own_port.map(Result::unwrap_or_default),
+            backends: backends.unwrap_or_default(),
             empty: EmptyVip::Drop,
             is_template: address.contains('^'),
             is_checked: false,
+            is_served,
         })
     }
 }
@@ -164,12 +171,13 @@ mod tests {
         );
         let vip = known("^V6:80", "[fd00::2]:80", false);
         assert_eq!(vip, ("fd00::1".into(), Some(80), 1));
+        for (key, value) in [("^V4:^NONE", "^B"), ("^V4:80", "^NONE")] {
+            assert!(!parse(key, value, true).unwrap().is_served, "{key} {value}");
+        }
         for (key, value, is_ipv4) in [
             ("^V4:80", "^B", false),
             ("^V6", "", true),
             ("^NONE", "", true),
-            ("^V4:^NONE", "^B", true),
-            ("^V4:80", "^NONE", true),
             ("fd00::1:^PORT", "", false),
             ("^V4:80:80", "", true),
             ("^V4:80", "10.0.0.1", true),

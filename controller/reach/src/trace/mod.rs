@@ -7,6 +7,8 @@ mod path;
 mod router;
 mod router_nat;
 mod router_output;
+mod router_redirect;
+mod router_tracking;
 mod sender;
 mod switch;
 

@@ -1,7 +1,5 @@
 //! Translation of destinations by NAT rules and load balancers of a router.
 
-use std::net::IpAddr;
-
 use super::{End, Trace};
 use crate::northbound::{NatEffect, Router, RouterKind, RouterPortId};
 
@@ -33,8 +31,7 @@ impl Trace<'_> {
         const STAGE: &str = "lr_in_dnat";
         let northbound = self.northbound;
         let ip = self.ip()?.clone();
-        let is_tracked = self.is_tracked_by(router, ip.destination);
-        self.packet.is_tracked = is_tracked;
+        self.packet.is_tracked = self.router_tracks_in(router, input);
         let vips = northbound.load_balancers.find(&router.load_balancers, &ip);
         let event = northbound.load_balancers.event(&router.load_balancers, &ip);
         let vip_priority = match vips.first() {
@@ -46,9 +43,18 @@ impl Trace<'_> {
         let packet = &self.packet;
         let effects = router.nats.iter().filter(|_| router.kind.is_centralized());
         let effects = effects.filter_map(|nat| nat.dnat(packet, ip.source, ip.destination, input));
-        let (effect, tie) = strongest(effects);
+        let answering = router
+            .nats
+            .iter()
+            .filter(|_| self.recognizes_answers(router));
+        let exempted =
+            answering.filter_map(|nat| nat.exempted_answer(ip.source, ip.destination, input));
+        let (effect, tie) = strongest(effects.chain(exempted));
         if let Some(effect) = effect.filter(|effect| effect.priority >= vip_priority) {
-            if tie.is_some() || effect.priority == vip_priority {
+            let is_other = |tie: NatEffect<'_>| {
+                (tie.is_exempted, tie.nat.logical) != (effect.is_exempted, effect.nat.logical)
+            };
+            if tie.is_some_and(is_other) || effect.priority == vip_priority {
                 let address = ip.destination;
                 self.path.leave_open(format!(
                     "several rules translate {address} on {}",
@@ -108,14 +114,6 @@ impl Trace<'_> {
             skips_snat: balancer.skips_snat,
             is_dnat: false,
         })
-    }
-
-    /// `true` if a router sends packets for an address to connection tracking, although no NAT rule
-    /// translates them.
-    fn is_tracked_by(&self, router: &Router, destination: IpAddr) -> bool {
-        let (balancers, attached) = (&self.northbound.load_balancers, &router.load_balancers);
-        let is_vip = balancers.at(attached, destination).next().is_some();
-        router.commits_all || is_vip && !balancers.is_untracked(attached, destination)
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::router::NextHop;
 use super::router_nat::{Translated, strongest};
 use super::{End, Entry, Step, Trace};
-use crate::northbound::{Link, Router, RouterKind, RouterPortId};
+use crate::northbound::{Link, Nat, Router, RouterPortId};
 
 /// Priority with which `skip_snat` keeps the source.
 const SKIP_PRIORITY: i64 = 120;
@@ -32,7 +32,9 @@ impl Trace<'_> {
         self.packet.output = Some(next_hop.output.into());
         self.packet.eth_source = port.mac;
         self.resolve(router, input, next_hop)?;
-        self.redirect(router, next_hop.output)?;
+        if self.redirect(router, next_hop.output)? {
+            return Ok(self.enter_again(next_hop.output));
+        }
         self.translate_source(router, input, next_hop, translated)?;
         let destination = self.ip()?.destination;
         let is_external = router.nats.iter().any(|nat| {
@@ -42,18 +44,23 @@ impl Trace<'_> {
             let decision = format!("{destination} is an address of NAT: the packet comes in again");
             self.path
                 .router(&router.name, "lr_out_egr_loop", None, decision);
-            let packet = &mut self.packet;
-            std::mem::swap(&mut packet.eth_source, &mut packet.eth_destination);
-            return Ok(Step::Next(Entry::Router {
-                port: next_hop.output,
-                is_looped: true,
-            }));
+            return Ok(self.enter_again(next_hop.output));
         }
         if !port.is_enabled {
             let reason = format!("port {} is disabled", port.name);
             return Err(self.refuse(router, "lr_out_delivery", reason));
         }
         Ok(self.deliver_from_router(next_hop.output))
+    }
+
+    /// Sends the packet into the router again by the port by which it would go out.
+    fn enter_again(&mut self, port: RouterPortId) -> Step {
+        let packet = &mut self.packet;
+        std::mem::swap(&mut packet.eth_source, &mut packet.eth_destination);
+        Step::Next(Entry::Router {
+            port,
+            is_looped: true,
+        })
     }
 
     /// Stage `lr_in_arp_resolve`: the MAC address of the next hop.
@@ -108,35 +115,6 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// Stage `lr_in_gw_redirect`: rules without state that hold for some addresses only.
-    fn redirect(&mut self, router: &Router, output: RouterPortId) -> Result<(), End> {
-        let ip = self.ip()?;
-        let (source, destination) = (ip.source, ip.destination);
-        let is_gateway = matches!(router.kind, RouterKind::Gateway { .. });
-        let mut rules = router.nats.iter().filter(|nat| nat.is_limited());
-        let rule = rules.find(|nat| nat.external == destination);
-        let Some(rule) = rule.filter(|_| !is_gateway) else {
-            return Ok(());
-        };
-        let mut distributed = router.nats.iter().filter(|nat| {
-            nat.distributed_mac.is_some() && nat.is_resident() && nat.gateway == Some(output)
-        });
-        if distributed.any(|nat| nat.logical.contains(source)) {
-            return Ok(());
-        }
-        if router.nats.len() > 1 {
-            let name = &router.name;
-            self.path.leave_open(format!(
-                "rules of {name} without state have unclear conditions"
-            ));
-        }
-        if rule.gateway == Some(output) && rule.allows(source) {
-            return Ok(());
-        }
-        let reason = format!("{destination} of NAT without state was not translated");
-        Err(self.refuse(router, "lr_in_gw_redirect", reason))
-    }
-
     /// Stage `lr_out_snat`.
     fn translate_source(
         &mut self,
@@ -157,6 +135,9 @@ impl Trace<'_> {
             let label = balancer.label();
             let effect = format!("which packets of backend {source} answer {label}");
             self.path.leave_unjudged(balancer.row, &effect);
+        }
+        if router.nats.iter().any(Nat::has_match) {
+            self.packet.is_tracked = self.router_tracks_out(router, input, next_hop);
         }
         let packet = &self.packet;
         let effects = router.nats.iter().filter(|_| router.kind.is_centralized());
@@ -214,10 +195,14 @@ impl Trace<'_> {
     /// Priority of the flows that keep the source of a packet. `None`: there are none.
     fn kept_source(&self, router: &Router, input: RouterPortId) -> Option<i64> {
         let ip = self.ip().ok()?;
-        let nats = router.nats.iter();
+        let nats = router
+            .nats
+            .iter()
+            .filter(|_| self.recognizes_answers(router));
         let answers = nats
             .filter_map(|nat| nat.answer_priority(&self.packet, ip.source, ip.destination, input));
-        let committed = router.commits_all.then_some(COMMIT_PRIORITY);
+        let commits = router.is_gateway() && router.commits();
+        let committed = commits.then_some(COMMIT_PRIORITY);
         answers.chain(committed).max()
     }
 
@@ -238,7 +223,7 @@ impl Trace<'_> {
         translated: Translated,
         source: IpAddr,
     ) -> Option<(IpAddr, i64)> {
-        if !matches!(router.kind, RouterKind::Gateway { .. }) {
+        if !router.is_gateway() {
             return None;
         }
         let is_family = |address: &&IpAddr| address.is_ipv4() == source.is_ipv4();
