@@ -107,7 +107,7 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
         .expect("the question names a port");
     let Some(packet) = &asked.packet else {
         tally.asked += 1;
-        if answer.verdict != Verdict::Unanswered && !is_stopped_by_acl(&answer) {
+        if answer.verdict != Verdict::Unanswered && !is_stopped_at_once(&answer) {
             let expected = format!("{:?}\nthe sender sends nothing", asked.question);
             tally.wrong.push(describe(&answer, &expected));
         }
@@ -131,6 +131,7 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
     if is_right(&answer, &outcome, &asked.question, gets_mac)
         || is_excused(&answer)
         || outcome.is_learning
+        || is_asked(&answer, &outcome)
         || outcome.request == Some(MacRequest::Nd) && is_answered(trace, packet, &text)
     {
         return;
@@ -163,10 +164,17 @@ fn describe(answer: &Answer, expected: &str) -> String {
     )
 }
 
-/// `true` if an ACL stops the packet. It may stop the sender's ARP request, too.
-fn is_stopped_by_acl(answer: &Answer) -> bool {
-    let last = answer.hops.last();
-    answer.verdict == Verdict::Dropped && last.is_some_and(|hop| hop.stage.ends_with("acl_eval"))
+/// `true` if the request of a router goes to the machine that gets the packet, and that has to answer
+/// itself.
+fn is_asked(answer: &Answer, outcome: &TraceOutcome) -> bool {
+    let out = answer.out.as_ref();
+    out.is_some_and(|out| outcome.asked.contains(out))
+}
+
+/// `true` if ACLs or the sender's port stop the packet. They may stop its ARP request, too.
+fn is_stopped_at_once(answer: &Answer) -> bool {
+    let stage = answer.hops.last().map_or("", |hop| hop.stage);
+    answer.verdict == Verdict::Dropped && (stage.contains("_acl_") || stage.ends_with("_port_sec"))
 }
 
 /// `true` if ovn-trace is known to differ from OVN for such a packet.

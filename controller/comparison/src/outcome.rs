@@ -30,6 +30,8 @@ pub struct TraceOutcome {
     /// Request of a router for the MAC address of a neighbour. The outputs behind it are those of the
     /// packet without the address. `None`: the router knows the address.
     pub request: Option<MacRequest>,
+    /// Names of the ports whose machines get the request.
+    pub asked: Vec<String>,
 }
 
 /// Request for a MAC address.
@@ -68,6 +70,8 @@ impl TraceOutcome {
                 outcome.read_line(line);
             } else if line.starts_with("arp.op = 2") || line.starts_with("nd_na") {
                 outcome.is_learning = true;
+            } else if outcome.request.is_some() {
+                outcome.asked.extend(read_output(line));
             }
             if line.starts_with('}') {
                 depth -= 1;
@@ -79,13 +83,7 @@ impl TraceOutcome {
     }
 
     fn read_line(&mut self, line: &str) {
-        if let Some(port) = line.strip_prefix("output(\"") {
-            let port = port.split('"').next().unwrap_or_default();
-            // Copies of the packet go to ports that OVN adds for mirrors.
-            if !port.starts_with(MIRROR_PREFIX) {
-                self.outputs.push(port.to_owned());
-            }
-        }
+        self.outputs.extend(read_output(line));
         for prefix in [
             "ct_snat(ip4.src=",
             "ct_snat(ip6.src=",
@@ -106,4 +104,11 @@ impl TraceOutcome {
         self.is_answer |=
             line.starts_with("icmp4.type = 0") || line.starts_with("icmp6.type = 129");
     }
+}
+
+/// Name of the port by which a packet goes out. `None`: it does not go out, or is a copy for a port
+/// that OVN adds for mirrors.
+fn read_output(line: &str) -> Option<String> {
+    let (port, _) = line.strip_prefix("output(\"")?.split_once('"')?;
+    (!port.starts_with(MIRROR_PREFIX)).then(|| port.to_owned())
 }

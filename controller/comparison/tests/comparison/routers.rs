@@ -94,11 +94,16 @@ fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
     };
     for (action, vip, backend, out) in [
         ("allow-related", "10.96.0.1", "10.1.0.3", None),
-        ("allow", "10.96.0.1", "10.1.0.3", Some("v2")),
+        ("allow", "10.96.0.1", "10.1.0.3", Some("v3")),
         ("allow-related", "10.96.0.1:80", "10.1.0.3:80", Some("v2")),
     ] {
         let mut network = Network::new(json!({}));
-        let row = json!({"name": "lb", "vips": map(&[(vip, backend)])});
+        // The switch balances by the VIP without a port also beside one that has a port.
+        let mut vips = vec![(vip, backend)];
+        if vip == "10.96.0.1" {
+            vips.push(("10.96.0.1:80", "10.2.0.2:80"));
+        }
+        let row = json!({"name": "lb", "vips": map(&vips)});
         let balancer = network.rows.insert("Load_Balancer", row);
         let options = map(&[("install_ls_lb_from_router", "true")]);
         network

@@ -85,11 +85,13 @@ impl LoadBalancers {
         attached
     }
 
-    /// VIPs of a datapath that match a packet, those with a port first.
+    /// VIPs of a datapath that match a packet, those with a port first. `compares_ports`: the datapath
+    /// looks at the ports of packets, without which VIPs with ports serve nobody.
     pub(crate) fn find<'a>(
         &'a self,
         attached: &'a Attached,
         packet: &IpPacket,
+        compares_ports: bool,
     ) -> Vec<(&'a LoadBalancer, &'a Vip)> {
         let Some(places) = self.by_address.get(&packet.destination) else {
             return Vec::new();
@@ -109,7 +111,7 @@ impl LoadBalancers {
             return event;
         }
         let exact: Vec<_> = candidates()
-            .filter(|(balancer, vip)| balancer.serves(vip, packet.transport))
+            .filter(|(balancer, vip)| compares_ports && balancer.serves(vip, packet.transport))
             .collect();
         if !exact.is_empty() {
             return exact;

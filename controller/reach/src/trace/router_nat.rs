@@ -32,7 +32,9 @@ impl Trace<'_> {
         let northbound = self.northbound;
         let ip = self.ip()?.clone();
         self.packet.is_tracked = self.router_tracks_in(router, input);
-        let vips = northbound.load_balancers.find(&router.load_balancers, &ip);
+        let vips = northbound
+            .load_balancers
+            .find(&router.load_balancers, &ip, true);
         let event = northbound.load_balancers.event(&router.load_balancers, &ip);
         let vip_priority = match vips.first() {
             _ if event.is_some() => EVENT_PRIORITY,

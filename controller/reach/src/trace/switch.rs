@@ -140,16 +140,12 @@ impl Trace<'_> {
         if !self.packet.is_tracked && event.is_none() {
             return Ok(None);
         }
+        // Only switches with VIPs of their own look at the ports of packets.
+        let attached = &switch.load_balancers;
         let vips = northbound
             .load_balancers
-            .find(&switch.load_balancers, self.ip()?);
-        // Only switches with VIPs of their own look at the ports of packets.
-        let compares_ports = switch.load_balancers.has_own_vip;
-        let Some((balancer, vip)) = vips
-            .first()
-            .filter(|(_, vip)| vip.port.is_none() || compares_ports)
-            .copied()
-        else {
+            .find(attached, self.ip()?, attached.has_own_vip);
+        let Some((balancer, vip)) = vips.first().copied() else {
             return Ok(None);
         };
         let label = format!("load balancer {}", balancer.label());
