@@ -164,11 +164,14 @@ fn describe(answer: &Answer, expected: &str) -> String {
     )
 }
 
-/// `true` if the request of a router goes to the machine that gets the packet, and that has to answer
-/// itself.
+/// `true` if the request of a router goes to the port to which the switch sends the packet, so that
+/// the machine has to answer itself.
 fn is_asked(answer: &Answer, outcome: &TraceOutcome) -> bool {
-    let out = answer.out.as_ref();
-    out.is_some_and(|out| outcome.asked.contains(out))
+    let mut ports = answer
+        .hops
+        .iter()
+        .filter_map(|hop| hop.decision.strip_prefix("to port "));
+    ports.any(|port| outcome.asked.iter().any(|asked| asked == port))
 }
 
 /// `true` if ACLs or the sender's port stop the packet. They may stop its ARP request, too.

@@ -242,6 +242,37 @@ fn ovn_ignores_acls_that_give_nothing_to_their_network_function() {
     }
 }
 
+/// Neither ACL decides, but the packets that they match are not tracked.
+#[test]
+fn a_stateless_acl_that_ovn_ignores_keeps_its_packets_from_load_balancers() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (text, has_group, out) in [
+        ("ip4", true, None),
+        ("ip4 // to the end", false, None),
+        ("ip6", true, Some("v2")),
+    ] {
+        let mut network = Network::new(json!({}));
+        let mut row = json!({"direction": "from-lport", "priority": 1, "match": text,
+            "action": "allow-stateless"});
+        if has_group {
+            let group = json!({"name": "nfg", "id": 1, "mode": "inline"});
+            let group = network.rows.insert("Network_Function_Group", group);
+            row["network_function_group"] = json!(["named-uuid", group]);
+        }
+        let acl = network.rows.insert("ACL", row);
+        let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.1.0.3:80")])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        network.columns["s1"] = json!({"acls": references(&[acl]),
+            "load_balancer": references(&[balancer])});
+        let target = ("10.96.0.1", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}
+
 #[test]
 fn the_address_of_a_virtual_port_is_not_judged() {
     for release in releases() {
@@ -342,5 +373,32 @@ fn an_address_whose_machine_is_unknown_gets_no_packets_of_a_router() {
         assert_eq!(answer.verdict, Verdict::Dropped, "{answer:#?}");
         let effect = "whether the machine of port v3 has 10.2.0.77";
         assert_unjudged(&answer, effect, "Logical_Switch_Port");
+    }
+}
+
+/// OVN's flows for packets of stateless ACLs and for packets to the router have the same priority.
+#[test]
+fn a_switch_may_clear_the_state_of_a_stateless_packet_for_a_router() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (text, choices) in [("ct.new && ip4", 1), ("ip4", 0)] {
+        let mut network = Network::new(json!({}));
+        let acls = [("allow-stateless", text, 2), ("drop", "ip4", 1)];
+        let acls = acls.map(|(action, text, priority)| {
+            let row = json!({"direction": "to-lport", "priority": priority, "match": text,
+                "action": action});
+            network.rows.insert("ACL", row)
+        });
+        let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.2.0.2:80")])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        network.columns["s1"] = json!({"acls": references(&acls),
+            "load_balancer": references(&[balancer])});
+        let target = ("10.2.0.2", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_eq!(answer.open.len(), choices, "{answer:#?}");
+        if choices == 0 {
+            assert_same(&answer, &text);
+        }
     }
 }

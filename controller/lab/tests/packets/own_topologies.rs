@@ -310,3 +310,42 @@ async fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
         own.assert_arrival("blue-1", "10.96.0.1", WEB, to).await;
     }
 }
+
+/// ovn-trace keeps the state, so that the answer leaves a choice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_switch_forgets_the_state_of_a_packet_whose_connection_it_commits() {
+    let Some(mut own) = OwnRows::start().await else {
+        return;
+    };
+    let (_, target) = own.address("green-1");
+    let target = target.to_string();
+    for (text, to) in [("ct.new", Some("green-1")), ("!ct.trk", None)] {
+        own.write(|txn, written| {
+            let rows = [
+                (
+                    AclDirection::FromLport,
+                    AclAction::AllowRelated,
+                    "ip4".to_owned(),
+                ),
+                (
+                    AclDirection::ToLport,
+                    AclAction::Drop,
+                    format!("outport == \"rp1-sp\" && ip4 && {text}"),
+                ),
+            ];
+            for (direction, action, text) in rows {
+                let acl = txn.insert(&Acl {
+                    action,
+                    direction,
+                    r#match: text,
+                    priority: 1,
+                    ..Acl::default()
+                })?;
+                written.switches[0].acls.insert(acl);
+            }
+            Ok(())
+        })
+        .await;
+        own.assert_arrival("blue-1", &target, WEB, to).await;
+    }
+}

@@ -47,7 +47,8 @@ pub(crate) struct Acls {
     /// Row with `acl_ct_translation`, if one of the ACLs names ports of TCP, UDP or SCTP: those of
     /// the connection then count.
     pub(crate) translation: Option<RowRef>,
-    has_stateless: bool,
+    /// Matches of the ACLs `allow-stateless` of each direction, `from-lport` first.
+    stateless: [Vec<Match>; 2],
 }
 
 /// Outcome of the ACLs in one place.
@@ -117,7 +118,17 @@ impl Acls {
         let reference = RowRef::new::<nb::Acl>(uuid);
         self.is_present = true;
         self.is_stateful |= row.action == AclAction::AllowRelated;
-        let Some(parsed) = matches(&row.r#match, reference) else {
+        let parsed = matches(&row.r#match, reference);
+        if row.action == AclAction::AllowStateless {
+            // Here OVN takes the match as it is, without parentheses around it.
+            let bare = parsed
+                .clone()
+                .or_else(|| Match::parse(&row.r#match, names).ok());
+            let known = bare.filter(|bare| bare.missing_group(switch, names).is_none());
+            let is_egress = row.direction == AclDirection::ToLport;
+            self.stateless[usize::from(is_egress)].extend(known);
+        }
+        let Some(parsed) = parsed else {
             return;
         };
         if let Some(group) = parsed.missing_group(switch, names) {
@@ -127,7 +138,6 @@ impl Acls {
             );
             return;
         }
-        self.has_stateless |= row.action == AclAction::AllowStateless;
         let place = match row.direction {
             AclDirection::ToLport => AclPlace::Egress,
             AclDirection::FromLport if option(&row.options, "apply-after-lb") => {
@@ -177,12 +187,8 @@ impl Acls {
 
     /// `true` if an `allow-stateless` ACL of a direction matches. Its packets are not tracked.
     pub(crate) fn is_stateless(&self, is_ingress: bool, packet: &Packet) -> bool {
-        let places = if is_ingress { 0..2 } else { 2..3 };
-        self.has_stateless
-            && self.places[places]
-                .iter()
-                .flatten()
-                .any(|acl| acl.action == AclAction::AllowStateless && acl.matches.matches(packet))
+        let matches = &self.stateless[usize::from(!is_ingress)];
+        matches.iter().any(|own| own.matches(packet))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Egress pipeline of a switch.
 
+use patchbay_schemas::nb::AclAction;
+
 use super::{End, Step, Trace};
 use crate::northbound::{AclPlace, Switch, SwitchPortId, SwitchPortKind};
-use crate::packet::Payload;
+use crate::packet::{Packet, Payload};
 
 impl Trace<'_> {
     /// Sends the packet out of a switch by a port.
@@ -13,7 +15,11 @@ impl Trace<'_> {
     ) -> Result<Step, End> {
         let port = self.northbound.switch_port(output);
         self.packet.output = Some(output.into());
+        let was_tracked = self.packet.is_tracked;
         self.packet.is_tracked = self.is_tracked_out(switch, output);
+        if was_tracked && self.packet.is_tracked {
+            self.compare_states(switch, output);
+        }
         self.pass_acls(switch, AclPlace::Egress)?;
         self.mark(switch, false);
         if !port.may_receive(&self.packet) {
@@ -21,6 +27,42 @@ impl Trace<'_> {
             return Err(self.stop(switch, "ls_out_apply_port_sec", reason));
         }
         Ok(self.deliver(output))
+    }
+
+    /// Records a choice if it matters whether a packet that the switch has tracked keeps its state on
+    /// its way to a port that is not tracked again:
+    ///
+    /// - OVN clears the state of a packet whose connection it commits; ovn-trace keeps it.
+    /// - OVN's flow for packets of stateless ACLs, which keeps the state, and the one for the router
+    ///   port, which clears it, have the same priority.
+    fn compare_states(&mut self, switch: &Switch, output: SwitchPortId) {
+        let port = self.northbound.switch_port(output);
+        let acls = &switch.acls;
+        let is_unclear = if acls.is_stateful {
+            port.skips_tracking()
+        } else {
+            port.kind == SwitchPortKind::Router
+                && switch.load_balancers.has_own_vip
+                && !switch.tracks_vips
+                && acls.is_stateless(false, &self.packet)
+        };
+        if !is_unclear {
+            return;
+        }
+        let by_default = self.northbound.drops_by_default;
+        let drops = |packet: &Packet| {
+            let acl = acls.decide(AclPlace::Egress, packet).acl;
+            acl.map_or(by_default, |acl| {
+                matches!(acl.action, AclAction::Drop | AclAction::Reject)
+            })
+        };
+        let kept = drops(&self.packet);
+        let mut cleared = self.packet.clone();
+        cleared.is_tracked = false;
+        if drops(&cleared) != kept {
+            let choice = format!("switch {} may clear the state of the packet", switch.name);
+            self.path.leave_open(choice);
+        }
     }
 
     /// `true` if the packet is tracked when it goes out. The state of the ingress pipeline stays
