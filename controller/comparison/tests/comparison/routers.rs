@@ -126,6 +126,42 @@ fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
     }
 }
 
+/// The switch drops what it has balanced, not what the router balances.
+#[test]
+fn a_switch_does_not_track_stateless_packets_for_vips_of_its_router() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (is_own, out) in [(true, None), (false, Some("v2"))] {
+        let mut network = Network::new(json!({}));
+        let options = map(&[("install_ls_lb_from_router", "true")]);
+        network
+            .rows
+            .insert("NB_Global", json!({"options": options}));
+        let row = json!({"name": "lb", "vips": map(&[("10.96.0.1", "10.1.0.3")])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        let balancers = references(&[balancer]);
+        let rows = [
+            json!({"direction": "from-lport", "priority": 1, "action": "allow-stateless",
+                "match": "ip4"}),
+            json!({"direction": "from-lport", "priority": 2, "action": "drop",
+                "match": "inport == \"v1\" && ip4.dst == 10.1.0.3",
+                "options": map(&[("apply-after-lb", "true")])}),
+        ];
+        let acls = rows.map(|row| network.rows.insert("ACL", row));
+        let config = map(&[("enable-stateless-acl-with-lb", "true")]);
+        network.columns["s1"] = json!({"acls": references(&acls), "other_config": config});
+        if is_own {
+            network.columns["s1"]["load_balancer"] = balancers.clone();
+        }
+        network.columns["lr"] = json!({"load_balancer": balancers});
+        let target = ("10.96.0.1", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}
+
 #[test]
 fn policies_see_that_a_router_tracks_packets() {
     let Some(release) = Release::newest() else {

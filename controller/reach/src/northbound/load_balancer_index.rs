@@ -28,6 +28,8 @@ pub(crate) struct LoadBalancers {
 #[derive(Debug, Default)]
 pub(crate) struct Attached {
     ids: HashSet<LoadBalancerId, RandomState>,
+    /// Those of the ids that are attached to a router of the switch only.
+    of_routers: HashSet<LoadBalancerId, RandomState>,
     /// `true` if one of the load balancers has a VIP.
     pub(crate) has_vip: bool,
     /// `true` if one of them does, without those of another datapath: a switch tracks packets for it.
@@ -119,11 +121,15 @@ impl LoadBalancers {
         candidates().filter(|(_, vip)| vip.port.is_none()).collect()
     }
 
-    /// `true` if a packet is for a VIP of a datapath. The port counts if the load balancer has
-    /// hairpin addresses.
+    /// `true` if a packet is for a VIP of a datapath, without those of its routers. The port counts if
+    /// the load balancer has hairpin addresses.
     pub(crate) fn has_destination(&self, attached: &Attached, packet: &IpPacket) -> bool {
-        let mut vips = self.at(attached, packet.destination);
-        vips.any(|(balancer, vip)| {
+        let places = self.by_address.get(&packet.destination);
+        let is_own = |id| attached.ids.contains(id) && !attached.of_routers.contains(id);
+        let mut own = places.into_iter().flatten().filter(|(id, _)| is_own(id));
+        own.any(|(id, place)| {
+            let balancer = self.get(*id);
+            let vip = &balancer.vips[*place];
             vip.port.is_none()
                 || balancer.has_protocol(packet.transport)
                     && (balancer.hairpin_sources.is_empty()
@@ -226,9 +232,13 @@ impl LoadBalancers {
 }
 
 impl Attached {
-    /// Adds the load balancers of another datapath.
+    /// Adds the load balancers of a router.
     pub(super) fn extend(&mut self, other: &Self) {
-        self.ids.extend(&other.ids);
+        for id in &other.ids {
+            if self.ids.insert(*id) {
+                self.of_routers.insert(*id);
+            }
+        }
         self.has_vip |= other.has_vip;
         self.has_stateless |= other.has_stateless;
     }
