@@ -5,7 +5,7 @@ mod canonical;
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Name of OVN-Kubernetes' CNI plugin, the value of `type`.
 pub const CNI_PLUGIN: &str = "ovn-k8s-cni-overlay";
@@ -83,7 +83,7 @@ pub struct CniConfig {
     /// `role`: `primary` or `secondary`.
     pub role: String,
     /// `subnets`: comma-separated pod subnets; in layer3, each may end with `/<host prefix>`.
-    #[serde(deserialize_with = "non_null", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subnets: Option<String>,
     /// `topology`: `layer2`, `layer3` or `localnet`; empty for the default network.
     pub topology: String,
@@ -91,7 +91,7 @@ pub struct CniConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transit_subnet: Option<String>,
     /// `transport`: `no-overlay` or `evpn`; `None`: Geneve.
-    #[serde(deserialize_with = "non_null", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
     /// `type`: name of the CNI plugin.
     #[serde(rename = "type")]
@@ -117,36 +117,16 @@ impl CniConfig {
         if let Ok(list) = serde_json::from_str::<PluginList>(text) {
             return list.into_config();
         }
-        match serde_json::from_str::<Self>(text) {
-            Ok(config) if config.plugin != CNI_PLUGIN => Ok(None),
-            Ok(config) => config.check_types().map(|()| Some(config)),
-            Err(error) => match serde_json::from_str::<PluginName>(text) {
-                // Plugins may give other types to fields of the same name.
-                Ok(PluginName { plugin }) if plugin != CNI_PLUGIN => Ok(None),
-                _ => Err(error),
-            },
+        let mut fields: Map<String, Value> = serde_json::from_str(text)?;
+        // A field that is `null` keeps the zero value of its type in Go.
+        fields.retain(|_, value| !value.is_null());
+        // Plugins may give other types to fields of the same name.
+        let plugin = fields.get("type").unwrap_or(&Value::Null);
+        if plugin.is_null() || plugin.as_str().is_some_and(|plugin| plugin != CNI_PLUGIN) {
+            return Ok(None);
         }
-    }
-
-    /// Checks the types of the fields that are not interpreted.
-    fn check_types(&self) -> Result<(), serde_json::Error> {
-        self.allow_persistent_ips
-            .check::<bool>("allowPersistentIPs")?;
-        self.mtu.check::<i64>("mtu")?;
-        self.vlan_id.check::<i64>("vlanID")?;
-        self.ipam.check::<PluginName>("ipam")?;
-        let texts = [
-            ("cniVersion", &self.cni_version),
-            ("defaultGatewayIPs", &self.default_gateway_ips),
-            ("excludeSubnets", &self.exclude_subnets),
-            ("infrastructureSubnets", &self.infrastructure_subnets),
-            ("outboundSNAT", &self.outbound_snat),
-            ("physicalNetworkName", &self.physical_network_name),
-            ("reservedSubnets", &self.reserved_subnets),
-            ("uplink", &self.uplink),
-        ];
-        let mut texts = texts.into_iter();
-        texts.try_for_each(|(field, value)| value.check::<String>(field))
+        check_types(&fields)?;
+        serde_json::from_value(Value::Object(fields)).map(Some)
     }
 
     /// Writes the configuration as one flat JSON object with sorted keys and no spaces.
@@ -242,9 +222,36 @@ struct PluginName {
     plugin: String,
 }
 
-/// Reads a text; an error for `null`.
-fn non_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    String::deserialize(deserializer).map(Some)
+/// Checks the types of the fields that [`CniConfig`] does not interpret.
+fn check_types(fields: &Map<String, Value>) -> Result<(), serde_json::Error> {
+    check::<bool>(fields, "allowPersistentIPs")?;
+    check::<i64>(fields, "mtu")?;
+    check::<i64>(fields, "vlanID")?;
+    check::<PluginName>(fields, "ipam")?;
+    let texts = [
+        "cniVersion",
+        "defaultGatewayIPs",
+        "excludeSubnets",
+        "infrastructureSubnets",
+        "outboundSNAT",
+        "physicalNetworkName",
+        "reservedSubnets",
+        "uplink",
+    ];
+    let mut texts = texts.into_iter();
+    texts.try_for_each(|field| check::<String>(fields, field))
+}
+
+/// Checks that a field is a `T`, if it is there.
+fn check<T: DeserializeOwned>(
+    fields: &Map<String, Value>,
+    field: &str,
+) -> Result<(), serde_json::Error> {
+    let Some(value) = fields.get(field) else {
+        return Ok(());
+    };
+    let named = |error| serde_json::Error::custom(format!("{field}: {error}"));
+    T::deserialize(value).map(drop).map_err(named)
 }
 
 /// JSON value of a field that is written, and compared between the definitions of a network, but
@@ -271,12 +278,6 @@ impl UninterpretedValue {
             return Ok(None);
         }
         T::deserialize(&self.0).map(Some)
-    }
-
-    /// Checks that the value of this field is a `T`, if it is there.
-    fn check<T: DeserializeOwned>(&self, field: &str) -> Result<(), serde_json::Error> {
-        let named = |error| serde_json::Error::custom(format!("{field}: {error}"));
-        self.interpret::<T>().map(drop).map_err(named)
     }
 
     /// The JSON value; `null` if the field is absent.

@@ -73,11 +73,14 @@ fn fields_have_the_types_of_their_go_structs() {
     for field in [
         r#""mtu":"1400""#,
         r#""mtu":1400.5"#,
+        r#""mtu":"""#,
+        r#""mtu":false"#,
         r#""vlanID":"5""#,
         r#""allowPersistentIPs":"true""#,
         r#""cniVersion":1"#,
         r#""defaultGatewayIPs":["10.0.0.1"]"#,
         r#""excludeSubnets":["10.0.0.0/30"]"#,
+        r#""reservedSubnets":0"#,
         r#""infrastructureSubnets":{"a":"b"}"#,
         r#""ipam":"static""#,
         r#""ipam":{"type":1}"#,
@@ -92,7 +95,9 @@ fn fields_have_the_types_of_their_go_structs() {
     }
     for field in [
         r#""mtu":1400"#,
+        r#""mtu":0"#,
         r#""vlanID":null"#,
+        r#""role":null,"subnets":null,"topology":null,"transport":null"#,
         r#""allowPersistentIPs":true"#,
         r#""ipam":{}"#,
         r#""uplink":"u""#,
