@@ -119,7 +119,7 @@ spec: {{config: '{{\"name\":\"n\",\"netAttachDefName\":\"blue/net\",\"type\":\"o
     for (config, reason) in [
         (
             r#""mtu":-1"#,
-            r#"spec.config: mtu: invalid value: integer `-1`, expected u32"#,
+            r"spec.config: mtu: invalid value: integer `-1`, expected u32",
         ),
         (
             r#""defaultGatewayIPs":"10.0.0.1,none""#,
