@@ -1,7 +1,7 @@
 //! Standard input, output and error of a command.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 
 use patchbay_model::printable::printable;
 use serde::Serialize;
@@ -17,6 +17,9 @@ const MAX_WARNINGS: usize = 10;
 const MAX_REASONS: usize = 20;
 /// Maximum length of a line on standard error, in bytes.
 const MAX_LINE_BYTES: usize = 2_000;
+/// Length in bytes of the pieces in which long texts are written to standard output, which otherwise
+/// writes each line by itself.
+const PIECE_BYTES: usize = 1 << 16;
 /// Beginnings of lines that have a colour.
 const LABELS: [(&str, Colour); 2] = [("error:", Colour::Red), ("warning:", Colour::Yellow)];
 
@@ -128,6 +131,16 @@ impl Console<'_> {
             lines.insert(line.into_owned());
         }
         Ok(())
+    }
+
+    /// Writes a text of many lines to standard output.
+    pub(super) fn write_long(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut pieces = BufWriter::with_capacity(PIECE_BYTES, &mut *self.output);
+        write(&mut pieces)?;
+        pieces.flush()
     }
 
     /// Prints a JSON or YAML document.

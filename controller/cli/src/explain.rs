@@ -54,7 +54,7 @@ pub(super) async fn explain(
         console.warn("nodes", "no network is connected because there is no node")?;
     }
     match arguments.output {
-        Format::Text => Ok(write!(console.output, "{explanation}")?),
+        Format::Text => Ok(console.write_long(|output| write!(output, "{explanation}"))?),
         format => console.document(&explanation, format),
     }
 }

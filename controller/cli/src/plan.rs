@@ -39,7 +39,7 @@ pub(super) async fn plan(
     match arguments.output {
         Format::Text => {
             for changes in &zones {
-                write!(console.output, "{changes}")?;
+                console.write_long(|output| write!(output, "{changes}"))?;
             }
         }
         format => console.document(&PlanDocument { zones: &zones }, format)?,

@@ -46,7 +46,7 @@ pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Resul
                 .unwrap_or_else(|| northbound.machine_matrix(protocol)),
         };
         match arguments.output {
-            Format::Text => write_matrix(console.output, &matrix)?,
+            Format::Text => console.write_long(|output| write_matrix(output, &matrix))?,
             format => console.document(&matrix, format)?,
         }
         return Ok(true);
@@ -180,7 +180,7 @@ fn answer_file(
         })
         .collect();
     match format {
-        Format::Text => write_answers(console.output, &answers)?,
+        Format::Text => console.write_long(|output| write_answers(output, &answers))?,
         format => console.document(&answers, format)?,
     }
     Ok(())
