@@ -9,6 +9,7 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableSchema};
 use patchbay_schemas::wire::{MonitorTable, MonitorVersion, RowEvent};
 use rayon::prelude::*;
+use uuid::Uuid;
 
 use super::MonitorSpec;
 
@@ -31,11 +32,12 @@ pub(crate) fn encode_initial(
             .table(*table)
             .iter()
             .filter(|row| request.select.initial && request.condition.matches_any(row))
+            .map(|row| (row.uuid, row))
             .collect();
         if rows.is_empty() {
             continue;
         }
-        rows.sort_unstable_by_key(|row| row.uuid);
+        rows.par_sort_unstable_by_key(|(uuid, _)| *uuid);
         if !is_first {
             out.push(b',');
         }
@@ -71,22 +73,22 @@ struct RowEncoder<'a> {
 
 impl RowEncoder<'_> {
     /// Encodes the members of the table's JSON object, in pieces.
-    fn encode(self, rows: &[&Arc<Row>]) -> Vec<Vec<u8>> {
+    fn encode(self, rows: &[(Uuid, &Arc<Row>)]) -> Vec<Vec<u8>> {
         rows.par_chunks(ROWS_PER_PART)
             .enumerate()
             .map(|(i, part)| self.encode_part(part, i == 0))
             .collect()
     }
 
-    fn encode_part(self, rows: &[&Arc<Row>], is_first: bool) -> Vec<u8> {
+    fn encode_part(self, rows: &[(Uuid, &Arc<Row>)], is_first: bool) -> Vec<u8> {
         let mut out = Vec::new();
-        for (i, row) in rows.iter().enumerate() {
+        for (i, (uuid, row)) in rows.iter().enumerate() {
             out.extend_from_slice(if is_first && i == 0 {
                 &b"\""[..]
             } else {
                 b",\""
             });
-            write_uuid(&mut out, row.uuid);
+            write_uuid(&mut out, *uuid);
             out.extend_from_slice(b"\":");
             self.request
                 .write_event(RowEvent::Initial(row), self.table, self.version, &mut out);

@@ -72,6 +72,13 @@ impl Values {
         }
     }
 
+    /// True if the row stores no value for a column, so that it is the default.
+    ///
+    /// False: the value is stored, or the table lacks the column.
+    pub(super) fn is_absent(&self, column: ColumnId) -> bool {
+        column.index() < self.len() && self.stored_index(column).is_err()
+    }
+
     /// Returns the value of a column for modification. `None`: the table lacks the column.
     pub fn get_mut(&mut self, column: ColumnId) -> Option<&mut Datum> {
         let default = self.defaults.0.get(column.index())?;
@@ -306,6 +313,11 @@ mod tests {
                 }
             }
             prop_assert!(values.iter().eq(&model));
+            for (column, default) in table.column_ids().zip(table.defaults()) {
+                let value = values.get(column);
+                prop_assert!(!values.is_absent(column) || value == Some(default));
+            }
+            prop_assert!(!values.is_absent(ColumnId::UUID));
             let whole = table.column_ids().zip(model.iter().cloned());
             let again = Values::new(table, whole);
             prop_assert_eq!(&again, &values);

@@ -101,9 +101,7 @@ impl MonitorTable {
                 } else {
                     b"{\"insert\":"
                 });
-                columns.write(out, row, |column, row| {
-                    !table.column_type(column).is_default(&row.get(column))
-                });
+                columns.write(out, row, |column, row| !row.is_default(column, table));
             }
             RowEvent::Delete(row) if v1 => {
                 out.extend_from_slice(b"{\"old\":");
