@@ -1,14 +1,14 @@
 //! Random sequences of object changes: inputs that follow them are those that are made from nothing.
 
 use jiff::Timestamp;
-use patchbay_model::{IpFamily, NetworkObjects};
+use patchbay_model::{Feature, IpFamily, NetworkObjects, PodKey};
 use patchbay_networks::SkippedNetworks;
 use patchbay_resources::conversion::network_objects;
-use patchbay_resources::manifests::{Origin, Sourced};
+use patchbay_resources::manifests::{InventoryKind, ObjectKey, Origin, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, MultiNetworkPolicy,
-    NetworkPolicy, Node, RouteAdvertisements, Time,
+    Namespace, NetworkPolicy, Node, RouteAdvertisements, Time,
 };
 use patchbay_rows::Inputs;
 use proptest::prelude::*;
