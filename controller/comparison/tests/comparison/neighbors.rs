@@ -9,6 +9,23 @@ use serde_json::json;
 
 use super::features::{Network, WEB, ask};
 
+/// Asserts the verdict of packets of `v1` for `v2`. Returns the ports at which ovn-trace delivers the
+/// ARP request before them.
+fn outputs_of_request(release: &Release, request: &str, verdict: Verdict) -> Vec<String> {
+    let server = start_server(release);
+    let mut ovn = Ovn::fill(release, &server, request);
+    let northbound = Northbound::new(&read_northbound(&server), None);
+    let question = Question {
+        sender: Sender::port("v1"),
+        destination: Destination::Port("v2".to_owned()),
+        protocol: WEB.0,
+    };
+    assert_eq!(northbound.answer(&question).unwrap().verdict, verdict);
+    let asked = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.3");
+    let text = ovn.trace.trace("s1", &asked.expression).unwrap();
+    TraceOutcome::read(&text).outputs
+}
+
 #[test]
 fn a_machine_that_has_to_answer_itself_meets_the_acls() {
     let Some(release) = Release::newest() else {
@@ -36,19 +53,9 @@ fn a_machine_that_hears_no_request_does_not_answer() {
     for (value, verdict) in [("true", Verdict::Reaches), ("false", Verdict::Unanswered)] {
         let options = map(&[("disable_arp_nd_rsp", "true"), ("receive_multicast", value)]);
         let request = Network::new(json!({"v2": {"options": options}})).finish();
-        let server = start_server(&release);
-        let mut ovn = Ovn::fill(&release, &server, &request);
-        let northbound = Northbound::new(&read_northbound(&server), None);
-        let question = Question {
-            sender: Sender::port("v1"),
-            destination: Destination::Port("v2".to_owned()),
-            protocol: WEB.0,
-        };
-        assert_eq!(northbound.answer(&question).unwrap().verdict, verdict);
-        let asked = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.3");
-        let text = ovn.trace.trace("s1", &asked.expression).unwrap();
-        let hears = TraceOutcome::read(&text).outputs.contains(&"v2".to_owned());
-        assert_eq!(hears, verdict == Verdict::Reaches, "{text}");
+        let outputs = outputs_of_request(&release, &request, verdict);
+        let hears = outputs.contains(&"v2".to_owned());
+        assert_eq!(hears, verdict == Verdict::Reaches, "{outputs:?}");
     }
 }
 
@@ -68,18 +75,8 @@ fn a_machine_whose_port_is_down_answers_itself_if_the_database_wants_it() {
             "match": "inport == \"v2\" && arp"});
         let acl = network.rows.insert("ACL", row);
         network.columns = json!({"s1": {"acls": references(&[acl])}});
-        let server = start_server(&release);
-        let mut ovn = Ovn::fill(&release, &server, &network.finish());
-        let northbound = Northbound::new(&read_northbound(&server), None);
-        let question = Question {
-            sender: Sender::port("v1"),
-            destination: Destination::Port("v2".to_owned()),
-            protocol: WEB.0,
-        };
-        assert_eq!(northbound.answer(&question).unwrap().verdict, verdict);
-        let asked = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.3");
-        let text = ovn.trace.trace("s1", &asked.expression).unwrap();
-        let is_answered = TraceOutcome::read(&text).outputs == ["v1"];
-        assert_eq!(is_answered, verdict == Verdict::Reaches, "{text}");
+        let outputs = outputs_of_request(&release, &network.finish(), verdict);
+        let is_answered = outputs == ["v1"];
+        assert_eq!(is_answered, verdict == Verdict::Reaches, "{outputs:?}");
     }
 }

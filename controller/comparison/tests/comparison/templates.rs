@@ -6,13 +6,8 @@ use serde_json::json;
 
 use super::features::{Network, WEB, ask, assert_same};
 
-/// Asserts where a packet of `v1` for port 80 of `v3` goes if `s1` has the template. The switch
-/// drops what it tracks and does not balance.
-fn assert_out(vip: (&str, &str), family: Option<&str>, out: Option<&str>) {
-    let Some(release) = Release::newest() else {
-        return;
-    };
-    let mut network = Network::new(json!({}));
+/// Adds the template of a load balancer, and variables. Returns the row of the template.
+fn insert_template(network: &mut Network, vip: (&str, &str), family: Option<&str>) -> String {
     let variables = [
         ("VIP", "10.2.0.2"),
         ("PORT", "80"),
@@ -23,7 +18,17 @@ fn assert_out(vip: (&str, &str), family: Option<&str>, out: Option<&str>) {
     let mut options = vec![("template", "true")];
     options.extend(family.map(|family| ("address-family", family)));
     let row = json!({"name": "lb", "vips": map(&[vip]), "options": map(&options)});
-    let balancer = network.rows.insert("Load_Balancer", row);
+    network.rows.insert("Load_Balancer", row)
+}
+
+/// Asserts where a packet of `v1` for port 80 of `v3` goes if `s1` has the template. The switch
+/// drops what it tracks and does not balance.
+fn assert_out(vip: (&str, &str), family: Option<&str>, out: Option<&str>) {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let mut network = Network::new(json!({}));
+    let balancer = insert_template(&mut network, vip, family);
     let row = json!({"direction": "from-lport", "priority": 1, "action": "drop",
         "match": "ct.trk && ip4.dst == 10.2.0.2", "options": map(&[("apply-after-lb", "true")])});
     let acl = network.rows.insert("ACL", row);
@@ -74,16 +79,7 @@ fn a_router_tracks_for_vips_whose_port_or_backends_are_not_known() {
         (("^NONE:^PORT", "^BACKENDS"), Some("v3")),
     ] {
         let mut network = Network::new(json!({}));
-        let variables = [
-            ("VIP", "10.2.0.2"),
-            ("PORT", "80"),
-            ("BACKENDS", "10.1.0.3:80"),
-        ];
-        let row = json!({"chassis": "c1", "variables": map(&variables)});
-        network.rows.insert("Chassis_Template_Var", row);
-        let row = json!({"name": "lb", "vips": map(&[vip]),
-            "options": map(&[("template", "true")])});
-        let balancer = network.rows.insert("Load_Balancer", row);
+        let balancer = insert_template(&mut network, vip, None);
         let row = json!({"priority": 1, "action": "drop", "match": "ct.new"});
         let policy = network.rows.insert("Logical_Router_Policy", row);
         network.columns["lr"] = json!({"load_balancer": references(&[balancer]),
