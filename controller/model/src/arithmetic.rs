@@ -4,6 +4,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+/// Limit of the candidates of [`subnet_beside`], as in OVN-Kubernetes' search for transit subnets.
+const MAX_CANDIDATES: usize = 10;
+
 /// Address `n` after the first one of a subnet. `None`: it is outside of the subnet.
 pub fn nth_address(subnet: IpNet, n: u128) -> Option<IpAddr> {
     let address = match subnet.network() {
@@ -21,8 +24,37 @@ pub fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
+/// The first subnet of the length of `first`, from `first` on, that overlaps with no other one.
+///
+/// `overlapping` returns a subnet that overlaps with the candidate. The next candidate lies behind
+/// the wider one of both. `None`: ten candidates overlap, or the address space ends before.
+///
+/// # Errors
+/// Those of `overlapping`.
+pub fn subnet_beside<E>(
+    first: IpNet,
+    mut overlapping: impl FnMut(IpNet) -> Result<Option<IpNet>, E>,
+) -> Result<Option<IpNet>, E> {
+    let mut candidate = first;
+    for _ in 0..MAX_CANDIDATES {
+        let Some(other) = overlapping(candidate)? else {
+            return Ok(Some(candidate));
+        };
+        let wider = if other.prefix_len() < candidate.prefix_len() {
+            other
+        } else {
+            candidate
+        };
+        let Some(next) = next_subnet(wider, first.prefix_len()) else {
+            return Ok(None);
+        };
+        candidate = next;
+    }
+    Ok(None)
+}
+
 /// The subnet of this prefix length directly behind `subnet`. `None`: the address space ends there.
-pub fn next_subnet(subnet: IpNet, prefix: u8) -> Option<IpNet> {
+fn next_subnet(subnet: IpNet, prefix: u8) -> Option<IpNet> {
     let next = match subnet.broadcast() {
         IpAddr::V4(last) => IpAddr::V4(u32::from(last).checked_add(1)?.into()),
         IpAddr::V6(last) => IpAddr::V6(u128::from(last).checked_add(1)?.into()),

@@ -1,13 +1,12 @@
 //! Transit subnets of primary layer2 networks that configure none.
 
+use std::convert::Infallible;
+
 use ipnet::IpNet;
 
-use super::arithmetic::{next_subnet, overlap};
+use super::arithmetic::{overlap, subnet_beside};
 use super::network::IpFamily;
 use super::settings::DEFAULT_TRANSIT_SUBNETS;
-
-/// Limit of the attempts to find a subnet beside the others.
-const MAX_ATTEMPTS: usize = 10;
 
 /// One transit subnet for each family of the pod subnets, in their order: the default, or the next
 /// subnet of its length that overlaps neither with pod nor with join subnets.
@@ -34,19 +33,11 @@ pub(crate) fn derived_transit_subnets(pod_subnets: &[IpNet], join_subnets: &[IpN
 
 /// The subnet, or one behind it that overlaps with no other. `None`: there is none nearby.
 fn beside(subnet: IpNet, others: &[IpNet]) -> Option<IpNet> {
-    let mut found = subnet;
-    for _ in 0..MAX_ATTEMPTS {
-        let Some(other) = others.iter().find(|other| overlap(**other, found)) else {
-            return Some(found);
-        };
-        let wider = if other.prefix_len() < found.prefix_len() {
-            *other
-        } else {
-            found
-        };
-        found = next_subnet(wider, subnet.prefix_len())?;
-    }
-    None
+    let overlapping = |candidate| {
+        let mut others = others.iter().copied();
+        Ok::<_, Infallible>(others.find(|other| overlap(*other, candidate)))
+    };
+    subnet_beside(subnet, overlapping).unwrap_or_default()
 }
 
 #[cfg(test)]

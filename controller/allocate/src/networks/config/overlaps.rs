@@ -1,14 +1,11 @@
 //! Ranges of a network beside the cluster's ranges.
 
 use ipnet::IpNet;
-use patchbay_model::arithmetic::{next_subnet, overlap};
+use patchbay_model::arithmetic::{overlap, subnet_beside};
 use patchbay_model::{ClusterSettings, CniConfig, IpFamily};
 
 use super::ConfigError;
 use super::ranges::NetworkRanges;
-
-/// Limit of the attempts to find a transit range beside the other ranges.
-const MAX_TRANSIT_RANGE_ATTEMPTS: usize = 10;
 
 /// IP range and its purpose, as in error messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -108,27 +105,21 @@ fn find_transit(
     first: IpNet,
     settings: &ClusterSettings,
 ) -> Result<IpNet, ConfigError> {
-    let mut found = first;
-    for _ in 0..MAX_TRANSIT_RANGE_ATTEMPTS {
+    let overlapping = |candidate: IpNet| {
         let with_transit = CniConfig {
-            transit_subnet: Some(found.to_string()),
+            transit_subnet: Some(candidate.to_string()),
             ..config.clone()
         };
-        let (range, other) = match check(&with_transit, settings) {
-            Ok(()) => return Ok(found),
-            Err(ConfigError::Overlap(range, other))
-                if [range.cidr, other.cidr].contains(&found) =>
-            {
-                (range.cidr, other.cidr)
+        match check(&with_transit, settings) {
+            Ok(()) => Ok(None),
+            Err(ConfigError::Overlap(range, other)) if range.cidr == candidate => {
+                Ok(Some(other.cidr))
             }
-            Err(error) => return Err(error),
-        };
-        let wider = if other.prefix_len() < range.prefix_len() {
-            other
-        } else {
-            range
-        };
-        found = next_subnet(wider, found.prefix_len()).ok_or(ConfigError::NoTransit)?;
-    }
-    Err(ConfigError::NoTransit)
+            Err(ConfigError::Overlap(range, other)) if other.cidr == candidate => {
+                Ok(Some(range.cidr))
+            }
+            Err(error) => Err(error),
+        }
+    };
+    subnet_beside(first, overlapping)?.ok_or(ConfigError::NoTransit)
 }
