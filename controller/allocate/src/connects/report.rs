@@ -100,7 +100,7 @@ pub enum AllocationWarning {
         reason: String,
     },
     /// A further reason why a connect is not accepted. Its condition has the first one.
-    #[error("CNC {connect}: not accepted, too: {cause}")]
+    #[error("CNC {connect}: another reason why it is not accepted: {cause}")]
     Refused {
         /// Name of the connect.
         connect: String,

@@ -24,8 +24,8 @@ fn the_condition_has_the_first_cause_and_the_others_are_warnings() {
     assert_eq!(
         warnings,
         [
-            format!("CNC c: not accepted, too: {head}red with subnets [192.168.7.0/24/26] and {range}"),
-            "CNC c: not accepted, too: can not connect selected networks: selected networks have \
+            format!("CNC c: another reason why it is not accepted: {head}red with subnets [192.168.7.0/24/26] and {range}"),
+            "CNC c: another reason why it is not accepted: can not connect selected networks: selected networks have \
              overlapping subnets: network cluster_udn_blue with subnets [192.168.7.0/25] and network \
              cluster_udn_red with subnets [192.168.7.0/24]"
                 .to_owned(),
