@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::atom::write_uuid;
 use patchbay_schemas::json::write;
-use patchbay_schemas::row::Row;
+use patchbay_schemas::row::{Row, load_ahead};
 use patchbay_schemas::schema::{DatabaseSchema, TableSchema};
 use patchbay_schemas::wire::{MonitorTable, MonitorVersion, RowEvent};
 use rayon::prelude::*;
@@ -16,6 +16,8 @@ use super::MonitorSpec;
 /// Number of rows that one thread encodes at a time: enough that the threads' overhead does not
 /// count.
 const ROWS_PER_PART: usize = 2048;
+/// Number of rows whose memory is loaded at a time.
+const ROWS_LOADED_AHEAD: usize = 16;
 
 /// Encodes all rows that a monitor sees, as `<table-updates>` in pieces. Rows are in the order of
 /// their UUIDs, as ovsdb-server sends them, because the output of ovn-nbctl can depend on it.
@@ -28,12 +30,14 @@ pub(crate) fn encode_initial(
     let mut out = b"{".to_vec();
     let mut is_first = true;
     for (table, request) in &spec.requests.tables {
-        let mut rows: Vec<_> = snapshot
-            .table(*table)
-            .iter()
-            .filter(|row| request.select.initial && request.condition.matches_any(row))
-            .map(|row| (row.uuid, row))
-            .collect();
+        if !request.select.initial {
+            continue;
+        }
+        let rows: Vec<_> = snapshot.table(*table).iter().collect();
+        let seen = rows
+            .par_iter()
+            .filter(|row| request.condition.matches_any(row));
+        let mut rows: Vec<_> = seen.map(|row| (row.uuid, *row)).collect();
         if rows.is_empty() {
             continue;
         }
@@ -83,6 +87,10 @@ impl RowEncoder<'_> {
     fn encode_part(self, rows: &[(Uuid, &Arc<Row>)], is_first: bool) -> Vec<u8> {
         let mut out = Vec::new();
         for (i, (uuid, row)) in rows.iter().enumerate() {
+            if i % ROWS_LOADED_AHEAD == 0 {
+                let next = rows[i..].iter().take(ROWS_LOADED_AHEAD);
+                load_ahead(next.map(|(_, row)| &***row));
+            }
             out.extend_from_slice(if is_first && i == 0 {
                 &b"\""[..]
             } else {

@@ -94,6 +94,14 @@ impl Map {
         }
     }
 
+    /// Returns the values of a short map in the order of their keys. Of a long one: none.
+    pub(super) fn value_slice(&self) -> &[Atom] {
+        match &self.0 {
+            Repr::Short(values) => &values.slice,
+            Repr::Empty | Repr::Tree(_) => &[],
+        }
+    }
+
     /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         match &self.0 {

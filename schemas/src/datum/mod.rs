@@ -75,6 +75,25 @@ impl Datum {
         }
     }
 
+    /// True if the value is a map.
+    pub(crate) fn is_map(&self) -> bool {
+        matches!(self, Self::Map(_))
+    }
+
+    /// Returns the sum of the first bytes of the strings in a short set, or among the values of a short
+    /// map.
+    pub(crate) fn first_bytes(&self) -> usize {
+        let atoms = match self {
+            Self::Set(set) => set.as_slice(),
+            Self::Map(map) => map.value_slice(),
+        };
+        let firsts = atoms.iter().map(|atom| {
+            let text = atom.as_str().map(str::as_bytes);
+            usize::from(text.and_then(<[u8]>::first).copied().unwrap_or_default())
+        });
+        firsts.fold(0, usize::wrapping_add)
+    }
+
     /// Iterates over all atoms: elements, or keys and values.
     pub fn atoms(&self) -> impl Iterator<Item = &Atom> {
         let (set, map) = match self {

@@ -88,6 +88,15 @@ impl Set {
         }
     }
 
+    /// Returns the elements of a short set. Of a long one: none.
+    pub(super) fn as_slice(&self) -> &[Atom] {
+        match &self.0 {
+            Repr::Empty | Repr::Tree(_) => &[],
+            Repr::One(atom) => std::slice::from_ref(atom),
+            Repr::Slice(atoms) => &atoms.slice,
+        }
+    }
+
     /// True if the set contains the element. O(log n).
     pub fn contains(&self, atom: &Atom) -> bool {
         match &self.0 {

@@ -1,7 +1,9 @@
 //! Rows and the values of their columns.
 
+mod load_ahead;
 mod values;
 
+pub use load_ahead::load_ahead;
 pub use values::Values;
 pub(crate) use values::ValuesBuilder;
 

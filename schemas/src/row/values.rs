@@ -100,6 +100,11 @@ impl Values {
         (0..self.len() as u16).map(|column| &self[ColumnId(column)])
     }
 
+    /// Returns the values that are stored because they differ, or once differed, from the defaults.
+    pub(super) fn stored(&self) -> &[Datum] {
+        &self.stored
+    }
+
     /// Iterates over the values that are stored because they differ, or once differed, from the
     /// defaults.
     pub fn stored_mut(&mut self) -> impl Iterator<Item = &mut Datum> {
