@@ -1,5 +1,5 @@
-//! The networks' own rows in one zone: manifests of a cluster, and passes that bring a Northbound
-//! in this process to them.
+//! The networks' own rows in one zone: manifests of a cluster, and passes that write their rows to
+//! a Northbound database in this process.
 //!
 //! All networks are cluster-wide, of topology layer3 and IPv4. A "link" is one network on one node.
 
@@ -168,7 +168,7 @@ impl NetworksZone {
         })
     }
 
-    /// Brings the northbound to what the cluster needs, in one transaction, like a command that has seen nothing.
+    /// Writes the rows that the cluster needs, in one transaction, like a command that has seen nothing.
     ///
     /// # Errors
     /// The plan or the transaction fails.

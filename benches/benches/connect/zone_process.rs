@@ -1,4 +1,4 @@
-//! Zone half of the controller as a process: memory and time of its first pass over a database that
+//! The zone controller as a process: memory and time of its first pass over a database that
 //! needs no change.
 
 use std::process::Command;

@@ -113,7 +113,7 @@ impl ZoneController {
         self.engine.resync();
     }
 
-    /// Plans the changes that bring the database to the state that the inputs require.
+    /// Plans the changes from the database's state to the one that the inputs require.
     ///
     /// The transactions of different connects are independent. A transaction that is not committed
     /// is planned again.

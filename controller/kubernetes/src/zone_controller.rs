@@ -1,4 +1,4 @@
-//! The zone controller's task: brings the rows of one zone's Northbound database up to date.
+//! The zone controller's task: passes over the rows of one zone's Northbound database.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

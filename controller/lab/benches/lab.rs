@@ -182,12 +182,12 @@ async fn measure_nodes(release: &Release) -> Outcome<()> {
             *theirs.entry(program).or_default() += memory(process)?;
         }
     }
-    let ours = memory(std::process::id())?.saturating_sub(before);
+    let own = memory(std::process::id())?.saturating_sub(before);
     let per_node = |kibibytes: u64| kibibytes as f64 / 1024.0 / nodes as f64;
     println!(
         "memory of each node: {:.1} MiB of OVN's programs, {:.1} MiB of the lab",
         per_node(theirs.values().sum()),
-        per_node(ours)
+        per_node(own)
     );
     for (program, kibibytes) in theirs {
         println!("  {program}: {:.1} MiB", per_node(kibibytes));

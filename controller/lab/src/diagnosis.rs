@@ -57,7 +57,7 @@ impl Diagnosis {
             .filter_map(|(trace, _)| Some((&*trace.rows.node, trace.rows.obstacle.as_ref()?)))
     }
 
-    /// `true` if the logical flows bring the packet to a port, whatever becomes of its answer.
+    /// `true` if the logical flows deliver the packet to a port, with or without an answer.
     pub fn is_delivered_by_flows(&self, port: &str) -> bool {
         let last = self.arrival.as_ref().unwrap_or(&self.request);
         let flows = last.flows.as_ref();

@@ -73,7 +73,7 @@ struct NodeRows {
 }
 
 impl RowDiagnosis {
-    /// `true` if rows bring the packet to the asked pod, whatever becomes of its answer.
+    /// `true` if rows deliver the packet to the asked pod, with or without an answer.
     pub fn is_reached(&self) -> bool {
         let arrival = self.arrival.as_ref();
         self.request.obstacle.is_none() && arrival.is_none_or(|trace| trace.obstacle.is_none())
@@ -269,7 +269,7 @@ impl RowTrace {
     }
 }
 
-/// The reason why rows do not bring a packet to the port of the asked pod.
+/// Reason why rows do not deliver a packet to the port of the asked pod.
 fn delivery_obstacle(path: &patchbay_reach::Answer, target: &Pod) -> Option<Obstacle> {
     let row = path.hops.iter().rev().find_map(|hop| hop.row);
     let reason = match (path.verdict, &path.out) {

@@ -83,7 +83,7 @@ pub struct PodScope {
 /// Rule of an [`AdminPolicy`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdminRule {
-    /// What becomes of the packets.
+    /// Action on the packets.
     pub action: AdminAction,
     /// Peers by labels, in the order of the object.
     pub pods: Vec<PodScope>,
@@ -98,7 +98,7 @@ pub struct AdminRule {
     pub named_ports: BTreeSet<String>,
 }
 
-/// What becomes of packets.
+/// Action of a rule on packets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AdminAction {
     /// They pass.

@@ -27,7 +27,7 @@ pub struct EgressFirewall {
 /// Rule of an [`EgressFirewall`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FirewallRule {
-    /// What becomes of the packets.
+    /// Action on the packets.
     pub action: FirewallAction,
     /// Destinations.
     pub destination: FirewallDestination,
@@ -35,7 +35,7 @@ pub struct FirewallRule {
     pub ports: Vec<FirewallPort>,
 }
 
-/// What becomes of packets.
+/// Action of a rule on packets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FirewallAction {
     /// They pass.

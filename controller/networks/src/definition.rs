@@ -11,14 +11,14 @@ use serde::de::DeserializeOwned;
 
 use super::SkipReason;
 
-/// What becomes of the sources of pods' packets that leave the cluster, in a network without an
-/// overlay.
+/// Translation of the source addresses of pods' packets that leave the cluster, in a network without
+/// an overlay.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum OutboundSnat {
-    /// They become the node's.
+    /// They become the node's addresses.
     Enabled,
-    /// They stay, because the network outside knows the way to pods.
+    /// They stay, because the network outside has routes to pods.
     Disabled,
 }
 

@@ -24,8 +24,8 @@ const SET_NAME: &str = "no-overlay-snat-exemption";
 const NAT_OWNER_TYPE: &str = "NoOverlayClusterSubnetSNAT";
 
 impl Site<'_> {
-    /// What becomes of the sources of the pods' packets that leave the cluster. `None`: the network
-    /// has an overlay, or does not say it.
+    /// Translation of the source addresses of the pods' packets that leave the cluster. `None`: the
+    /// network has an overlay, or its definition does not say it.
     pub(super) fn outbound_snat(&self) -> Option<OutboundSnat> {
         let is_routed = self.network.transport == Transport::NoOverlay;
         self.details.outbound_snat.filter(|_| is_routed)

@@ -1,4 +1,4 @@
-//! Answers: what becomes of a packet.
+//! Answers: the verdict on a packet, and its path.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use crate::question::{Destination, Protocol, Question};
 use crate::resolve::NameError;
 use crate::trace::{End, Entry, Hop, Path, Source, Trace};
 
-/// What becomes of a packet.
+/// Outcome of a packet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -50,7 +50,7 @@ impl fmt::Display for Verdict {
 /// Answer to a question.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// What becomes of the packet.
+    /// Outcome of the packet.
     pub verdict: Verdict,
     /// Port by which the packet goes out. `None`: it does not.
     #[serde(skip_serializing_if = "Option::is_none")]

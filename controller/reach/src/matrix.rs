@@ -31,7 +31,7 @@ pub struct Cell {
     pub connected: bool,
     /// `true` if the packet leaves for another chassis, whose rows decide about the rest.
     pub other_chassis: bool,
-    /// What becomes of the packet.
+    /// Outcome of the packet.
     pub verdict: Verdict,
     /// Place of the end, in words.
     pub at: String,

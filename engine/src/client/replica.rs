@@ -99,7 +99,7 @@ impl Replica {
     }
 
     /// Replaces several events by [`ReplicaEvent::Replaced`]. Bounds the memory of connections that
-    /// bring the replica up to date but fail before their events are published.
+    /// update the replica but fail before their events are published.
     pub(super) fn condense_events(&mut self) {
         if self.events.len() > 1 {
             self.events = vec![ReplicaEvent::Replaced];

@@ -104,7 +104,7 @@ async fn a_bulk_transaction_is_shown_at_once_and_then_read() {
         outcome.into_result().unwrap();
         until_live(&client, true).await;
         // No row is reported twice.
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         while events.queued_rows() > 0 {
             let (ChangeEvent::Committed(changed) | ChangeEvent::Resynced(changed)) =
                 soon(events.next()).await.unwrap()
@@ -113,10 +113,10 @@ async fn a_bulk_transaction_is_shown_at_once_and_then_read() {
             };
             let rows = changed.rows().iter().filter(|row| row.table != guard);
             for row in rows {
-                assert!(told.insert(row.uuid()));
+                assert!(reported.insert(row.uuid()));
             }
         }
-        assert!(!told.is_empty());
+        assert!(!reported.is_empty());
         let mut alone = select(config(&server));
         alone.guard = None;
         let read = contents(&connect(alone).await.snapshot());

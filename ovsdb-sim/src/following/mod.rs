@@ -1,7 +1,7 @@
 //! Databases that follow those of another server: relays and backups (ovsdb(7), "Service Models").
 //!
 //! A task (`Follower`) has a client of the source, whose replica is the source's database. It
-//! brings the served database to the replica's content when it connects, and then applies
+//! replaces the content of the served database by the replica's when it connects, and then applies
 //! transaction after transaction.
 //!
 //! | file | subject |

@@ -67,10 +67,10 @@ impl Model {
             }
         }
         let keys: BTreeSet<_> = self.rows.keys().chain(after.rows.keys()).collect();
-        let untold = keys
+        let unreported = keys
             .into_iter()
             .find(|key| self.rows.get(key) != after.rows.get(key) && !reported.contains(key));
-        untold.map_or(Ok(()), |key| {
+        unreported.map_or(Ok(()), |key| {
             Err(format!("the change of {key:?} is not reported"))
         })
     }

@@ -299,8 +299,8 @@ fn lists_are_those_of_ovn_nbctl_of_both_releases() {
     }
 }
 
-/// Checks the rows of some tables against the newest `ovn-nbctl`. Its schema and ours have columns
-/// that the other one does not have.
+/// Checks the rows of some tables against the newest `ovn-nbctl`. Its schema and the one of
+/// `database` each have columns that the other one lacks.
 fn assert_lists_rows(database: &Snapshot, real: &RealNorthbound) {
     for table in [
         "Port_Group",

@@ -18,7 +18,7 @@ const NODE_IDS: std::ops::RangeInclusive<u32> = 2..=5000;
 /// Allocates missing ids and transit addresses of nodes.
 ///
 /// Ids are allocated in the order of the manifests. A node that has lost its annotation gets the id that
-/// it had, and one that brings the id of a known node another one. The transit addresses follow from
+/// it had. A new node with the id of a known one gets another id. The transit addresses follow from
 /// an id that is allocated. A node whose annotations cannot be read is not changed.
 pub(super) fn complete(
     nodes: &mut Objects<core::Node>,
@@ -83,7 +83,7 @@ pub(super) fn complete(
     problems
 }
 
-/// Removes the ids that new nodes bring if they are those of known ones.
+/// Removes the ids of new nodes that are those of known ones.
 fn forget_ids_of_others(nodes: &mut Objects<core::Node>, known: &BTreeMap<String, NodeId>) {
     let owners: BTreeMap<NodeId, &String> = known.iter().map(|(name, id)| (*id, name)).collect();
     let keys: Vec<ObjectKey> = nodes.iter().map(|(key, _)| key.clone()).collect();

@@ -53,7 +53,7 @@ const QUIRKS: &[Purpose] = &[
         folder: "cnc",
         scenario: "zone-service-lb-late",
         rules: "W5",
-        what: "load balancers that are missing are told and hold nothing back",
+        what: "load balancers that are missing are reported and hold nothing back",
         test: "../connects/tests/zone/connecting.rs",
     },
     Purpose {

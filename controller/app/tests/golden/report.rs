@@ -107,7 +107,7 @@ impl Table {
                 let _ = writeln!(text, "    recorded: {quirk}");
             }
             if let Some(purpose) = purpose {
-                let _ = writeln!(text, "    ours: {} ({})", purpose.what, purpose.test);
+                let _ = writeln!(text, "    Patchbay: {} ({})", purpose.what, purpose.test);
             }
             match &result.steps {
                 Err(error) => {

@@ -104,7 +104,7 @@ impl Northbound for Watched {
     }
 }
 
-/// Verdicts after each transaction that brings these objects into a network with a client.
+/// Verdicts after each transaction that adds these objects to a network with a client.
 async fn verdicts(objects: &[&str]) -> Vec<Verdict> {
     let watched = Watched {
         database: Embedded::new(0).unwrap(),

@@ -138,7 +138,7 @@ struct Flight {
     seen: Seen,
 }
 
-/// What becomes of a connection after its first answer.
+/// Whether a connection stays open after its first answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum FlightKind {
     /// It is closed.

@@ -130,7 +130,7 @@ spec: {{config: '{{\"name\":\"n\",\"netAttachDefName\":\"blue/net\",\"type\":\"o
             r#"spec.config: infrastructureSubnets: "10.0.0.0/33": invalid IP address syntax"#,
         ),
     ] {
-        // The cluster half refuses it as well, and gives it no id.
+        // The cluster manager refuses it as well, and gives it no id.
         let inventory = inventory(&(CLUSTER.to_owned() + &definition(config)));
         let settings = ClusterSettings::default();
         let rows = zone_rows(&network_objects(&inventory), "n1", &settings);

@@ -45,11 +45,11 @@ impl Violations {
     fn schema(&mut self, spec: &ClusterNetworkConnectSpec) {
         self.item_count("spec.networkSelectors", spec.network_selectors.len(), 5);
         let mut types = HashSet::new();
-        let mut told = HashSet::new();
+        let mut reported = HashSet::new();
         for (index, selector) in spec.network_selectors.iter().enumerate() {
             let path = format!("spec.networkSelectors[{index}]");
             let kind = selector.network_selection_type;
-            if !types.insert(kind) && told.insert(kind) {
+            if !types.insert(kind) && reported.insert(kind) {
                 let message = format!(r#"Duplicate value: {{"networkSelectionType":"{kind}"}}"#);
                 self.add(&path, message);
             }

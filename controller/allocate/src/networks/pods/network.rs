@@ -37,7 +37,7 @@ impl MacOwner {
     }
 }
 
-/// What is given and free in one network.
+/// Used and free addresses and ids of one network.
 #[derive(Clone, Debug)]
 pub(super) struct NetworkAddresses {
     pub(super) network: Arc<AttachedNetwork>,

@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// Brings the policies to the current objects, as the watches of running controllers do.
+    /// Replaces the policies by those of the current objects, as the watches of running controllers do.
     fn update_policies(
         &mut self,
         objects: &NetworkObjects<'_>,

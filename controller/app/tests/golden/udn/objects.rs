@@ -123,7 +123,7 @@ impl Objects {
     }
 
     /// EgressFirewalls. The recorded API server does not count versions: objects have the same one,
-    /// unless they bring their own.
+    /// unless they have their own.
     pub(super) fn firewalls(&self) -> Result<Vec<EgressFirewall>, String> {
         let firewalls = self.typed::<object::EgressFirewall>("EgressFirewall")?;
         let firewalls = firewalls.iter().map(|object| {

@@ -69,8 +69,8 @@ fn as_multiset(state: &Value) -> Vec<String> {
     items
 }
 
-/// Removes the versions of mirrored slices that an API server has counted, unlike those that the
-/// scenario's objects bring.
+/// Removes the versions of mirrored slices that an API server has counted, unlike those of the
+/// scenario's objects.
 fn forget_counted_versions(state: &mut Value) {
     for slice in state.as_array_mut().into_iter().flatten() {
         let annotations = slice["annotations"].as_object_mut();

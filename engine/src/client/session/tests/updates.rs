@@ -200,7 +200,7 @@ fn updates_change_the_replica_in_order() {
 
 #[test]
 fn lock_notifications_are_events() {
-    for (method, told) in [
+    for (method, expected) in [
         ("locked", LockNotification::Locked),
         ("stolen", LockNotification::Stolen),
     ] {
@@ -209,7 +209,7 @@ fn lock_notifications_are_events() {
         let message = format!(r#"{{"id":null,"method":"{method}","params":["x"]}}"#);
         let events = scene.send(&message).unwrap();
         assert!(
-            matches!(&events[..], [SessionEvent::Lock { name, notification }] if name == b"x" && *notification == told),
+            matches!(&events[..], [SessionEvent::Lock { name, notification }] if name == b"x" && *notification == expected),
             "{events:?}"
         );
         let nameless = format!(r#"{{"id":null,"method":"{method}","params":[]}}"#);

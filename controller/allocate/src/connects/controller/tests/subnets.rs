@@ -186,13 +186,13 @@ fn blocks_that_are_too_small_for_nodes_are_warnings() {
         warnings.map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(warnings(&mut bed, 27), [""; 0]);
-    let told = |id| {
+    let warning = |id| {
         format!(
             "CNC c: spec.connectSubnets: blocks have addresses and keys for node ids below 32, and node n2 has id {id}: networks cannot be connected on nodes with higher ids"
         )
     };
-    assert_eq!(warnings(&mut bed, 28), [told(28)]);
-    assert_eq!(warnings(&mut bed, 40), [told(40)]);
+    assert_eq!(warnings(&mut bed, 28), [warning(28)]);
+    assert_eq!(warnings(&mut bed, 40), [warning(40)]);
 
     // In the seventh block keys run out before addresses.
     let mut bed = TestBed::new();
@@ -203,9 +203,9 @@ fn blocks_that_are_too_small_for_nodes_are_warnings() {
         bed.network(&format!("n{id}"), id, json!({})).settle();
     }
     assert_eq!(bed.message("c"), FINE);
-    let told = warnings(&mut bed, 2500);
+    let found = warnings(&mut bed, 2500);
     assert!(
-        told[0].contains("for node ids below 2767, and node n2"),
-        "{told:?}"
+        found[0].contains("for node ids below 2767, and node n2"),
+        "{found:?}"
     );
 }
