@@ -13,8 +13,10 @@ use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{ColumnValues, Condition, DecodedTransaction, Mutation, Operation};
 use uuid::Uuid;
 
+use super::bulk_insert::insert_rows;
 use super::execution::{Access, OperationResult, ServerRelease};
 use super::overlay::Overlay;
+use super::snapshot::PARALLEL_MIN_CHANGES;
 
 /// Least number of operations for which inserts are counted to reserve room for their rows. Growing
 /// the tables of a shorter transaction costs less than the count.
@@ -90,7 +92,8 @@ impl<'a, 'o> Executor<'a, 'o> {
     ) -> Result<(), Stop> {
         self.reserve(&transaction.operations);
         self.may_wait = transaction.may_wait();
-        for operation in &mut transaction.operations {
+        let executed = self.insert_leading(&mut transaction.operations, results)?;
+        for operation in &mut transaction.operations[executed..] {
             let result = self.execute_operation(operation)?;
             // ovsdb-server checks after executing the operation, so the operation's own error comes
             // first. The changes are dropped with the overlay.
@@ -108,6 +111,34 @@ impl<'a, 'o> Executor<'a, 'o> {
                 }
                 Err(failure.error.clone().into())
             }
+        }
+    }
+
+    /// Executes the inserts with which a long transaction begins, the rows of each table in a task of
+    /// their own. Returns their number, or 0 if they have to be executed one by one.
+    fn insert_leading(
+        &mut self,
+        operations: &mut [Operation],
+        results: &mut Vec<OperationResult>,
+    ) -> Result<usize, OvsdbError> {
+        if self.may_wait || self.access.read_only.is_some() {
+            return Ok(0);
+        }
+        let is_insert = |operation: &Operation| matches!(operation, Operation::Insert { .. });
+        let others = operations
+            .iter()
+            .position(|operation| !is_insert(operation));
+        let count = others.unwrap_or(operations.len());
+        if count < PARALLEL_MIN_CHANGES {
+            return Ok(0);
+        }
+        let inserts = &mut operations[..count];
+        let taken = insert_rows(self.overlay, self.uuids, inserts, results);
+        match taken.and_then(|index| operations.get(index)) {
+            Some(Operation::Insert {
+                table, uuid, given, ..
+            }) => Err(self.duplicate_uuid(*table, *uuid, given.as_deref())),
+            _ => Ok(count),
         }
     }
 
@@ -222,6 +253,10 @@ impl<'a, 'o> Executor<'a, 'o> {
         if self.overlay.may_insert(table, uuid) {
             return Ok(());
         }
+        Err(self.duplicate_uuid(table, uuid, given))
+    }
+
+    fn duplicate_uuid(&self, table: TableId, uuid: Uuid, given: Option<&str>) -> OvsdbError {
         let details = if self.access.release < ServerRelease::V4_0 {
             "This UUID would duplicate a UUID already present within the table or deleted within the same \
              transaction."
@@ -234,7 +269,7 @@ impl<'a, 'o> Executor<'a, 'o> {
             )
         };
         let text = given.map_or_else(|| uuid.to_string(), str::to_owned);
-        Err(OvsdbError::new("duplicate uuid", details).with_syntax(&Json::string(text)))
+        OvsdbError::new("duplicate uuid", details).with_syntax(&Json::string(text))
     }
 
     fn insert(&mut self, table: TableId, uuid: Uuid, values: Values) {

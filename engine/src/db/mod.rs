@@ -7,6 +7,7 @@
 //!
 //! The steps of a commit have ovsdb-server's order (see `docs/design/engine.md`).
 
+mod bulk_insert;
 mod change;
 mod commit;
 mod conversion;

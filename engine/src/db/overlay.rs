@@ -1,7 +1,7 @@
 //! Rows that a running transaction has touched, layered over the committed ones.
 
-use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
@@ -21,22 +21,32 @@ pub(super) struct TouchedRow {
     pub(super) old: Option<Arc<Row>>,
     /// `None`: this transaction deleted the row.
     pub(super) new: Option<Arc<Row>>,
-    /// Change of the number of strong references to the row.
-    pub(super) strong_delta: Cell<i64>,
+    /// Change of the number of strong references to the row. Threads that count the references of
+    /// different columns add to it.
+    strong_delta: AtomicI64,
 }
 
 impl TouchedRow {
-    fn new(old: Option<Arc<Row>>, new: Option<Arc<Row>>) -> Self {
+    pub(super) fn new(old: Option<Arc<Row>>, new: Option<Arc<Row>>) -> Self {
         Self {
             old,
             new,
-            strong_delta: Cell::new(0),
+            strong_delta: AtomicI64::new(0),
         }
     }
 
     /// `true` if this transaction inserted the row and rows refer to it.
     pub(super) fn is_new_and_referred_to(&self) -> bool {
-        self.old.is_none() && self.strong_delta.get() > 0
+        self.old.is_none() && self.strong_delta() > 0
+    }
+
+    /// Change of the number of strong references to the row.
+    pub(super) fn strong_delta(&self) -> i64 {
+        self.strong_delta.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add_strong_delta(&self, delta: i64) {
+        self.strong_delta.fetch_add(delta, Ordering::Relaxed);
     }
 }
 
@@ -65,9 +75,19 @@ impl<'a> Overlay<'a> {
         }
     }
 
+    /// Adds a table to the touched ones, if it is none of them.
+    pub(super) fn touch_table(&mut self, table: TableId) {
+        self.touched_rows_mut(table);
+    }
+
     /// Reserves room for rows that are about to be inserted.
     pub(super) fn reserve(&mut self, table: TableId, rows: usize) {
         self.touched_rows_mut(table).reserve(rows);
+    }
+
+    /// Number of touched rows of all tables.
+    pub(super) fn touched_count(&self) -> usize {
+        self.tables.iter().map(|touched| touched.rows.len()).sum()
     }
 
     /// Touched rows of a table. `None`: the transaction has touched none.

@@ -17,6 +17,7 @@ use patchbay_schemas::uuids::UuidSource;
 use super::change::{ChangeSet, RowChange};
 use super::overlay::{Overlay, TouchedRow};
 use super::references::{ReferenceColumns, References, RowId};
+use super::snapshot::PARALLEL_MIN_CHANGES;
 
 /// Checks a transaction's constraints in ovsdb-server's order and turns its overlay into changes.
 pub(super) struct Commit<'a, 'o> {
@@ -26,8 +27,13 @@ pub(super) struct Commit<'a, 'o> {
     overlay: &'o mut Overlay<'a>,
     /// Changes of the numbers of strong references to rows outside the overlay. Rows in the overlay
     /// have theirs in [`TouchedRow::strong_delta`]. A row that entered the overlay later has both.
-    strong_deltas: HashMap<RowId, i64, RandomState>,
+    strong_deltas: StrongDeltas,
+    /// `true` if the checks have deleted or changed rows.
+    has_changed_rows: bool,
 }
+
+/// Changes of the numbers of strong references to rows.
+type StrongDeltas = HashMap<RowId, i64, RandomState>;
 
 impl<'a, 'o> Commit<'a, 'o> {
     pub(super) fn new(
@@ -41,7 +47,8 @@ impl<'a, 'o> Commit<'a, 'o> {
             columns,
             references,
             overlay,
-            strong_deltas: HashMap::default(),
+            strong_deltas: StrongDeltas::default(),
+            has_changed_rows: false,
         }
     }
 
@@ -54,14 +61,26 @@ impl<'a, 'o> Commit<'a, 'o> {
         if self.overlay.tables.is_empty() {
             return Ok(());
         }
-        self.count_strong_references()?;
+        // The keys of a long transaction are compared while its references are counted, although
+        // errors of references come first.
+        let (counted, unique) = if self.overlay.touched_count() < PARALLEL_MIN_CHANGES {
+            (self.count_strong_references(), None)
+        } else {
+            let unique = || Some(self.check_unique_indexes());
+            rayon::join(|| self.count_strong_references_in_parallel(), unique)
+        };
+        self.strong_deltas = counted?;
+        self.check_deleted_rows()?;
         self.collect_garbage();
         self.check_max_rows()?;
         // A pair that a map loses with its weak key may hold the last strong reference to a row.
         while self.remove_dangling_weak_references()? {
             self.collect_garbage();
         }
-        self.check_unique_indexes()
+        match unique {
+            Some(checked) if !self.has_changed_rows => checked,
+            _ => self.check_unique_indexes(),
+        }
     }
 
     /// Returns the changed rows, with new versions, and the changes of the numbers of strong
@@ -72,25 +91,21 @@ impl<'a, 'o> Commit<'a, 'o> {
         let mut strong_deltas = Vec::new();
         for (row, delta) in self.strong_deltas {
             match self.overlay.touched(row) {
-                Some(touched) => touched.strong_delta.update(|sum| sum + delta),
+                Some(touched) => touched.add_strong_delta(delta),
                 None => strong_deltas.push((row, delta)),
             }
         }
-        let counts = self.overlay.tables.iter().map(|touched| touched.rows.len());
-        let mut rows = Vec::with_capacity(counts.sum());
+        let mut rows = Vec::with_capacity(self.overlay.touched_count());
         for touched in &mut self.overlay.tables {
             let table = touched.id;
             for (uuid, row) in touched.rows.drain(..) {
-                let TouchedRow {
-                    old,
-                    mut new,
-                    strong_delta,
-                } = row;
+                let strong_delta = row.strong_delta();
+                let TouchedRow { old, mut new, .. } = row;
                 if let (Some(_), Some(new)) = (&old, &mut new) {
                     Arc::make_mut(new).version = uuids.next_uuid();
                 }
-                if strong_delta.get() != 0 {
-                    strong_deltas.push((RowId::new(table, uuid), strong_delta.get()));
+                if strong_delta != 0 {
+                    strong_deltas.push((RowId::new(table, uuid), strong_delta));
                 }
                 rows.push(RowChange { table, old, new });
             }

@@ -6,46 +6,84 @@ use foldhash::fast::RandomState;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{RefType, TableId};
+use rayon::prelude::*;
 use uuid::Uuid;
 
-use super::Commit;
-use crate::db::overlay::TouchedTable;
+use super::{Commit, StrongDeltas};
+use crate::db::overlay::{TouchedRow, TouchedTable};
 use crate::db::references::{ReferenceColumn, RowId};
 
 impl Commit<'_, '_> {
     /// Counts the strong references that the touched rows gained and lost, and checks that each new
-    /// one has a target and that no deleted row is still referred to.
-    pub(super) fn count_strong_references(&mut self) -> Result<(), OvsdbError> {
-        for TouchedTable { id: table, rows } in &self.overlay.tables {
-            let table = *table;
-            for reference in self.columns.of(table, RefType::Strong) {
-                for (uuid, row) in rows {
-                    let mut missing = None;
-                    reference.diff(row.old.as_deref(), row.new.as_deref(), |target, delta| {
-                        let target = RowId::new(reference.target, target);
-                        if target == RowId::new(table, *uuid) {
-                            return;
-                        }
-                        if let Some(touched) = self.overlay.touched(target) {
-                            touched.strong_delta.update(|sum| sum + delta);
-                            return;
-                        }
-                        if delta > 0 && self.overlay.base.row(target.table, target.uuid).is_none() {
-                            missing.get_or_insert(target.uuid);
-                        }
-                        *self.strong_deltas.entry(target).or_default() += delta;
-                    });
-                    if let Some(target) = missing {
-                        return Err(self.missing_target_error(
-                            RowId::new(table, *uuid),
-                            reference,
-                            target,
-                        ));
-                    }
-                }
+    /// one has a target. Returns the counts of rows outside the overlay.
+    pub(super) fn count_strong_references(&self) -> Result<StrongDeltas, OvsdbError> {
+        let mut outside = StrongDeltas::default();
+        for (touched, reference) in self.strong_columns() {
+            self.count_column(touched, reference, &mut outside)?;
+        }
+        Ok(outside)
+    }
+
+    /// Counts like [`count_strong_references`](Self::count_strong_references), each column in a task
+    /// of its own.
+    pub(super) fn count_strong_references_in_parallel(&self) -> Result<StrongDeltas, OvsdbError> {
+        let columns: Vec<_> = self.strong_columns().collect();
+        let counted: Vec<Result<StrongDeltas, OvsdbError>> = columns
+            .par_iter()
+            .map(|(touched, reference)| {
+                let mut outside = StrongDeltas::default();
+                self.count_column(touched, *reference, &mut outside)?;
+                Ok(outside)
+            })
+            .collect();
+        let mut sums = StrongDeltas::default();
+        // The first error in the order of the columns, not the first one that was found.
+        for outside in counted {
+            for (row, delta) in outside? {
+                *sums.entry(row).or_default() += delta;
             }
         }
-        self.check_deleted_rows()
+        Ok(sums)
+    }
+
+    /// Columns of touched tables that hold strong references.
+    fn strong_columns(&self) -> impl Iterator<Item = (&TouchedTable, ReferenceColumn)> {
+        let tables = self.overlay.tables.iter();
+        tables.flat_map(|touched| {
+            let columns = self.columns.of(touched.id, RefType::Strong);
+            columns.map(move |reference| (touched, reference))
+        })
+    }
+
+    /// Counts the references of one column, in `outside` those to rows outside the overlay.
+    fn count_column(
+        &self,
+        touched: &TouchedTable,
+        reference: ReferenceColumn,
+        outside: &mut StrongDeltas,
+    ) -> Result<(), OvsdbError> {
+        for (uuid, row) in &touched.rows {
+            let referrer = RowId::new(touched.id, *uuid);
+            let mut missing = None;
+            reference.diff(row.old.as_deref(), row.new.as_deref(), |target, delta| {
+                let target = RowId::new(reference.target, target);
+                if target == referrer {
+                    return;
+                }
+                if let Some(touched) = self.overlay.touched(target) {
+                    touched.add_strong_delta(delta);
+                    return;
+                }
+                if delta > 0 && self.overlay.base.row(target.table, target.uuid).is_none() {
+                    missing.get_or_insert(target.uuid);
+                }
+                *outside.entry(target).or_default() += delta;
+            });
+            if let Some(target) = missing {
+                return Err(self.missing_target_error(referrer, reference, target));
+            }
+        }
+        Ok(())
     }
 
     fn missing_target_error(
@@ -65,7 +103,8 @@ impl Commit<'_, '_> {
         OvsdbError::new("referential integrity violation", details)
     }
 
-    fn check_deleted_rows(&self) -> Result<(), OvsdbError> {
+    /// Checks that no deleted row is still referred to.
+    pub(super) fn check_deleted_rows(&self) -> Result<(), OvsdbError> {
         for TouchedTable { id: table, rows } in &self.overlay.tables {
             let table = *table;
             let deleted = rows.iter().filter(|(_, row)| row.new.is_none());
@@ -89,7 +128,7 @@ impl Commit<'_, '_> {
     fn strong_count(&self, row: RowId) -> i64 {
         let touched = self.overlay.touched(row);
         i64::from(self.references.strong_count(row))
-            + touched.map_or(0, |touched| touched.strong_delta.get())
+            + touched.map_or(0, TouchedRow::strong_delta)
             + self.strong_deltas.get(&row).copied().unwrap_or(0)
     }
 
@@ -123,6 +162,7 @@ impl Commit<'_, '_> {
                 continue;
             };
             self.overlay.delete(table, uuid);
+            self.has_changed_rows = true;
             for reference in self.columns.of(table, RefType::Strong) {
                 reference.diff(Some(&row), None, |target, delta| {
                     let target = RowId::new(reference.target, target);
@@ -213,6 +253,7 @@ impl Commit<'_, '_> {
         let Some(row) = self.overlay.modify(table, uuid) else {
             return Ok(false);
         };
+        self.has_changed_rows = true;
         let value = &mut row.values[reference.column];
         let removed = reference.remove(value, dangling);
         if value.len() >= schema.column_type(reference.column).min as usize {
