@@ -71,8 +71,8 @@ impl Topologies {
             rows.keep_rest();
             return;
         }
-        let is_used = has(Feature::EgressIp) && inputs.has_primary()
-            || !self.advertised_networks(inputs, reader).is_empty();
+        let is_used =
+            has(Feature::EgressIp) || !self.advertised_networks(inputs, reader).is_empty();
         if !is_used && reader.owned().next().is_none() {
             return;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
-use patchbay_model::{ClusterSettings, Feature, Role, Topology};
+use patchbay_model::{ClusterSettings, Feature, Topology};
 use patchbay_schemas::nb::AddressSet;
 
 use super::{NetworkKind, ZoneNetwork, ZoneNetworks};
@@ -128,15 +128,6 @@ impl ZoneNetworks {
             Some(NetworkKind::Localnet(_)) | None => &[],
         };
         subnets.iter().map(|subnet| subnet.cidr)
-    }
-
-    /// `true` if there is a primary network.
-    pub(crate) fn has_primary(&self) -> bool {
-        let mut networks = self.networks.values();
-        networks.any(|network| match &network.kind {
-            NetworkKind::Overlay { network, .. } => network.role == Role::Primary,
-            NetworkKind::Localnet(_) => false,
-        })
     }
 
     /// `true` if another node has a network in the older layer2 layout.

@@ -121,3 +121,18 @@ fn without_the_feature_nothing_is_advertised() {
     let off = (zone.nats(), zone.pass_acls(), zone.isolated_ports());
     assert_eq!(off, none);
 }
+
+#[test]
+fn address_sets_of_nodes_are_there_before_the_first_network_is() {
+    let mut zone = Zone::new();
+    let nodes = ["172.18.0.2", "172.18.0.3", "192.168.5.2"];
+    for (features, addresses) in [
+        (&[][..], &[][..]),
+        (&[Feature::RouteAdvertisements], &[]),
+        (&[Feature::EgressIp], &nodes),
+    ] {
+        let settings = ipv4_settings(features);
+        zone.settle(&zone_networks(TWO_NODES, &settings, None));
+        assert_eq!(zone.set("node-ips"), addresses, "{features:?}");
+    }
+}
