@@ -1,5 +1,6 @@
 //! Inputs of policies' rows: networks, namespaces, pods and policies of a zone, and their changes.
 
+mod firewalls;
 mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use super::selections::{
     Candidates, PodSelector, PolicyPod, Selection, SelectionKey, Selections, Subject, Use,
     with_name_label,
 };
+use firewalls::FirewallContext;
 
 /// Everything that the rows of policies in one zone follow from.
 ///
@@ -43,6 +45,7 @@ pub struct ZonePolicies {
     /// The networks in which a namespace has a port group.
     grouped: OrdMap<Arc<str>, OrdSet<Arc<str>>>,
     firewalls: OrdMap<Arc<str>, Arc<EgressFirewall>>,
+    firewall_contexts: OrdMap<Arc<str>, FirewallContext>,
     nodes: OrdMap<Arc<str>, Arc<PolicyNode>>,
     selections: Selections,
     unread: Arc<UnreadNetworks>,
@@ -293,22 +296,6 @@ impl ZonePolicies {
     /// Removes a node.
     pub fn remove_node(&mut self, name: &str) {
         self.nodes.remove(name);
-    }
-
-    /// Adds an EgressFirewall, or replaces the one of its namespace. An object of the known resource
-    /// version is the known one, as in OVN-Kubernetes.
-    pub fn put_firewall(&mut self, firewall: EgressFirewall) {
-        let known = self.firewalls.get(&firewall.namespace);
-        let version = known.and_then(|known| known.version.as_ref());
-        if version.is_none() || version != firewall.version.as_ref() {
-            let namespace = firewall.namespace.clone();
-            self.firewalls.insert(namespace, Arc::new(firewall));
-        }
-    }
-
-    /// Removes the EgressFirewall of a namespace.
-    pub fn remove_firewall(&mut self, namespace: &str) {
-        self.firewalls.remove(namespace);
     }
 
     /// Adds a pod with its places in networks, or replaces the one of its name.

@@ -10,6 +10,7 @@ use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{ClusterSettings, Feature};
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
+use patchbay_resources::object::Time;
 use patchbay_schemas::nb::{
     Acl, AclAction, AclDirection, LogicalRouter, LogicalSwitchPort, PortGroup,
 };
@@ -36,6 +37,26 @@ items:
 
 /// The networks of the example, connected, with a firewall of these rules.
 fn cluster(rules: Option<&str>, features: &[Feature]) -> Cluster {
+    let settings = ClusterSettings {
+        features: features.iter().copied().collect(),
+        ..ClusterSettings::default()
+    };
+    cluster_of(&manifests(rules, ""), settings)
+}
+
+/// The same as watched in a running cluster, with a firewall of one resource version.
+fn watched(rules: &str) -> Cluster {
+    let settings = ClusterSettings {
+        features: [Feature::EgressFirewall].into(),
+        ..ClusterSettings::default()
+    };
+    let manifests = manifests(Some(rules), ", resourceVersion: '1'");
+    let now = Time(jiff::Timestamp::from_second(0).unwrap());
+    let inventory = cluster_of(&manifests, settings.clone()).inventory;
+    Cluster::watched(inventory, settings, now)
+}
+
+fn manifests(rules: Option<&str>, version: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/blue-green");
     let mut manifests = PODS.to_owned();
     for file in ["1-cluster.yaml", "2-networks.yaml", "3-connect.yaml"] {
@@ -44,14 +65,10 @@ fn cluster(rules: Option<&str>, features: &[Feature]) -> Cluster {
     }
     if let Some(rules) = rules {
         manifests += "---\napiVersion: k8s.ovn.org/v1\nkind: EgressFirewall\n";
-        manifests += "metadata: {name: default, namespace: blue}\n";
+        manifests += &["metadata: {name: default, namespace: blue", version, "}\n"].concat();
         manifests += &["spec: {egress: [", rules, "]}\n"].concat();
     }
-    let settings = ClusterSettings {
-        features: features.iter().copied().collect(),
-        ..ClusterSettings::default()
-    };
-    cluster_of(&manifests, settings)
+    manifests
 }
 
 /// Match and action of the firewall's ACLs, by priority.
@@ -160,6 +177,35 @@ async fn a_firewall_that_cannot_be_used_leaves_the_former_rules() {
         ]
     );
     assert_eq!(acls(&zone.northbound().snapshot()), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_firewall_of_the_known_version_is_read_again_if_it_chooses_nodes_or_cannot_be_used() {
+    let deny = "{type: Deny, to: {cidrSelector: 0.0.0.0/0}}";
+    let all = "10000 Drop (ip4.dst == 0.0.0.0/0 && ip4.dst != 103.103.0.0/16)";
+    let one = "10000 Drop (ip4.dst == 192.0.2.1/32)";
+    let nodes = "{type: Deny, to: {nodeSelector: {matchLabels: {no: node}}}}";
+    let unusable = "{type: Deny, to: {cidrSelector: everywhere}}";
+    let other = "{type: Deny, to: {cidrSelector: 192.0.2.1/32}}";
+    for (first, then, second, found) in [
+        (deny, all, other, all),
+        (nodes, "", other, one),
+        (unusable, "", other, one),
+    ] {
+        let mut zone = ZoneReconciler::new(ZONE, Embedded::new(0).unwrap(), UuidSource::seeded(0));
+        for (rule, expected) in [(first, then), (second, found), (deny, found)] {
+            zone.reconcile(&watched(rule)).await.unwrap();
+            let expected: Vec<&str> = [expected]
+                .into_iter()
+                .filter(|acl| !acl.is_empty())
+                .collect();
+            assert_eq!(
+                acls(&zone.northbound().snapshot()),
+                expected,
+                "{first} {rule}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
