@@ -1,8 +1,8 @@
 //! Scenarios recorded from OVN-Kubernetes, replayed step by step and compared.
 //!
 //! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` (connects),
-//! `udn`, `udn_cluster` and `udn_full` (networks: zone controller, cluster manager, both) beside this
-//! file. There is no list of exceptions. A scenario with a `quirk` records an oddity, as do those
+//! `udn`, `udn_further`, `udn_cluster` and `udn_full` (networks: zone controller, cluster manager,
+//! both) beside this file. There is no list of exceptions. A scenario with a `quirk` records an oddity, as do those
 //! that [`QUIRKS`] has beside them. It names the rule by which Patchbay differs, and a snapshot has
 //! the resulting rows.
 
@@ -110,6 +110,14 @@ fn networks_end_as_recorded() {
     play("udn", "udn_", |half| half == Half::UdnZone);
 }
 
+/// Another folder that the environment names is played once, by the test before.
+#[test]
+fn further_networks_end_as_recorded() {
+    if std::env::var_os("PATCHBAY_GOLDEN_DIR").is_none() {
+        play("udn_further", "udn_further_", |half| half == Half::UdnZone);
+    }
+}
+
 #[test]
 fn managed_networks_end_as_recorded() {
     play("udn_cluster", "udn_cluster_", |half| {
@@ -132,6 +140,7 @@ fn interrupted_scenarios_end_as_recorded() {
 #[test]
 fn interrupted_networks_end_as_recorded() {
     interrupt("udn", Half::UdnZone, &["l2-primary-remote-node-changes"]);
+    interrupt("udn_further", Half::UdnZone, &[]);
 }
 
 /// Plays the scenarios of a folder with controllers that see one op at a time and are replaced after

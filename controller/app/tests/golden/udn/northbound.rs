@@ -26,8 +26,8 @@ pub(super) struct Northbound {
     default_ports: BTreeSet<String>,
 }
 
-/// Start of the name of the address sets of EgressServices, which the recordings leave out.
-const EGRESS_SERVICE_PODS: &str = "a1360744982";
+/// Owner type of the address sets of EgressServices, which the recordings leave out.
+const EGRESS_SERVICE: &str = "EgressService";
 
 impl Northbound {
     pub(super) fn new() -> Self {
@@ -93,7 +93,7 @@ impl Northbound {
         match (table, name) {
             ("Logical_Switch", Some(name)) => name == DEFAULT_SWITCH,
             ("Logical_Switch_Port", Some(name)) => self.default_ports.contains(name),
-            ("Address_Set", Some(name)) => name.starts_with(EGRESS_SERVICE_PODS),
+            ("Address_Set", _) => owner_type(schema, row).as_deref() == Some(EGRESS_SERVICE),
             _ => false,
         }
     }
@@ -109,6 +109,13 @@ impl Northbound {
         let name = |schema: &TableSchema, row: &Row| Some(label(schema, row));
         rows::compare(&self.snapshot(), table, expected, is_compared, name)
     }
+}
+
+/// External id that tells what kind of object a row is for.
+fn owner_type(schema: &TableSchema, row: &Row) -> Option<String> {
+    let ids = row.get(schema.column_id("external_ids")?);
+    let owner_type = ids.as_map()?.get_str("k8s.ovn.org/owner-type");
+    owner_type.map(ToOwned::to_owned)
 }
 
 /// Label of a row, by which the scenarios record references to it.
