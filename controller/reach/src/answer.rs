@@ -141,13 +141,11 @@ impl Northbound {
             Ok(frame) => frame,
             Err(end) => return self.compose(end, path, None, None),
         };
-        let sent = frame.source();
-        let traced = Trace::run(self, Entry::Switch(source.port), frame.packet.clone(), path);
-        if traced.end.verdict != Verdict::Dropped
-            && let Some(at) = self.blocked_arp(&frame)
-        {
-            return self.compose(End::unanswered(at), traced.path, None, None);
+        if let Some(at) = self.blocked_arp(&frame, &mut path) {
+            return self.compose(End::unanswered(at), path, None, None);
         }
+        let sent = frame.source();
+        let traced = Trace::run(self, Entry::Switch(source.port), frame.packet, path);
         let new_source = (Some(traced.source) != sent).then_some(traced.source);
         let new_destination = (traced.destination != destination).then_some(traced.destination);
         self.compose(traced.end, traced.path, new_source, new_destination)

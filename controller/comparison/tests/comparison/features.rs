@@ -59,7 +59,7 @@ impl Network {
     }
 
     /// Adds a port to `s1`. Returns the name of the row.
-    fn add_port(&mut self, name: &str, row: Value) -> String {
+    pub(super) fn add_port(&mut self, name: &str, row: Value) -> String {
         let row = self.row(name, row);
         let row = self.rows.insert("Logical_Switch_Port", row);
         self.ports.push(row.clone());
@@ -74,8 +74,9 @@ impl Network {
             let row = json!({"mac": mac, "networks": format!("10.{number}.0.1/24")});
             let row = self.row(&name, row);
             router_ports.push(self.rows.insert("Logical_Router_Port", row));
-            let row = json!({"name": format!("sp{number}"), "type": "router",
-                "addresses": "router", "options": map(&[("router-port", &name)])});
+            let options = map(&[("router-port", &name)]);
+            let row = json!({"type": "router", "addresses": "router", "options": options});
+            let row = self.row(&format!("sp{number}"), row);
             let row = self.rows.insert("Logical_Switch_Port", row);
             let ports = if number == 1 {
                 &mut self.ports

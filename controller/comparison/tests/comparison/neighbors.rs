@@ -2,12 +2,12 @@
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{
-    ArpRequest, Ovn, TraceOutcome, map, read_northbound, references, start_server,
+    ArpRequest, Ovn, TraceOutcome, map, read_northbound, references, set, start_server,
 };
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::features::{Network, WEB, ask};
+use super::features::{Network, WEB, ask, assert_same};
 
 /// Asserts the verdict of packets of `v1` for `v2`. Returns the ports at which ovn-trace delivers the
 /// ARP request before them.
@@ -78,5 +78,183 @@ fn a_machine_whose_port_is_down_answers_itself_if_the_database_wants_it() {
         let outputs = outputs_of_request(&release, &network.finish(), verdict);
         let is_answered = outputs == ["v1"];
         assert_eq!(is_answered, verdict == Verdict::Reaches, "{outputs:?}");
+    }
+}
+
+/// Asserts the verdict of packets of `v1` for `v2` on a switch with an ACL and columns of `v2`. Returns
+/// `true` if ovn-trace brings an ARP reply to `v1`.
+fn is_answered(release: &Release, acl: (&str, &str), v2: &Value, verdict: Verdict) -> bool {
+    let mut network = Network::new(json!({"v2": v2}));
+    let (direction, text) = acl;
+    let row = json!({"direction": direction, "priority": 1, "action": "drop", "match": text});
+    let acl = network.rows.insert("ACL", row);
+    network.columns["s1"] = json!({"acls": references(&[acl])});
+    let outputs = outputs_of_request(release, &network.finish(), verdict);
+    outputs.contains(&"v1".to_owned())
+}
+
+#[test]
+fn a_sender_without_an_answer_sends_nothing_that_could_be_dropped() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (acl, v2, verdict) in [
+        (("from-lport", "ip4"), json!({}), Verdict::Dropped),
+        (
+            ("from-lport", "inport == \"v1\""),
+            json!({}),
+            Verdict::Unanswered,
+        ),
+        (
+            ("to-lport", "arp"),
+            json!({"enabled": false}),
+            Verdict::Unanswered,
+        ),
+        (
+            ("to-lport", "ip6"),
+            json!({"enabled": false}),
+            Verdict::Dropped,
+        ),
+    ] {
+        let is_answered = is_answered(&release, acl, &v2, verdict);
+        assert_eq!(is_answered, verdict == Verdict::Dropped, "{acl:?}");
+    }
+}
+
+#[test]
+fn a_machine_with_a_disabled_port_does_not_answer() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let options = map(&[("disable_arp_nd_rsp", "true")]);
+    let v2 = json!({"options": options, "enabled": false});
+    let request = Network::new(json!({"v2": v2})).finish();
+    let outputs = outputs_of_request(&release, &request, Verdict::Unanswered);
+    assert!(!outputs.contains(&"v2".to_owned()), "{outputs:?}");
+}
+
+#[test]
+fn port_security_stops_the_answer_of_a_machine() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (address, verdict) in [
+        ("10.1.0.3", Verdict::Reaches),
+        ("10.1.0.4", Verdict::Unanswered),
+    ] {
+        let options = map(&[("disable_arp_nd_rsp", "true")]);
+        let security = format!("0a:00:00:00:01:03 {address}");
+        let v2 = json!({"options": options, "port_security": security});
+        let request = Network::new(json!({"v2": v2})).finish();
+        let outputs = outputs_of_request(&release, &request, verdict);
+        assert!(outputs.contains(&"v2".to_owned()), "{outputs:?}");
+        let server = start_server(&release);
+        let mut ovn = Ovn::fill(&release, &server, &request);
+        let reply = "inport == \"v2\" && eth.src == 0a:00:00:00:01:03 && \
+                     eth.dst == 0a:00:00:00:01:02 && arp.op == 2 && \
+                     arp.sha == 0a:00:00:00:01:03 && arp.spa == 10.1.0.3 && \
+                     arp.tha == 0a:00:00:00:01:02 && arp.tpa == 10.1.0.2";
+        let text = ovn.trace.trace("s1", reply).unwrap();
+        let outputs = TraceOutcome::read(&text).outputs;
+        assert_eq!(outputs.is_empty(), verdict == Verdict::Unanswered, "{text}");
+    }
+}
+
+#[test]
+fn a_router_behind_a_disabled_port_does_not_answer_for_its_vips() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (is_enabled, verdict) in [(true, Verdict::Reaches), (false, Verdict::Unanswered)] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "lb", "vips": map(&[("10.1.0.9:80", "10.2.0.2:80")])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        network.columns = json!({"sp1": {"enabled": is_enabled},
+            "lr": {"load_balancer": references(&[balancer])}});
+        let server = start_server(&release);
+        let mut ovn = Ovn::fill(&release, &server, &network.finish());
+        let northbound = Northbound::new(&read_northbound(&server), None);
+        let question = Question {
+            sender: Sender::port("v1"),
+            destination: Destination::Address("10.1.0.9".parse().unwrap()),
+            protocol: WEB.0,
+        };
+        assert_eq!(northbound.answer(&question).unwrap().verdict, verdict);
+        let asked = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.9");
+        let text = ovn.trace.trace("s1", &asked.expression).unwrap();
+        let is_answered = TraceOutcome::read(&text).outputs.contains(&"v1".to_owned());
+        assert_eq!(is_answered, is_enabled, "{text}");
+    }
+}
+
+#[test]
+fn a_switch_answers_by_arp_proxy_before_machines_and_routers() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let router = "0a:00:00:00:01:01";
+    for (proxy, flag, mac) in [
+        ("10.1.0.0/24", "true", router),
+        ("0a:00:00:00:01:50 10.1.0.3", "true", "0a:00:00:00:01:50"),
+        ("10.1.0.0/24", "false", "0a:00:00:00:01:03"),
+        ("10.1.0.9", "true", "0a:00:00:00:01:03"),
+    ] {
+        let options = map(&[("disable_arp_nd_rsp", flag)]);
+        let mut network = Network::new(json!({"v2": {"options": options}}));
+        let options = map(&[("router-port", "rp1"), ("arp_proxy", proxy)]);
+        // It stops requests to the router only.
+        let row = json!({"direction": "to-lport", "priority": 1, "action": "drop",
+            "match": "outport == \"sp1\" && arp"});
+        let acl = network.rows.insert("ACL", row);
+        network.columns["sp1"] = json!({"options": options});
+        network.columns["s1"] = json!({"acls": references(&[acl])});
+        let (answer, text) = ask(&release, &network.finish(), ("10.1.0.3", mac), WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), Some("v2"), "{proxy} {answer:#?}");
+        let decision = &answer.hops[0].decision;
+        assert_eq!(*decision, format!("neighbour 10.1.0.3 is {mac}"));
+    }
+}
+
+#[test]
+fn packets_for_a_machine_that_the_switch_has_to_learn_go_to_all_unknown_ports() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (value, choices) in [("true", 1), ("false", 0)] {
+        let addresses = |machine: &str| set(&[machine, "unknown"]);
+        let v2 = json!({"addresses": addresses("0a:00:00:00:01:03 10.1.0.3"),
+            "options": map(&[("force_fdb_lookup", value)])});
+        let mut network = Network::new(json!({"v2": v2}));
+        let row = json!({"addresses": addresses("0a:00:00:00:01:04 10.1.0.4")});
+        network.add_port("other", row);
+        let target = ("10.1.0.3", "0a:00:00:00:01:03");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_eq!(answer.out.as_deref(), Some("v2"), "{answer:#?}");
+        assert_eq!(answer.open.len(), choices, "{answer:#?}");
+        let outputs = TraceOutcome::read(&text).outputs;
+        assert_eq!(outputs.len(), 1 + choices, "{text}");
+        assert!(outputs.contains(&"v2".to_owned()), "{text}");
+    }
+}
+
+/// The router has to ask for link-local addresses, because no row has them.
+#[test]
+fn a_router_finds_no_link_local_address_of_a_machine_that_hears_no_request() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (value, out) in [("true", Some("v2")), ("false", None)] {
+        let options = map(&[("receive_multicast", value)]);
+        let mut network = Network::new(json!({"v2": {"options": options}}));
+        let row = json!({"ip_prefix": "20.0.0.0/16", "nexthop": "fe80::800:ff:fe00:103",
+            "output_port": "rp1"});
+        let route = network.rows.insert("Logical_Router_Static_Route", row);
+        network.columns["lr"] = json!({"static_routes": references(&[route])});
+        let target = ("20.0.0.5", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+        let asked = TraceOutcome::read(&text).asked;
+        assert_eq!(asked.contains(&"v2".to_owned()), out.is_some(), "{text}");
     }
 }

@@ -8,6 +8,17 @@ use super::features::{Network, WEB, ask, assert_same};
 
 /// Adds the template of a load balancer, and variables. Returns the row of the template.
 fn insert_template(network: &mut Network, vip: (&str, &str), family: Option<&str>) -> String {
+    let family = family.map(|family| ("address-family", family));
+    insert_mapped(network, vip, family, &[])
+}
+
+/// Adds the template of a load balancer with an option and ports of backends, and variables.
+fn insert_mapped(
+    network: &mut Network,
+    vip: (&str, &str),
+    option: Option<(&str, &str)>,
+    ports: &[(&str, &str)],
+) -> String {
     let variables = [
         ("VIP", "10.2.0.2"),
         ("PORT", "80"),
@@ -16,8 +27,9 @@ fn insert_template(network: &mut Network, vip: (&str, &str), family: Option<&str
     let row = json!({"chassis": "c1", "variables": map(&variables)});
     network.rows.insert("Chassis_Template_Var", row);
     let mut options = vec![("template", "true")];
-    options.extend(family.map(|family| ("address-family", family)));
-    let row = json!({"name": "lb", "vips": map(&[vip]), "options": map(&options)});
+    options.extend(option);
+    let row = json!({"name": "lb", "vips": map(&[vip]), "options": map(&options),
+        "ip_port_mappings": map(ports)});
     network.rows.insert("Load_Balancer", row)
 }
 
@@ -88,5 +100,28 @@ fn a_router_tracks_for_vips_whose_port_or_backends_are_not_known() {
         let (answer, text) = ask(&release, &network.finish(), target, WEB);
         assert_same(&answer, &text);
         assert_eq!(answer.out.as_deref(), out, "{vip:?} {answer:#?}");
+    }
+}
+
+#[test]
+fn a_distributed_template_knows_the_ports_of_addresses_in_brackets() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (backend, key, out) in [
+        ("10.1.0.3:80", "10.1.0.3", None),
+        ("10.1.0.3:80", "[10.1.0.3]", Some("v2")),
+        ("^BACKENDS", "10.1.0.3", None),
+        ("^BACKENDS", "[^BACKENDS]", Some("v3")),
+    ] {
+        let mut network = Network::new(json!({}));
+        let vip = ("^VIP:^PORT", backend);
+        let option = Some(("distributed", "true"));
+        let balancer = insert_mapped(&mut network, vip, option, &[(key, "v2")]);
+        network.columns["s1"] = json!({"load_balancer": references(&[balancer])});
+        let target = ("10.2.0.2", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{backend} {key} {answer:#?}");
     }
 }

@@ -3,17 +3,22 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// The switch port of a backend in `ip_port_mappings`, whose values are `PORT:SOURCE[:ZONE]`, and
-/// also `PORT` if the source is optional.
-pub(super) fn mapped_port(
-    mappings: &BTreeMap<String, String>,
-    backend: IpAddr,
+/// The key of a backend in `ip_port_mappings`.
+pub(super) fn mapping_key(backend: IpAddr) -> String {
+    match backend {
+        IpAddr::V4(_) => backend.to_string(),
+        IpAddr::V6(_) => format!("[{backend}]"),
+    }
+}
+
+/// The switch port of a backend with a key in `ip_port_mappings`, whose values are
+/// `PORT:SOURCE[:ZONE]`, and also `PORT` if the source is optional.
+pub(super) fn mapped_port<'a>(
+    mappings: &'a BTreeMap<String, String>,
+    key: &str,
     is_source_optional: bool,
-) -> Option<&str> {
-    let value = match backend {
-        IpAddr::V4(_) => mappings.get(&backend.to_string()),
-        IpAddr::V6(_) => mappings.get(&format!("[{backend}]")),
-    }?;
+) -> Option<&'a str> {
+    let value = mappings.get(key)?;
     let (port, source) = match value.strip_prefix('"') {
         Some(quoted) => {
             let (port, source) = quoted.split_once('"')?;
@@ -58,13 +63,14 @@ mod tests {
             ("10.0.0.5".to_owned(), "vm5:10.0.0.254:".to_owned()),
         ];
         let mappings = mappings.into();
-        let port = |backend: &str| mapped_port(&mappings, backend.parse().unwrap(), false);
+        let key = |backend: &str| mapping_key(backend.parse().unwrap());
+        let port = |backend: &str| mapped_port(&mappings, &key(backend), false);
         assert_eq!(port("10.0.0.1"), Some("vm1"));
         assert_eq!(port("fd00::1"), Some("vm:2"));
         for bad in ["10.0.0.2", "fd00::2", "fd00::3", "10.0.0.4", "10.0.0.5"] {
             assert_eq!(port(bad), None, "{bad}");
         }
-        let optional = mapped_port(&mappings, "10.0.0.4".parse().unwrap(), true);
+        let optional = mapped_port(&mappings, "10.0.0.4", true);
         assert_eq!(optional, Some("vm4"));
     }
 }

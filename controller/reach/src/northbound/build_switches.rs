@@ -17,7 +17,7 @@ use super::note::{Notes, RowRef};
 use super::ports::Ports;
 use super::protocol_redirect::ProtocolRedirect;
 use super::rows::{Tables, option};
-use super::switch::{Switch, SwitchPortKind};
+use super::switch::{MacLookup, Switch, SwitchPortKind};
 use crate::address::{Mac, Prefix};
 use crate::expression::Match;
 
@@ -135,7 +135,7 @@ fn add_ports(switch: &mut Switch, ids: &[SwitchPortId], ports: &Ports) {
                     .chain(proxy.filter(|proxy| *proxy != Mac::ZERO && *proxy != mac))
                     .collect()
             }
-            _ if is_indirect => Vec::new(),
+            _ if is_indirect || port.mac_lookup == MacLookup::Learned => Vec::new(),
             _ => port
                 .interfaces
                 .iter()

@@ -7,7 +7,7 @@ use patchbay_schemas::nb::{self, LoadBalancerProtocol};
 use uuid::Uuid;
 
 use super::Names;
-use super::backend_check::mapped_port;
+use super::backend_check::{mapped_port, mapping_key};
 use super::note::{Notes, RowRef};
 use super::rows::{Tables, option};
 use super::vip::{EmptyVip, Vip};
@@ -75,10 +75,12 @@ impl LoadBalancer {
         // OVN takes any other value for IPv6.
         let family = row.options.get("address-family");
         let is_ipv4 = family.is_none_or(|family| family == "ipv4");
+        let is_mapped = |key: &str| mapped_port(&row.ip_port_mappings, key, true).is_some();
+        let is_mapped: Option<&dyn Fn(&str) -> bool> = is_distributed.then_some(&is_mapped);
         let mut vips = Vec::with_capacity(row.vips.len());
         for (key, value) in &row.vips {
             let parsed = if is_template {
-                Vip::parse_template(key, value, is_ipv4, names)
+                Vip::parse_template(key, value, is_ipv4, names, is_mapped)
             } else {
                 Vip::parse(key, value)
             };
@@ -86,13 +88,13 @@ impl LoadBalancer {
                 notes.add(reference, format!("bad VIP {key} with backends {value}"));
                 continue;
             };
-            let has_backend = !vip.backends.is_empty();
+            let has_backend = value.split(',').any(|text| !text.is_empty());
             let is_checked = checked.contains(key.as_str())
                 && !is_template
                 && row.protocol != Some(LoadBalancerProtocol::Sctp);
-            if is_checked || is_distributed {
+            if is_checked || is_distributed && !is_template {
                 vip.backends.retain(|(address, _)| {
-                    mapped_port(&row.ip_port_mappings, *address, !is_checked)
+                    mapped_port(&row.ip_port_mappings, &mapping_key(*address), !is_checked)
                         .is_some_and(|port| !is_checked || has_enabled_port(port))
                 });
             }

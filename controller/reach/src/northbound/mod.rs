@@ -23,7 +23,7 @@ mod rows;
 mod switch;
 mod vip;
 
-pub(crate) use acl::{Acl, AclPlace};
+pub(crate) use acl::{Acl, AclDecision, AclPlace};
 pub(crate) use forwarding_group::ForwardingGroup;
 pub(crate) use id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
 pub(crate) use load_balancer::{LoadBalancer, Responder, Variables};
@@ -34,7 +34,7 @@ pub use note::{Note, RowRef};
 pub(crate) use policy::{Policy, PolicyAction, PolicyHop};
 pub(crate) use route::{Route, RouteKind};
 pub(crate) use router::{CommitAll, Link, Router, RouterKind, RouterPort};
-pub(crate) use switch::{ArpResponder, Switch, SwitchPort, SwitchPortKind};
+pub(crate) use switch::{Switch, SwitchPort, SwitchPortKind};
 pub(crate) use vip::Vip;
 
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::{
-    ArpResponder, Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchPortId,
+    Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchPort, SwitchPortId,
     Variables,
 };
 use crate::address::Mac;
@@ -43,38 +43,68 @@ impl Northbound {
         address: IpAddr,
     ) -> (Neighbor, usize) {
         let is_router = matches!(self.switch_port(asking).peer, Some(PortId::Router(_)));
-        let mut found: Vec<(Option<SwitchPortId>, Mac)> = Vec::new();
-        let of_ports = switch.by_address.get(&address).into_iter().flatten();
-        // Routers know the addresses of ports without requests.
-        let others = of_ports.filter(|(port, _)| {
-            let answers = self.switch_port(*port).arp_responder != ArpResponder::Nobody;
-            if is_router { *port != asking } else { answers }
-        });
-        found.extend(others.map(|(port, mac)| (Some(*port), *mac)));
+        let answers = |port: &SwitchPort| port.is_enabled && !port.requests.is_deaf;
+        let mut found = if is_router {
+            // Routers know the addresses of ports without requests, but not link-local ones.
+            self.owners(switch, address, |id, port| {
+                id != asking && (port.has(address) || answers(port))
+            })
+        } else {
+            self.owners(switch, address, |id, _| {
+                self.has_responder(switch, id, address)
+            })
+        };
         if !self.switch_port(asking).kind.is_outside() {
             let groups = switch.forwarding_groups.iter();
             let of_address = groups.filter(|group| group.address.map(IpAddr::V4) == Some(address));
             found.extend(of_address.map(|group| (None, group.mac)));
         }
+        if found.is_empty() && !is_router {
+            let proxy = self.answer_of_proxy(switch, address);
+            found.extend(proxy.map(|mac| (None, mac)));
+        }
+        // The others get the request and answer themselves.
+        if found.is_empty() && !is_router {
+            found = self.owners(switch, address, |_, port| answers(port));
+        }
         if found.is_empty() {
             let others = switch
                 .router_ports
                 .iter()
-                .filter(|(port, _)| *port != asking);
+                .filter(|(port, _)| *port != asking && self.switch_port(*port).is_enabled);
             for (port, router_port) in others {
                 let mac = self.answer_of_router(*router_port, address);
                 found.extend(mac.map(|mac| (Some(*port), mac)));
             }
-        }
-        if found.is_empty() && !is_router {
-            let proxy = self.answer_of_proxy(switch, address);
-            found.extend(proxy.map(|(port, mac)| (Some(port), mac)));
         }
         match found[..] {
             [(port, mac), ..] => (Neighbor::Known { port, mac }, found.len() - 1),
             [] if self.leads_outside(switch, asking) => (Neighbor::Outside, 0),
             [] => (Neighbor::Nobody, 0),
         }
+    }
+
+    /// Ports of a switch that have an address and fulfil a condition, with their MAC addresses.
+    fn owners(
+        &self,
+        switch: &Switch,
+        address: IpAddr,
+        is_wanted: impl Fn(SwitchPortId, &SwitchPort) -> bool,
+    ) -> Vec<(Option<SwitchPortId>, Mac)> {
+        let owners = switch.by_address.get(&address).into_iter().flatten();
+        let wanted = owners.filter(|(id, _)| is_wanted(*id, self.switch_port(*id)));
+        wanted.map(|(id, mac)| (Some(*id), *mac)).collect()
+    }
+
+    /// `true` if the switch answers in place of a port with an address.
+    pub(crate) fn has_responder(
+        &self,
+        switch: &Switch,
+        port: SwitchPortId,
+        address: IpAddr,
+    ) -> bool {
+        let port = self.switch_port(port);
+        port.requests.has_responder && !switch.is_transparent && port.has(address)
     }
 
     /// `true` if a port of a switch, other than `asking`, leads to machines that the database does not
@@ -122,20 +152,22 @@ impl Northbound {
         })
     }
 
-    /// The switch port that answers for an address by `arp_proxy`, and its MAC address.
-    fn answer_of_proxy(&self, switch: &Switch, address: IpAddr) -> Option<(SwitchPortId, Mac)> {
-        switch.router_ports.iter().find_map(|(id, router_port)| {
+    /// The MAC address with which a switch answers for an address by `arp_proxy` of one of its ports.
+    fn answer_of_proxy(&self, switch: &Switch, address: IpAddr) -> Option<Mac> {
+        let mut ports = switch
+            .router_ports
+            .iter()
+            .filter(|(id, _)| !switch.is_transparent && !self.switch_port(*id).is_unknown);
+        ports.find_map(|(id, router_port)| {
             let proxy = self.switch_port(*id).proxy.as_ref()?;
-            let answers = proxy
-                .addresses
-                .iter()
-                .any(|network| network.contains(address));
+            let mut networks = proxy.addresses.iter();
+            let answers = networks.any(|network| network.contains(address));
             let mac = if proxy.mac == Mac::ZERO {
                 self.router_port(*router_port).mac
             } else {
                 proxy.mac
             };
-            answers.then_some((*id, mac))
+            answers.then_some(mac)
         })
     }
 

@@ -63,6 +63,7 @@ pub(crate) struct SwitchPort {
     pub(crate) interfaces: Vec<Interface>,
     /// `true` if the port gets packets for MAC addresses that no port has.
     pub(crate) is_unknown: bool,
+    pub(crate) mac_lookup: MacLookup,
     /// Addresses that the port may use. `None`: all.
     pub(crate) security: Option<PortSecurity>,
     /// Router port or other switch port behind this port.
@@ -71,8 +72,7 @@ pub(crate) struct SwitchPort {
     pub(crate) proxy: Option<Interface>,
     /// `enable_router_port_acl` of a port to a gateway port.
     pub(crate) tracks_router: bool,
-    /// Who answers ARP requests for the port's addresses.
-    pub(crate) arp_responder: ArpResponder,
+    pub(crate) requests: Requests,
     /// `virtual-ip` of a port of type `virtual`.
     pub(crate) virtual_address: Option<IpAddr>,
     /// What the type of the port leaves unjudged about packets from it.
@@ -100,14 +100,23 @@ pub(crate) enum SwitchPortKind {
     Indirect,
 }
 
-/// Who answers ARP requests for the addresses of a switch port.
+/// How a switch finds the port of a MAC address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum ArpResponder {
-    Switch,
-    /// The machine itself, because of the address `unknown` or of `disable_arp_nd_rsp`.
-    Machine,
-    /// The machine does not get the requests that it would have to answer.
-    Nobody,
+pub(crate) enum MacLookup {
+    /// By the addresses of the row.
+    Row,
+    /// By what it learns, because of `force_fdb_lookup`. Before, no port has the MAC address.
+    Learned,
+}
+
+/// Requests for the addresses of a switch port.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Requests {
+    /// `true` if the switch answers them. Otherwise the machine does, because of the address `unknown`
+    /// or of `disable_arp_nd_rsp`.
+    pub(crate) has_responder: bool,
+    /// `true` if the machine does not get those that it would have to answer.
+    pub(crate) is_deaf: bool,
 }
 
 impl SwitchPortKind {
@@ -163,10 +172,13 @@ impl SwitchPort {
             && !matches!(row.r#type.as_str(), "router" | "localport");
         let is_left_alone =
             is_down || row.r#type.is_empty() && option(&row.options, "disable_arp_nd_rsp");
-        let arp_responder = match (is_unknown || is_left_alone, is_deaf) {
-            (true, true) => ArpResponder::Nobody,
-            (true, false) => ArpResponder::Machine,
-            (false, _) => ArpResponder::Switch,
+        let is_learned = row.r#type.is_empty()
+            && row.addresses.contains("unknown")
+            && option(&row.options, "force_fdb_lookup");
+        let mac_lookup = if is_learned {
+            MacLookup::Learned
+        } else {
+            MacLookup::Row
         };
         let sender_limit = match row.r#type.as_str() {
             "external" => Some("by which localnet port the packets of an external port come in"),
@@ -183,6 +195,7 @@ impl SwitchPort {
             external_ids: row.external_ids.clone(),
             interfaces,
             is_unknown: is_unknown && !is_deaf,
+            mac_lookup,
             security: PortSecurity::new(&row.port_security),
             peer: None,
             proxy: row
@@ -190,7 +203,10 @@ impl SwitchPort {
                 .get("arp_proxy")
                 .and_then(|text| parse_proxy(text)),
             tracks_router: false,
-            arp_responder,
+            requests: Requests {
+                has_responder: !is_unknown && !is_left_alone,
+                is_deaf,
+            },
             virtual_address: (row.r#type == "virtual")
                 .then(|| row.options.get("virtual-ip")?.parse().ok())
                 .flatten(),
@@ -205,6 +221,11 @@ impl SwitchPort {
             SwitchPortKind::Outside | SwitchPortKind::Switch => true,
             _ => false,
         }
+    }
+
+    /// `true` if the port has an address, apart from the link-local one of its MAC address.
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
+        self.interfaces.iter().any(|own| own.has(address))
     }
 
     /// `true` if the port may send a packet.

@@ -1,6 +1,6 @@
 //! Virtual address of a load balancer, and its backends.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::Names;
 
@@ -50,12 +50,14 @@ impl Vip {
     }
 
     /// Parses a VIP of a template, `ADDRESS[:PORT]` with backends, each of which may be a variable.
-    /// `is_ipv4`: address family of the template. `None`: OVN ignores the VIP, or its flows.
+    /// `is_ipv4`: address family of the template. `is_mapped`: a distributed load balancer knows the
+    /// port of a backend with a key. `None`: OVN ignores the VIP, or its flows.
     pub(super) fn parse_template(
         key: &str,
         value: &str,
         is_ipv4: bool,
         names: &Names,
+        is_mapped: Option<&dyn Fn(&str) -> bool>,
     ) -> Option<Self> {
         let parts: Vec<&str> = key.split(':').filter(|part| !part.is_empty()).collect();
         let (address, port) = match parts[..] {
@@ -76,12 +78,10 @@ impl Vip {
             return None;
         }
         let own_port = port.map(|port| names.expand_templates(port).parse::<u16>());
-        let value = names.expand_templates(value);
-        let backends = value.split(',').filter(|text| !text.is_empty());
-        let backends = backends.map(|text| {
-            parse_endpoint(text.trim()).filter(|(address, _)| address.is_ipv4() == is_ipv4)
-        });
-        let backends = backends.collect::<Option<Vec<_>>>();
+        let backends = match is_mapped {
+            None => expand_backends(&names.expand_templates(value), is_ipv4),
+            Some(is_mapped) => mapped_backends(value, names, is_mapped),
+        };
         let is_served = backends.is_some() && own_port.as_ref().is_none_or(Result::is_ok);
         Some(Self {
             address: own,
@@ -111,6 +111,45 @@ fn parse_backend(text: &str, is_ipv4: bool, has_port: bool) -> Option<(IpAddr, u
     let (address, port) = parse_endpoint(text.trim())?;
     let is_same_kind = address.is_ipv4() == is_ipv4 && (port != 0) == has_port;
     is_same_kind.then_some((address, port))
+}
+
+/// The backends of a template with the values of its variables. `None`: one of them is not known, or
+/// of the other family.
+fn expand_backends(text: &str, is_ipv4: bool) -> Option<Vec<(IpAddr, u16)>> {
+    let texts = text.split(',').filter(|text| !text.is_empty());
+    let backends = texts.map(|text| {
+        parse_endpoint(text.trim()).filter(|(address, _)| address.is_ipv4() == is_ipv4)
+    });
+    backends.collect()
+}
+
+/// The backends of a template whose ports are known. The family of a template's VIP is not, so that
+/// all keys have brackets, and so do values of variables, with the port 0 behind them. `None`: OVN
+/// cannot read one of them.
+fn mapped_backends(
+    value: &str,
+    names: &Names,
+    is_mapped: &dyn Fn(&str) -> bool,
+) -> Option<Vec<(IpAddr, u16)>> {
+    let mut backends = Vec::new();
+    for text in value.split(',').filter(|text| !text.is_empty()) {
+        let (key, backend) = if text.starts_with('^') {
+            let variable = text.split(':').next().unwrap_or_default();
+            let address = names.expand_templates(variable).parse::<Ipv6Addr>().ok();
+            (
+                format!("[{variable}]"),
+                address.map(|address| (address.into(), 0)),
+            )
+        } else {
+            let backend = parse_endpoint(text.trim());
+            let address = backend.map(|(address, _)| address.to_string());
+            (format!("[{}]", address.unwrap_or_default()), backend)
+        };
+        if is_mapped(&key) {
+            backends.push(backend?);
+        }
+    }
+    Some(backends)
 }
 
 /// Parses `ADDRESS` or `ADDRESS:PORT`, with brackets around an IPv6 address. The port is 0 if there
@@ -160,7 +199,7 @@ mod tests {
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         names.set_variables(variables.into(), false);
-        let parse = |key, value, is_ipv4| Vip::parse_template(key, value, is_ipv4, &names);
+        let parse = |key, value, is_ipv4| Vip::parse_template(key, value, is_ipv4, &names, None);
         let known = |key, value, is_ipv4| {
             let vip = parse(key, value, is_ipv4).unwrap();
             (vip.address.to_string(), vip.port, vip.backends.len())
@@ -186,5 +225,24 @@ mod tests {
         ] {
             assert!(parse(key, value, is_ipv4).is_none(), "{key} {value}");
         }
+    }
+
+    #[test]
+    fn keys_of_backends_in_distributed_templates_have_brackets() {
+        let mut names = Names::default();
+        let variables = [("V6", "fd00::1"), ("B6", "fd00::2"), ("B4", "10.0.0.1")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        names.set_variables(variables.into(), false);
+        let parse = |value, known: &str| {
+            let is_mapped = |key: &str| key == known;
+            Vip::parse_template("^V6", value, false, &names, Some(&is_mapped)).unwrap()
+        };
+        for (value, known) in [("fd00::2", "[fd00::2]"), ("^B6", "[^B6]")] {
+            let backends = [("fd00::2".parse().unwrap(), 0)];
+            assert_eq!(parse(value, known).backends, backends, "{value}");
+            let other = parse(value, "[fd00::3]");
+            assert!(other.backends.is_empty() && other.is_served, "{value}");
+        }
+        assert!(!parse("^B4", "[^B4]").is_served);
     }
 }

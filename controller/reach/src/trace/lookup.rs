@@ -109,7 +109,13 @@ impl Trace<'_> {
         }
         let others = || switch.unknown.iter().copied().filter(|port| *port != input);
         let is_outside = |port: &SwitchPortId| northbound.switch_port(*port).kind.is_outside();
-        let Some(output) = others().find(is_outside).or_else(|| others().next()) else {
+        let has_mac = |port: &SwitchPortId| {
+            let mut interfaces = northbound.switch_port(*port).interfaces.iter();
+            interfaces.any(|interface| interface.mac == mac)
+        };
+        let owner = others().find(has_mac);
+        let outside = || others().find(is_outside);
+        let Some(output) = owner.or_else(outside).or_else(|| others().next()) else {
             let reason = match switch.unknown.first() {
                 Some(_) => format!(
                     "the packet came in by {}, the only port for unknown MAC addresses",

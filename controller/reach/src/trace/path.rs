@@ -125,15 +125,14 @@ impl Path {
 
     /// Records a choice that OVN leaves open.
     pub(crate) fn leave_open(&mut self, choice: String) {
-        self.open.push(choice);
+        if !self.open.contains(&choice) {
+            self.open.push(choice);
+        }
     }
 
     /// Records a row whose effect on the packet does not follow from the Northbound database alone, or
     /// is not modelled. The rest of the path is that without the effect.
     pub(crate) fn leave_unjudged(&mut self, row: RowRef, effect: &str) {
-        let text = format!("cannot be judged: {effect} [{row}]");
-        if !self.open.contains(&text) {
-            self.open.push(text);
-        }
+        self.leave_open(format!("cannot be judged: {effect} [{row}]"));
     }
 }

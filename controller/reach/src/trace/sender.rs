@@ -2,12 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::switch::{blocks, is_router};
 use super::{End, HopKind, Path};
 use crate::address::Mac;
-use crate::northbound::{
-    AclPlace, ArpResponder, Neighbor, Northbound, PortId, Switch, SwitchPortId,
-};
+use crate::northbound::{AclPlace, Neighbor, Northbound, PortId, Switch, SwitchPortId};
 use crate::packet::{Arp, IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 use crate::trace::Hop;
 
@@ -234,9 +231,9 @@ impl Northbound {
         Some(first)
     }
 
-    /// The place where ACLs stop the ARP request of a frame's sender or the reply. `None`: the
-    /// sender gets the MAC address.
-    pub(crate) fn blocked_arp(&self, frame: &Frame) -> Option<String> {
+    /// The place where the ARP request of a frame's sender or the reply is stopped. `None`: the sender
+    /// gets the MAC address, or its port lets no packet of it pass.
+    pub(crate) fn blocked_arp(&self, frame: &Frame, path: &mut Path) -> Option<String> {
         let (IpAddr::V4(target), port) = frame.resolved? else {
             return None;
         };
@@ -251,22 +248,21 @@ impl Northbound {
             return None;
         };
         let asking = self.switch_port(sender);
-        let switch = self.switch(asking.switch);
-        if !switch.acls.is_present {
+        if !asking.is_enabled || !asking.may_send(&frame.packet) {
             return None;
         }
+        let switch = self.switch(asking.switch);
         let requests = Exchange {
             source,
             source_mac: frame.packet.eth_source,
             target,
             target_mac: frame.packet.eth_destination,
         };
-        let asked = port.filter(|port| !self.has_responder(switch, *port, target));
-        let drops = self.drops_by_default;
         let ingress = [AclPlace::BeforeLoadBalancing, AclPlace::AfterLoadBalancing];
         let mut steps = Vec::new();
         steps.extend(ingress.map(|place| (place, requests.packet(false, sender, None))));
         let mut answering = sender;
+        let asked = port.filter(|port| !self.has_responder(switch, *port, target.into()));
         if let Some(port) = asked {
             let request = requests.packet(false, sender, Some(port));
             steps.push((AclPlace::Egress, request));
@@ -274,20 +270,14 @@ impl Northbound {
             answering = port;
         }
         let reply = requests.packet(true, answering, Some(sender));
+        let owner = self.switch_port(answering);
+        let security = asked.filter(|_| !owner.may_send(&reply));
+        let security = security.map(|_| format!("port security of {}", owner.name));
         steps.push((AclPlace::Egress, reply));
-        steps
-            .into_iter()
-            .find_map(|(place, packet)| blocks(switch, place, &packet, drops))
-            .map(|at| format!("ARP for {target}: {at}"))
-    }
-
-    /// `true` if the switch answers in place of a port with an address.
-    fn has_responder(&self, switch: &Switch, port: SwitchPortId, address: Ipv4Addr) -> bool {
-        let port = self.switch_port(port);
-        let is_known = || port.interfaces.iter().any(|own| own.has(address.into()));
-        port.arp_responder == ArpResponder::Switch
-            && !switch.is_transparent
-            && (!is_router(port.peer) || is_known())
+        let mut steps = steps.into_iter();
+        let acl = steps.find_map(|(place, arp)| self.stopped_by_acls(switch, place, &arp, path));
+        let at = acl.or(security)?;
+        Some(format!("ARP for {target}: {at}"))
     }
 }
 

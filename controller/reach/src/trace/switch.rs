@@ -3,8 +3,10 @@
 use std::net::IpAddr;
 
 use super::limits::DNS_PORT;
-use super::{End, Step, Trace};
-use crate::northbound::{Acl, AclPlace, PortId, Switch, SwitchPortId, SwitchPortKind};
+use super::{End, Path, Step, Trace};
+use crate::northbound::{
+    Acl, AclDecision, AclPlace, Northbound, Switch, SwitchPortId, SwitchPortKind,
+};
 use crate::packet::{Packet, Payload, Transport};
 
 use patchbay_schemas::nb::AclAction;
@@ -89,13 +91,7 @@ impl Trace<'_> {
     /// They drop the packet.
     pub(super) fn pass_acls(&mut self, switch: &Switch, place: AclPlace) -> Result<(), End> {
         let decision = switch.acls.decide(place, &self.packet);
-        if let Some((acl, other)) = decision.contradiction {
-            self.path.leave_open(format!(
-                "{} and {} have the same priority",
-                describe(acl, place),
-                describe(other, place)
-            ));
-        }
+        leave_tie_open(&decision, place, &mut self.path);
         if let Some(row) = switch.acls.translation {
             let name = &switch.name;
             let effect = format!("which ports of the connection the ACLs of {name} compare");
@@ -225,28 +221,42 @@ fn stage_of(place: AclPlace) -> &'static str {
     }
 }
 
-/// `true` if the ACLs of a switch drop a packet in a place, without a record.
-pub(super) fn blocks(
-    switch: &Switch,
-    place: AclPlace,
-    packet: &Packet,
-    drops_by_default: bool,
-) -> Option<String> {
-    let decision = switch.acls.decide(place, packet);
-    match decision.acl {
-        Some(acl) if matches!(acl.action, AclAction::Drop | AclAction::Reject) => Some(format!(
-            "{} on switch {}",
-            describe(acl, place),
-            switch.name
-        )),
-        None if drops_by_default && switch.acls.is_present => {
-            Some(format!("no ACL allows ARP on switch {}", switch.name))
-        }
-        _ => None,
+impl Northbound {
+    /// The place where the ACLs of a switch stop an ARP packet. `None`: they let it pass.
+    pub(super) fn stopped_by_acls(
+        &self,
+        switch: &Switch,
+        place: AclPlace,
+        packet: &Packet,
+        path: &mut Path,
+    ) -> Option<String> {
+        let decision = switch.acls.decide(place, packet);
+        leave_tie_open(&decision, place, path);
+        let name = &switch.name;
+        let (row, reason, decision) = match decision.acl {
+            Some(acl) if matches!(acl.action, AclAction::Drop | AclAction::Reject) => {
+                let reason = describe(acl, place);
+                let decision = format!("{reason}: {}", acl.action);
+                (Some(acl.row), reason, decision)
+            }
+            None if self.drops_by_default && switch.acls.is_present => {
+                let reason = "no ACL allows ARP".to_owned();
+                (None, reason.clone(), reason)
+            }
+            _ => return None,
+        };
+        path.switch(name, stage_of(place), row, decision);
+        Some(format!("{reason} on switch {name}"))
     }
 }
 
-/// `true` if a port belongs to a router.
-pub(super) fn is_router(peer: Option<PortId>) -> bool {
-    matches!(peer, Some(PortId::Router(_)))
+/// Records that ACLs with the same priority decide differently.
+fn leave_tie_open(decision: &AclDecision<'_>, place: AclPlace, path: &mut Path) {
+    if let Some((acl, other)) = decision.contradiction {
+        path.leave_open(format!(
+            "{} and {} have the same priority",
+            describe(acl, place),
+            describe(other, place)
+        ));
+    }
 }
