@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use patchbay_reach::{Answer, Northbound, Question, Verdict};
+use patchbay_reach::{Answer, Hop, HopKind, Northbound, Question, Verdict};
 
+use crate::arp::ArpRequest;
 use crate::neighbor::is_answered;
 use crate::outcome::{MacRequest, TraceOutcome};
 use crate::trace_server::TraceServer;
@@ -27,29 +28,6 @@ pub struct TracedPacket {
     /// Request that the sender sends before. `None`: neighbour discovery, which ACLs let pass, or a
     /// machine outside.
     pub arp: Option<ArpRequest>,
-}
-
-/// ARP request in the notation of ovn-trace.
-#[derive(Clone, Debug)]
-pub struct ArpRequest {
-    /// Port of the sender.
-    pub port: String,
-    /// Fields of the request.
-    pub expression: String,
-}
-
-impl ArpRequest {
-    /// The request of the machine with this port, MAC address and IP address for `target`.
-    pub fn new(port: &str, mac: &str, address: &str, target: &str) -> Self {
-        let expression = format!(
-            "inport == \"{port}\" && eth.src == {mac} && eth.dst == ff:ff:ff:ff:ff:ff && \
-             arp.op == 1 && arp.sha == {mac} && arp.spa == {address} && arp.tpa == {target}"
-        );
-        Self {
-            port: port.to_owned(),
-            expression,
-        }
-    }
 }
 
 /// Numbers of a comparison, and the differences.
@@ -107,28 +85,29 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
         .expect("the question names a port");
     let Some(packet) = &asked.packet else {
         tally.asked += 1;
-        if answer.verdict != Verdict::Unanswered && !is_stopped_at_once(&answer) {
-            let expected = format!("{:?}\nthe sender sends nothing", asked.question);
-            tally.wrong.push(describe(&answer, &expected));
+        if answer.verdict == Verdict::Unanswered || is_stopped_at_once(&answer) {
+            return;
         }
+        if !answer.open.is_empty() {
+            tally.open += 1;
+            return;
+        }
+        let expected = format!("{:?}\nthe sender sends nothing", asked.question);
+        tally.wrong.push(describe(&answer, &expected));
         return;
     };
     let Some(text) = trace.trace(&packet.datapath, &packet.expression) else {
         return;
     };
     let outcome = TraceOutcome::read(&text);
+    let mac = match &packet.arp {
+        Some(arp) if arp.is_answered(trace, &packet.datapath) => MacAnswer::Given,
+        Some(_) => MacAnswer::Missing,
+        None => MacAnswer::NotAsked,
+    };
     tally.asked += 1;
     tally.arrived += usize::from(!outcome.outputs.is_empty());
-    let arp = packet
-        .arp
-        .as_ref()
-        .filter(|_| answer.verdict == Verdict::Unanswered);
-    let arp_text = arp.and_then(|arp| trace.trace(&packet.datapath, &arp.expression));
-    let gets_mac = match (arp, &arp_text) {
-        (Some(arp), Some(text)) => TraceOutcome::read(text).outputs.contains(&arp.port),
-        _ => true,
-    };
-    if is_right(&answer, &outcome, &asked.question, gets_mac)
+    if is_right(&answer, &outcome, &asked.question, mac)
         || is_excused(&answer)
         || outcome.is_learning
         || is_asked(&answer, &outcome)
@@ -141,10 +120,8 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
         return;
     }
     let expected = format!(
-        "{}: {}\nexpected {outcome:?}\n{text}\n{}",
-        packet.datapath,
-        packet.expression,
-        arp_text.unwrap_or_default()
+        "{}: {}\nexpected {outcome:?}, MAC address {mac:?}\n{text}",
+        packet.datapath, packet.expression
     );
     tally.wrong.push(describe(&answer, &expected));
 }
@@ -174,10 +151,22 @@ fn is_asked(answer: &Answer, outcome: &TraceOutcome) -> bool {
     ports.any(|port| outcome.asked.iter().any(|asked| asked == port))
 }
 
-/// `true` if ACLs or the sender's port stop the packet. They may stop its ARP request, too.
+/// What a sender gets for its ARP request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum MacAnswer {
+    Given,
+    Missing,
+    /// The request was not traced.
+    NotAsked,
+}
+
+/// `true` if the sender's port stops the packet. It stops the ARP request, too.
 fn is_stopped_at_once(answer: &Answer) -> bool {
+    let is_router = |hop: &Hop| hop.kind == HopKind::Router;
     let stage = answer.hops.last().map_or("", |hop| hop.stage);
-    answer.verdict == Verdict::Dropped && (stage.contains("_acl_") || stage.ends_with("_port_sec"))
+    answer.verdict == Verdict::Dropped
+        && matches!(stage, "ls_in_check_port_sec" | "ls_in_apply_port_sec")
+        && !answer.hops.iter().any(is_router)
 }
 
 /// `true` if ovn-trace is known to differ from OVN for such a packet.
@@ -192,7 +181,11 @@ fn is_excused(answer: &Answer) -> bool {
 }
 
 /// `true` if the answer is that of ovn-trace.
-fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, gets_mac: bool) -> bool {
+fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, mac: MacAnswer) -> bool {
+    if mac == MacAnswer::Missing {
+        let is_stopped = is_stopped_at_once(answer) && outcome.outputs.is_empty();
+        return answer.verdict == Verdict::Unanswered || is_stopped;
+    }
     let sender = question.sender.port.as_deref().unwrap_or_default();
     let is_back = outcome.outputs.iter().any(|port| port == sender);
     let source = answer.source.map(|source| source.to_string());
@@ -210,7 +203,7 @@ fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, gets_m
             let has_no_mac = outcome.request.is_some() && last == Some("lr_in_arp_resolve");
             outcome.outputs.is_empty() || outcome.is_answer && !is_back || has_no_mac
         }
-        Verdict::Unanswered => !gets_mac || outcome.outputs.is_empty(),
+        Verdict::Unanswered => mac == MacAnswer::NotAsked && outcome.outputs.is_empty(),
     }
 }
 

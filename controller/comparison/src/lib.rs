@@ -9,6 +9,7 @@
 //! Only tests and the benchmark `comparison` use this package. Questions are those of
 //! [`patchbay_reach`], and random ones come from a seed, so that a difference can be asked again.
 
+mod arp;
 mod cluster_text;
 mod compare;
 mod flows;
@@ -26,8 +27,9 @@ mod trace_server;
 mod wiring;
 mod zone;
 
+pub use arp::ArpRequest;
 pub use cluster_text::ClusterText;
-pub use compare::{ArpRequest, Asked, Tally, TracedPacket, compare};
+pub use compare::{Asked, Tally, TracedPacket, compare};
 pub use free_topology::{Rows, map, references, set};
 pub use northd::Northd;
 pub use outcome::{MacRequest, TraceOutcome};

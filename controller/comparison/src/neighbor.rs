@@ -3,7 +3,8 @@
 
 use std::net::Ipv6Addr;
 
-use crate::compare::{ArpRequest, TracedPacket};
+use crate::arp::ArpRequest;
+use crate::compare::TracedPacket;
 use crate::outcome::TraceOutcome;
 use crate::trace_server::{Format, TraceServer};
 

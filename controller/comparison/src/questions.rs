@@ -9,8 +9,9 @@ use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender};
 use serde_json::json;
 use tokio::runtime::Builder;
 
+use crate::arp::ArpRequest;
 use crate::cluster_text::ClusterText;
-use crate::compare::{ArpRequest, Asked, Tally, compare};
+use crate::compare::{Asked, Tally, compare};
 use crate::free_topology::{Rows, Topology, map, question};
 use crate::json_rpc::transact;
 use crate::neighbor::Resolved;

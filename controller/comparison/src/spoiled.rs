@@ -10,7 +10,7 @@ use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::decode_transaction;
 
-use crate::compare::ArpRequest;
+use crate::arp::ArpRequest;
 use crate::free_topology::{Rows, Topology, question};
 use crate::neighbor::Resolved;
 use crate::random::Random;

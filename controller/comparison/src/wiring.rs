@@ -13,7 +13,8 @@ use patchbay_schemas::nb::{
     LogicalSwitchPort, Nat,
 };
 
-use crate::compare::{ArpRequest, TracedPacket};
+use crate::arp::ArpRequest;
+use crate::compare::TracedPacket;
 use crate::ovn::LearnedNeighbor;
 
 /// Source port of packets.
@@ -241,17 +242,18 @@ impl Wiring {
             [] if self.translated.contains(&target) || switch.localnet.is_some() => Frame::Unclear,
             [] => Frame::Nothing,
             [owner] => {
-                let frame = switch.packet(port, (mac, source), owner, destination, protocol);
+                let (owner, owner_mac) = *owner;
+                let frame = switch.packet(port, (mac, source), owner_mac, destination, protocol);
                 match frame {
-                    Frame::Packet(packet) if source.is_ipv4() => Frame::Packet(TracedPacket {
-                        arp: Some(ArpRequest::new(
-                            port,
-                            mac,
-                            &source.to_string(),
-                            &target.to_string(),
-                        )),
-                        ..packet
-                    }),
+                    Frame::Packet(packet) if source.is_ipv4() => {
+                        let (address, target) = (source.to_string(), target.to_string());
+                        let arp = ArpRequest::new(port, mac, &address, &target);
+                        let machine = owner.map(|port| (port, owner_mac));
+                        Frame::Packet(TracedPacket {
+                            arp: Some(arp.owned_by(machine)),
+                            ..packet
+                        })
+                    }
                     frame => frame,
                 }
             }
@@ -306,15 +308,17 @@ impl Switch {
         networks.map(IpNet::addr).collect()
     }
 
-    /// MAC addresses of the neighbours that have an address.
-    fn owners(&self, address: IpAddr) -> Vec<&str> {
-        let machines = self.machines.iter().flat_map(|machine| &machine.interfaces);
-        let machines = machines.filter(|(_, addresses)| addresses.contains(&address));
+    /// Neighbours that have an address: port of a machine, and MAC address.
+    fn owners(&self, address: IpAddr) -> Vec<(Option<&str>, &str)> {
+        let machines = self.machines.iter().flat_map(|machine| {
+            let own = machine.interfaces.iter();
+            let own = own.filter(move |(_, addresses)| addresses.contains(&address));
+            own.map(|(mac, _)| (Some(machine.port.as_str()), mac.as_str()))
+        });
         let routers = self.routers.iter();
         let routers = routers.filter(|port| port.networks.iter().any(|net| net.addr() == address));
         machines
-            .map(|(mac, _)| mac.as_str())
-            .chain(routers.map(|port| port.mac.as_str()))
+            .chain(routers.map(|port| (None, port.mac.as_str())))
             .collect()
     }
 

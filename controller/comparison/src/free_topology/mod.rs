@@ -35,6 +35,8 @@ pub(crate) struct Topology {
     pub(super) collector: String,
     /// Reference to the group of network functions. `None`: no ACL has it yet.
     function_group: Option<serde_json::Value>,
+    /// `true` if a switch answers ARP requests by `arp_proxy`.
+    pub(super) has_proxy: bool,
     /// `true` if a route has a session of BFD.
     pub(super) has_session: bool,
     /// Variables of templates on the chassis.
@@ -101,6 +103,7 @@ impl Topology {
             outside: Vec::new(),
             collector: String::new(),
             function_group: None,
+            has_proxy: false,
             has_session: false,
             variables: Vec::new(),
             rows: 0..0,
@@ -168,7 +171,7 @@ impl Topology {
                 let mut row = json!({"name": port, "type": kind, "addresses": set(&addresses),
                     "port_security": set(&security), "enabled": is_enabled});
                 if kind.is_empty() {
-                    self.vary_machine(random, rows, &mut row);
+                    self.vary_machine(random, rows, &mut row, has_unknown);
                 }
                 let row = rows.insert("Logical_Switch_Port", row);
                 ports.push(row.clone());
@@ -202,9 +205,13 @@ impl Topology {
             switches.push((switch, ports, config));
         }
         let address_set = self.name("as").replace('-', "_");
-        let members: Vec<_> = (0..2)
+        let mut members: Vec<_> = (0..2)
             .map(|_| random.pick(&self.destinations).clone())
             .collect();
+        if self.families != Families::Ipv6 && random.chance(15) {
+            let other = random.pick(&self.destinations);
+            members.push(to_ipv6(other));
+        }
         rows.insert(
             "Address_Set",
             json!({"name": address_set, "addresses": set(&members)}),
@@ -259,7 +266,7 @@ impl Topology {
 
     /// Connects a switch with the router. Returns the router port.
     fn attach(
-        &self,
+        &mut self,
         rows: &mut Rows,
         ports: &mut Vec<String>,
         index: usize,
@@ -268,10 +275,12 @@ impl Topology {
         random: &mut Random,
     ) -> String {
         let router_port = self.name(&format!("rp{index}"));
+        let mut options = vec![("router-port", router_port.clone())];
+        options.extend(self.arp_proxy(random, index).map(|own| ("arp_proxy", own)));
         ports.push(rows.insert(
             "Logical_Switch_Port",
             json!({"name": self.name(&format!("sp{index}")), "type": "router",
-                "addresses": "router", "options": map(&[("router-port", &router_port)]),
+                "addresses": "router", "options": map(&options),
                 "enabled": !random.chance(2)}),
         ));
         let mut options = Vec::new();

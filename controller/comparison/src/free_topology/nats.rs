@@ -12,8 +12,9 @@ const SETS: usize = 2;
 impl Topology {
     /// Sets of addresses outside and inside. Returns their rows.
     pub(super) fn external_sets(&self, random: &mut Random, rows: &mut Rows) -> Vec<String> {
-        const CHOICES: [&[&str]; 6] = [
+        const CHOICES: [&[&str]; 7] = [
             &["8.8.8.8"],
+            &["8.8.8.8", "fd00:9:9:9::9"],
             &["172.18.0.77"],
             &["8.8.8.8", "172.18.0.77", "172.19.0.77"],
             &["172.18.0.0/24", "10.1.0.0/16"],

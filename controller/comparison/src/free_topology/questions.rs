@@ -3,8 +3,9 @@
 use patchbay_reach::{Destination, Protocol, Question, Sender};
 
 use super::family::to_ipv6;
-use super::{Families, Topology};
-use crate::compare::{ArpRequest, Asked, TracedPacket};
+use super::{Families, Machine, Topology};
+use crate::arp::ArpRequest;
+use crate::compare::{Asked, TracedPacket};
 use crate::neighbor::Resolved;
 use crate::random::Random;
 
@@ -70,18 +71,21 @@ pub(crate) fn question(
             }
             let (mac, target) = match neighbor {
                 Some(neighbor) if neighbor.has_unknown => return None,
-                Some(neighbor) => (neighbor.mac.clone(), destination.clone()),
+                Some(neighbor) if !topology.has_proxy => {
+                    (neighbor.mac.clone(), destination.clone())
+                }
                 None if destination == machine.gateway_address => {
                     (machine.gateway_mac.clone(), destination.clone())
                 }
-                None if own(&destination) == own(&machine.address) => {
+                _ if own(&destination) == own(&machine.address) => {
                     let request = ArpRequest::new(
                         &machine.port,
                         &machine.mac,
                         &machine.address,
                         &destination,
                     );
-                    let answer = resolve_inside(topology, &machine.switch, &request, resolve)?;
+                    let switch = &machine.switch;
+                    let answer = resolve_inside(topology, switch, &request, neighbor, resolve)?;
                     let Answer::Mac(mac) = answer else {
                         return Some(Asked {
                             question: Question {
@@ -94,7 +98,7 @@ pub(crate) fn question(
                     };
                     (mac, destination.clone())
                 }
-                None => (machine.gateway_mac.clone(), machine.gateway_address.clone()),
+                _ => (machine.gateway_mac.clone(), machine.gateway_address.clone()),
             };
             let macs = (machine.mac.clone(), mac);
             let (port, source) = (machine.port.clone(), machine.address.clone());
@@ -105,7 +109,7 @@ pub(crate) fn question(
                 port,
                 macs,
                 source,
-                Some((machine, target)),
+                Some((machine, neighbor.cloned(), target)),
             )
         }
     };
@@ -130,8 +134,9 @@ pub(crate) fn question(
         arp = None;
     }
     let destination = destination.parse().expect("the address is written as one");
-    let arp = arp.map(|(machine, target)| {
-        ArpRequest::new(&machine.port, &machine.mac, &machine.address, &target)
+    let arp = arp.map(|(machine, neighbor, target)| {
+        let arp = ArpRequest::new(&machine.port, &machine.mac, &machine.address, &target);
+        arp.owned_by(neighbor.as_ref().map(|owner| (&*owner.port, &*owner.mac)))
     });
     Some(Asked {
         question: Question {
@@ -153,12 +158,14 @@ enum Answer {
     Nothing,
 }
 
-/// What a machine gets for an address of its network that is not known to be a machine's. `None`: a
-/// machine may have to answer, or the topology has IPv6, the requests of which are not followed.
+/// What a machine gets for an address of its network. `owner`: the machine that has the address, if it
+/// is known. `None`: another machine may have to answer, or the topology has IPv6, the requests of which
+/// are not followed.
 fn resolve_inside(
     topology: &Topology,
     switch: &str,
     request: &ArpRequest,
+    owner: Option<&Machine>,
     resolve: &mut dyn FnMut(&str, &ArpRequest) -> Resolved,
 ) -> Option<Answer> {
     if topology.families != Families::Ipv4 {
@@ -170,6 +177,7 @@ fn resolve_inside(
     };
     match resolve(switch, request) {
         Resolved::Mac(mac) => Some(Answer::Mac(mac)),
+        Resolved::Asked(_) if owner.is_some() => owner.map(|owner| Answer::Mac(owner.mac.clone())),
         Resolved::Asked(ports) => ports.iter().all(is_silent).then_some(Answer::Nothing),
     }
 }

@@ -64,8 +64,14 @@ impl Topology {
         json!(["named-uuid", rows.insert("Copp", row)])
     }
 
-    /// Adds columns to the row of a machine's port.
-    pub(super) fn vary_machine(&self, random: &mut Random, rows: &mut Rows, row: &mut Value) {
+    /// Adds columns to the row of a machine's port. `has_unknown`: its addresses include `unknown`.
+    pub(super) fn vary_machine(
+        &self,
+        random: &mut Random,
+        rows: &mut Rows,
+        row: &mut Value,
+        has_unknown: bool,
+    ) {
         let options = some_options(
             random,
             &[
@@ -77,6 +83,9 @@ impl Topology {
             ],
         );
         row["options"] = map(&options);
+        if has_unknown && random.chance(30) {
+            add_pairs(&mut row["options"], &[("force_fdb_lookup", "true")]);
+        }
         // ovn-trace follows no neighbour discovery, which such a port does not hear.
         if self.families == Families::Ipv4 && random.chance(5) {
             add_pairs(&mut row["options"], &[("receive_multicast", "false")]);
@@ -99,6 +108,28 @@ impl Topology {
         if random.chance(10) {
             row["mirror_rules"] = references(&[self.mirror(random, rows)]);
         }
+    }
+
+    /// Networks for which a switch answers ARP requests by the port to its router.
+    pub(super) fn arp_proxy(&mut self, random: &mut Random, index: usize) -> Option<String> {
+        // Requests for addresses of other families are not followed.
+        if self.families != Families::Ipv4 || !random.chance(10) {
+            return None;
+        }
+        self.has_proxy = true;
+        let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
+        let mac = format!("0a:{number:02x}:00:00:{index:02x}:50");
+        let destinations = [80, 100].map(|host| format!("10.{index}.0.{host}"));
+        self.destinations.extend(destinations);
+        let choices = [
+            format!("10.{index}.0.80"),
+            format!("10.{index}.0.80 10.{index}.0.96/28"),
+            format!("{mac} 10.{index}.0.80"),
+            format!("{mac} 10.{index}.0.0/24"),
+            format!("00:00:00:00:00:00 10.{index}.0.0/24"),
+            mac,
+        ];
+        Some(random.pick(&choices).clone())
     }
 
     fn mirror(&self, random: &mut Random, rows: &mut Rows) -> String {
