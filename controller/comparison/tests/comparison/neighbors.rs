@@ -9,6 +9,12 @@ use serde_json::{Value, json};
 
 use super::features::{Network, WEB, ask, assert_same};
 
+/// ARP reply of `v2` to `v1`.
+const REPLY: &str = "inport == \"v2\" && eth.src == 0a:00:00:00:01:03 && \
+                     eth.dst == 0a:00:00:00:01:02 && arp.op == 2 && \
+                     arp.sha == 0a:00:00:00:01:03 && arp.spa == 10.1.0.3 && \
+                     arp.tha == 0a:00:00:00:01:02 && arp.tpa == 10.1.0.2";
+
 /// Asserts the verdict of packets of `v1` for `v2`. Returns the ports at which ovn-trace delivers the
 /// ARP request before them.
 fn outputs_of_request(release: &Release, request: &str, verdict: Verdict) -> Vec<String> {
@@ -150,11 +156,7 @@ fn port_security_stops_the_answer_of_a_machine() {
         assert!(outputs.contains(&"v2".to_owned()), "{outputs:?}");
         let server = start_server(&release);
         let mut ovn = Ovn::fill(&release, &server, &request);
-        let reply = "inport == \"v2\" && eth.src == 0a:00:00:00:01:03 && \
-                     eth.dst == 0a:00:00:00:01:02 && arp.op == 2 && \
-                     arp.sha == 0a:00:00:00:01:03 && arp.spa == 10.1.0.3 && \
-                     arp.tha == 0a:00:00:00:01:02 && arp.tpa == 10.1.0.2";
-        let text = ovn.trace.trace("s1", reply).unwrap();
+        let text = ovn.trace.trace("s1", REPLY).unwrap();
         let outputs = TraceOutcome::read(&text).outputs;
         assert_eq!(outputs.is_empty(), verdict == Verdict::Unanswered, "{text}");
     }
@@ -256,5 +258,52 @@ fn a_router_finds_no_link_local_address_of_a_machine_that_hears_no_request() {
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
         let asked = TraceOutcome::read(&text).asked;
         assert_eq!(asked.contains(&"v2".to_owned()), out.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn a_disabled_router_port_does_not_answer_where_the_switch_does_not() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (value, verdict) in [("true", Verdict::Unanswered), ("false", Verdict::Dropped)] {
+        let mut network = Network::new(json!({"rp1": {"enabled": false}}));
+        network.columns["s1"] = json!({"other_config": map(&[("vlan-passthru", value)])});
+        let server = start_server(&release);
+        let mut ovn = Ovn::fill(&release, &server, &network.finish());
+        let northbound = Northbound::new(&read_northbound(&server), None);
+        let question = Question {
+            sender: Sender::port("v1"),
+            destination: Destination::Address("10.1.0.1".parse().unwrap()),
+            protocol: WEB.0,
+        };
+        assert_eq!(northbound.answer(&question).unwrap().verdict, verdict);
+        let asked = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.1");
+        let text = ovn.trace.trace("s1", &asked.expression).unwrap();
+        let is_answered = TraceOutcome::read(&text).outputs.contains(&"v1".to_owned());
+        assert_eq!(is_answered, verdict == Verdict::Dropped, "{text}");
+    }
+}
+
+#[test]
+fn a_machine_that_gets_routing_protocols_does_not_answer_itself() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (protocols, verdict) in [("BGP", Verdict::Unanswered), ("none", Verdict::Reaches)] {
+        let redirect = [
+            ("routing-protocol-redirect", "v2"),
+            ("routing-protocols", protocols),
+        ];
+        let v2 = json!({"options": map(&[("disable_arp_nd_rsp", "true")])});
+        let rows = json!({"v2": v2, "rp1": {"options": map(&redirect)}});
+        let request = Network::new(rows).finish();
+        let outputs = outputs_of_request(&release, &request, verdict);
+        assert!(outputs.contains(&"v2".to_owned()), "{outputs:?}");
+        let server = start_server(&release);
+        let mut ovn = Ovn::fill(&release, &server, &request);
+        let text = ovn.trace.trace("s1", REPLY).unwrap();
+        let outputs = TraceOutcome::read(&text).outputs;
+        assert_eq!(outputs.is_empty(), verdict == Verdict::Unanswered, "{text}");
     }
 }

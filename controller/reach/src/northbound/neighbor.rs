@@ -43,11 +43,10 @@ impl Northbound {
         address: IpAddr,
     ) -> (Neighbor, usize) {
         let is_router = matches!(self.switch_port(asking).peer, Some(PortId::Router(_)));
-        let answers = |port: &SwitchPort| port.is_enabled && !port.requests.is_deaf;
         let mut found = if is_router {
             // Routers know the addresses of ports without requests, but not link-local ones.
             self.owners(switch, address, |id, port| {
-                id != asking && (port.has(address) || answers(port))
+                id != asking && (port.has(address) || self.answers_itself(switch, id))
             })
         } else {
             self.owners(switch, address, |id, _| {
@@ -65,7 +64,7 @@ impl Northbound {
         }
         // The others get the request and answer themselves.
         if found.is_empty() && !is_router {
-            found = self.owners(switch, address, |_, port| answers(port));
+            found = self.owners(switch, address, |id, _| self.answers_itself(switch, id));
         }
         if found.is_empty() {
             let others = switch
@@ -94,6 +93,21 @@ impl Northbound {
         let owners = switch.by_address.get(&address).into_iter().flatten();
         let wanted = owners.filter(|(id, _)| is_wanted(*id, self.switch_port(*id)));
         wanted.map(|(id, mac)| (Some(*id), *mac)).collect()
+    }
+
+    /// `true` if what is behind a port gets requests for its addresses, and its replies leave the port.
+    fn answers_itself(&self, switch: &Switch, id: SwitchPortId) -> bool {
+        let port = self.switch_port(id);
+        let is_router_enabled = match port.peer {
+            Some(PortId::Router(router_port)) => self.router_port(router_port).is_enabled,
+            _ => true,
+        };
+        // A machine that gets routing protocols in place of a router must not answer for it.
+        let mut redirects = switch.redirects.iter();
+        port.is_enabled
+            && is_router_enabled
+            && !port.requests.is_deaf
+            && redirects.all(|redirect| redirect.output != id)
     }
 
     /// `true` if the switch answers in place of a port with an address.

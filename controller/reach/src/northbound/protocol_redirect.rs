@@ -54,12 +54,17 @@ impl ProtocolRedirect {
         let protocols = row.options.get("routing-protocols");
         let protocols = protocols.map(String::as_str).unwrap_or_default();
         let has = |name: &str| protocols.split(',').any(|protocol| protocol == name);
+        let (has_bgp, has_bfd) = (has("BGP"), has("BFD"));
+        if !has_bgp && !has_bfd {
+            notes.add(reference, "routing-protocols names no known protocol");
+            return None;
+        }
         Some(Self {
             row: reference,
             output,
             addresses: port.networks.iter().map(|own| own.address).collect(),
-            has_bgp: has("BGP"),
-            has_bfd: has("BFD"),
+            has_bgp,
+            has_bfd,
         })
     }
 
