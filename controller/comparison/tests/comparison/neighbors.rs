@@ -307,3 +307,37 @@ fn a_machine_that_gets_routing_protocols_does_not_answer_itself() {
         assert_eq!(outputs.is_empty(), verdict == Verdict::Unanswered, "{text}");
     }
 }
+
+#[test]
+fn a_network_function_that_gets_replies_is_not_judged() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let mut network = Network::new(json!({}));
+    let ports = ["in", "out"].map(|name| network.add_port(name, json!({})));
+    let row = json!({"name": "nf", "id": 1, "inport": ["named-uuid", ports[0]],
+        "outport": ["named-uuid", ports[1]]});
+    let function = network.rows.insert("Network_Function", row);
+    let row = json!({"name": "nfg", "id": 1, "mode": "inline",
+        "network_function": references(&[function])});
+    let group = network.rows.insert("Network_Function_Group", row);
+    let row = json!({"direction": "to-lport", "priority": 1, "match": "arp",
+        "action": "allow-related", "network_function_group": ["named-uuid", group]});
+    let acl = network.rows.insert("ACL", row);
+    network.columns = json!({"s1": {"acls": references(&[acl])}});
+    let server = start_server(&release);
+    let mut ovn = Ovn::fill(&release, &server, &network.finish());
+    let northbound = Northbound::new(&read_northbound(&server), None);
+    let question = Question {
+        sender: Sender::port("v1"),
+        destination: Destination::Port("v2".to_owned()),
+        protocol: WEB.0,
+    };
+    let open = northbound.answer(&question).unwrap().open;
+    let effect = "cannot be judged: network function group nfg gets the packet";
+    assert!(open.len() == 1 && open[0].starts_with(effect), "{open:?}");
+    let asked = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.3");
+    let text = ovn.trace.trace("s1", &asked.expression).unwrap();
+    let outputs = TraceOutcome::read(&text).outputs;
+    assert!(!outputs.contains(&"v1".to_owned()), "{text}");
+}

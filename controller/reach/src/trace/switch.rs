@@ -92,6 +92,7 @@ impl Trace<'_> {
     pub(super) fn pass_acls(&mut self, switch: &Switch, place: AclPlace) -> Result<(), End> {
         let decision = switch.acls.decide(place, &self.packet);
         leave_tie_open(&decision, place, &mut self.path);
+        leave_function_unjudged(&decision, &mut self.path);
         if let Some(row) = switch.acls.translation {
             let name = &switch.name;
             let effect = format!("which ports of the connection the ACLs of {name} compare");
@@ -110,10 +111,6 @@ impl Trace<'_> {
                 let decision = format!("{}: {}", describe(acl, place), acl.action);
                 self.path
                     .switch(&switch.name, stage, Some(acl.row), decision);
-                if let Some(group) = &acl.function_group {
-                    let effect = format!("network function group {group} gets the packet");
-                    self.path.leave_unjudged(acl.row, &effect);
-                }
                 Ok(())
             }
             None if self.northbound.drops_by_default && switch.acls.is_present => {
@@ -232,6 +229,7 @@ impl Northbound {
     ) -> Option<String> {
         let decision = switch.acls.decide(place, packet);
         leave_tie_open(&decision, place, path);
+        leave_function_unjudged(&decision, path);
         let name = &switch.name;
         let (row, reason, decision) = match decision.acl {
             Some(acl) if matches!(acl.action, AclAction::Drop | AclAction::Reject) => {
@@ -247,6 +245,16 @@ impl Northbound {
         };
         path.switch(name, stage_of(place), row, decision);
         Some(format!("{reason} on switch {name}"))
+    }
+}
+
+/// Records that a network function gets the packet that an ACL allows.
+fn leave_function_unjudged(decision: &AclDecision<'_>, path: &mut Path) {
+    // OVN has no other ACLs with such a group.
+    let Some(acl) = decision.acl else { return };
+    if let Some(group) = &acl.function_group {
+        let effect = format!("network function group {group} gets the packet");
+        path.leave_unjudged(acl.row, &effect);
     }
 }
 
