@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use patchbay_reach::{Answer, Hop, HopKind, Northbound, Question, Verdict};
 
 use crate::arp::ArpRequest;
-use crate::neighbor::is_answered;
+use crate::neighbor::{is_answered, is_silent};
 use crate::outcome::{MacRequest, TraceOutcome};
 use crate::trace_server::TraceServer;
 
@@ -112,6 +112,7 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
         || outcome.is_learning
         || is_asked(&answer, &outcome)
         || outcome.request == Some(MacRequest::Nd) && is_answered(trace, packet, &text)
+        || is_silent_neighbor(&answer, &outcome, mac, trace, packet)
     {
         return;
     }
@@ -124,6 +125,23 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
         packet.datapath, packet.expression
     );
     tally.wrong.push(describe(&answer, &expected));
+}
+
+/// `true` if the answer is that nobody gives the sender a MAC address, and the machine with the address,
+/// whose IPv6 neighbour discovery is traced here, does not.
+fn is_silent_neighbor(
+    answer: &Answer,
+    outcome: &TraceOutcome,
+    mac: MacAnswer,
+    trace: &mut TraceServer,
+    packet: &TracedPacket,
+) -> bool {
+    let [output] = &outcome.outputs[..] else {
+        return false;
+    };
+    answer.verdict == Verdict::Unanswered
+        && mac == MacAnswer::NotAsked
+        && is_silent(trace, packet, output)
 }
 
 fn describe(answer: &Answer, expected: &str) -> String {

@@ -1,5 +1,5 @@
-//! Answers of neighbours: to the ARP requests of machines, and to the requests of routers for IPv6,
-//! which ovn-trace does not follow.
+//! Answers of neighbours: to the requests of machines, and to the requests of routers for IPv6, which
+//! ovn-trace does not follow.
 
 use std::net::Ipv6Addr;
 
@@ -64,7 +64,43 @@ pub(crate) fn is_answered(trace: &mut TraceServer, packet: &TracedPacket, text: 
     answer.is_none_or(|text| text.contains(ANSWER))
 }
 
-/// Request of a router.
+/// `true` if the machine that gets an IPv6 packet by one switch does not get its neighbour
+/// advertisement to the sender, and the switch does not answer in its place. `output`: its port.
+pub(crate) fn is_silent(trace: &mut TraceServer, packet: &TracedPacket, output: &str) -> bool {
+    let field = |name: &str| {
+        let (_, rest) = packet.expression.split_once(&format!("{name} == "))?;
+        Some(rest.split(" && ").next()?.trim_matches('"').to_owned())
+    };
+    let fields = (
+        field("inport"),
+        field("eth.src"),
+        field("eth.dst"),
+        field("ip6.src"),
+        field("ip6.dst"),
+    );
+    let (Some(sender), Some(asker), Some(mac), Some(source), Some(address)) = fields else {
+        return false;
+    };
+    let Ok(target) = address.parse() else {
+        return false;
+    };
+    let request = Request {
+        mac: asker.clone(),
+        target,
+    };
+    let solicitation = trace.trace(&packet.datapath, &request.expression(&sender));
+    if solicitation.is_none_or(|text| text.contains(ANSWER)) {
+        return false;
+    }
+    let advertisement = format!(
+        "inport == \"{output}\" && eth.src == {mac} && eth.dst == {asker} && ip6.src == {address} && \
+         ip6.dst == {source} && ip.ttl == 255 && nd_na && nd.target == {address} && nd.tll == {mac}"
+    );
+    let text = trace.trace(&packet.datapath, &advertisement);
+    text.is_some_and(|text| TraceOutcome::read(&text).outputs.is_empty())
+}
+
+/// Request for a MAC address.
 #[derive(Debug, Eq, PartialEq)]
 struct Request {
     mac: String,
