@@ -67,3 +67,76 @@ fn is_read(known: &EgressFirewall, current: &EgressFirewall) -> bool {
     let is_usable = known.problems.is_empty() && known.rules.len() <= MAX_FIREWALL_RULES;
     known.version.is_some() && known.version == current.version && is_usable && !has_nodes
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use patchbay_model::{
+        ACL_LOGGING, AttachedNetwork, AttachedTopology, ClusterSettings, FirewallAction,
+        FirewallRule, Role, Transport,
+    };
+
+    use super::*;
+
+    /// Puts a firewall of the version `1` with one destination. Returns the destination that applies.
+    fn put(zone: &mut ZonePolicies, destination: &str) -> String {
+        let rule = FirewallRule {
+            action: FirewallAction::Deny,
+            destination: FirewallDestination::Cidr {
+                cidr: destination.parse().unwrap(),
+                text: destination.to_owned(),
+            },
+            ports: Vec::new(),
+        };
+        zone.put_firewall(EgressFirewall {
+            namespace: "blue".into(),
+            version: Some("1".into()),
+            rules: vec![rule],
+            problems: Vec::new(),
+        });
+        match &zone.firewalls["blue"].rules[0].destination {
+            FirewallDestination::Cidr { text, .. } => text.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn set_network(zone: &mut ZonePolicies, subnet: &str) {
+        let network = AttachedNetwork {
+            name: "net".into(),
+            topology: AttachedTopology::Layer2,
+            role: Role::Primary,
+            transport: Transport::Overlay,
+            subnets: vec![subnet.parse().unwrap()],
+            join_subnets: Vec::new(),
+            excluded_subnets: Vec::new(),
+            reserved_subnets: Vec::new(),
+            infrastructure_subnets: Vec::new(),
+            default_gateways: Vec::new(),
+            mtu: None,
+            keeps_addresses: false,
+        };
+        zone.networks.insert("net".into(), Arc::new(network));
+        zone.primary.insert("blue".into(), "net".into());
+    }
+
+    fn set_logging(zone: &mut ZonePolicies, logging: &str) {
+        let annotations = BTreeMap::from([(ACL_LOGGING.to_owned(), logging.to_owned())]);
+        zone.put_namespace("blue", &BTreeMap::new(), &annotations);
+    }
+
+    #[test]
+    fn a_known_version_is_read_again_with_another_network_or_logging() {
+        let mut zone = ZonePolicies::new("n1", &ClusterSettings::default());
+        set_network(&mut zone, "10.1.0.0/16");
+        assert_eq!(put(&mut zone, "192.0.2.1/32"), "192.0.2.1/32");
+        assert_eq!(put(&mut zone, "192.0.2.2/32"), "192.0.2.1/32");
+        set_logging(&mut zone, r#"{"deny":"alert"}"#);
+        assert_eq!(put(&mut zone, "192.0.2.3/32"), "192.0.2.3/32");
+        // No ACL of a firewall passes packets on to other policies.
+        set_logging(&mut zone, r#"{"deny":"alert","pass":"info"}"#);
+        assert_eq!(put(&mut zone, "192.0.2.4/32"), "192.0.2.3/32");
+        set_network(&mut zone, "10.2.0.0/16");
+        assert_eq!(put(&mut zone, "192.0.2.5/32"), "192.0.2.5/32");
+    }
+}
