@@ -66,6 +66,21 @@ impl Network {
         row
     }
 
+    /// Adds an ACL of `s1` that gives packets to a network function behind the ports `in` and `out`.
+    pub(super) fn add_network_function(&mut self, direction: &str, condition: &str) {
+        let ports = ["in", "out"].map(|name| self.add_port(name, json!({})));
+        let row = json!({"name": "nf", "id": 1, "inport": ["named-uuid", ports[0]],
+            "outport": ["named-uuid", ports[1]]});
+        let function = self.rows.insert("Network_Function", row);
+        let row = json!({"name": "nfg", "id": 1, "mode": "inline",
+            "network_function": references(&[function])});
+        let group = self.rows.insert("Network_Function_Group", row);
+        let row = json!({"direction": direction, "priority": 1, "match": condition,
+            "action": "allow-related", "network_function_group": ["named-uuid", group]});
+        let acl = self.rows.insert("ACL", row);
+        self.columns = json!({"s1": {"acls": references(&[acl])}});
+    }
+
     /// Adds the switches and the router.
     pub(super) fn finish(mut self) -> String {
         let mut router_ports = std::mem::take(&mut self.router_ports);
@@ -199,17 +214,7 @@ fn a_network_function_is_not_judged() {
         return;
     };
     let mut network = Network::new(json!({}));
-    let ports = ["in", "out"].map(|name| network.add_port(name, json!({})));
-    let row = json!({"name": "nf", "id": 1, "inport": ["named-uuid", ports[0]],
-        "outport": ["named-uuid", ports[1]]});
-    let function = network.rows.insert("Network_Function", row);
-    let row = json!({"name": "nfg", "id": 1, "mode": "inline",
-        "network_function": references(&[function])});
-    let group = network.rows.insert("Network_Function_Group", row);
-    let row = json!({"direction": "from-lport", "priority": 1, "match": "ip4",
-        "action": "allow-related", "network_function_group": ["named-uuid", group]});
-    let acl = network.rows.insert("ACL", row);
-    network.columns = json!({"s1": {"acls": references(&[acl])}});
+    network.add_network_function("from-lport", "ip4");
     let target = ("10.1.0.3", "0a:00:00:00:01:03");
     let (answer, text) = ask(&release, &network.finish(), target, WEB);
     assert_eq!(TraceOutcome::read(&text).outputs, ["in"], "{text}");

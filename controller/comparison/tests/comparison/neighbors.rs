@@ -2,7 +2,8 @@
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{
-    ArpRequest, Ovn, TraceOutcome, map, read_northbound, references, set, start_server,
+    ArpRequest, Asked, Ovn, Tally, TraceOutcome, TracedPacket, compare, map, read_northbound,
+    references, set, start_server,
 };
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
 use serde_json::{Value, json};
@@ -30,6 +31,18 @@ fn outputs_of_request(release: &Release, request: &str, verdict: Verdict) -> Vec
     let asked = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.3");
     let text = ovn.trace.trace("s1", &asked.expression).unwrap();
     TraceOutcome::read(&text).outputs
+}
+
+/// Asserts the verdict of packets of `v1` for `v2`, which gets the ARP request before them. Its reply
+/// arrives unless the verdict is `unanswered`.
+fn assert_replies(release: &Release, request: &str, verdict: Verdict) {
+    let outputs = outputs_of_request(release, request, verdict);
+    assert!(outputs.contains(&"v2".to_owned()), "{outputs:?}");
+    let server = start_server(release);
+    let mut ovn = Ovn::fill(release, &server, request);
+    let text = ovn.trace.trace("s1", REPLY).unwrap();
+    let outputs = TraceOutcome::read(&text).outputs;
+    assert_eq!(outputs.is_empty(), verdict == Verdict::Unanswered, "{text}");
 }
 
 #[test]
@@ -152,13 +165,7 @@ fn port_security_stops_the_answer_of_a_machine() {
         let security = format!("0a:00:00:00:01:03 {address}");
         let v2 = json!({"options": options, "port_security": security});
         let request = Network::new(json!({"v2": v2})).finish();
-        let outputs = outputs_of_request(&release, &request, verdict);
-        assert!(outputs.contains(&"v2".to_owned()), "{outputs:?}");
-        let server = start_server(&release);
-        let mut ovn = Ovn::fill(&release, &server, &request);
-        let text = ovn.trace.trace("s1", REPLY).unwrap();
-        let outputs = TraceOutcome::read(&text).outputs;
-        assert_eq!(outputs.is_empty(), verdict == Verdict::Unanswered, "{text}");
+        assert_replies(&release, &request, verdict);
     }
 }
 
@@ -298,14 +305,60 @@ fn a_machine_that_gets_routing_protocols_does_not_answer_itself() {
         let v2 = json!({"options": map(&[("disable_arp_nd_rsp", "true")])});
         let rows = json!({"v2": v2, "rp1": {"options": map(&redirect)}});
         let request = Network::new(rows).finish();
-        let outputs = outputs_of_request(&release, &request, verdict);
-        assert!(outputs.contains(&"v2".to_owned()), "{outputs:?}");
-        let server = start_server(&release);
-        let mut ovn = Ovn::fill(&release, &server, &request);
-        let text = ovn.trace.trace("s1", REPLY).unwrap();
-        let outputs = TraceOutcome::read(&text).outputs;
-        assert_eq!(outputs.is_empty(), verdict == Verdict::Unanswered, "{text}");
+        assert_replies(&release, &request, verdict);
     }
+}
+
+/// The number of differences between the answer for one database and ovn-trace on another one, about an
+/// IPv6 packet of `v1` for `v2`.
+fn differences_of_ipv6(release: &Release, [answered, traced]: [&str; 2]) -> usize {
+    let server = start_server(release);
+    let _filled = Ovn::fill(release, &server, answered);
+    let northbound = Northbound::new(&read_northbound(&server), None);
+    let server = start_server(release);
+    let mut ovn = Ovn::fill(release, &server, traced);
+    let question = Question {
+        sender: Sender::port("v1"),
+        destination: Destination::Address("fd10::3".parse().unwrap()),
+        protocol: WEB.0,
+    };
+    let packet = TracedPacket {
+        datapath: "s1".to_owned(),
+        expression: "inport == \"v1\" && eth.src == 0a:00:00:00:01:02 && \
+                     eth.dst == 0a:00:00:00:01:03 && ip6.src == fd10::2 && ip6.dst == fd10::3 && \
+                     ip.ttl == 64 && tcp.src == 40000 && tcp.dst == 80"
+            .to_owned(),
+        arp: None,
+    };
+    let packet = Some(packet);
+    let mut tally = Tally::default();
+    let asked = Asked { question, packet };
+    compare(&northbound, &mut ovn.trace, &asked, &mut tally);
+    assert_eq!(tally.arrived, 1);
+    tally.wrong.len()
+}
+
+#[test]
+fn an_ipv6_machine_is_silent_only_if_ovn_drops_its_advertisement() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let database = |protocols: &str, disabled: &str| {
+        let redirect = [
+            ("routing-protocol-redirect", "v2"),
+            ("routing-protocols", protocols),
+        ];
+        let v2 = json!({"addresses": "0a:00:00:00:01:03 10.1.0.3 fd10::3",
+            "options": map(&[("disable_arp_nd_rsp", disabled)])});
+        let v1 = json!({"addresses": "0a:00:00:00:01:02 10.1.0.2 fd10::2"});
+        Network::new(json!({"v1": v1, "v2": v2, "rp1": {"options": map(&redirect)}})).finish()
+    };
+    let silent = database("BGP", "true");
+    let differences = |traced: &str| differences_of_ipv6(&release, [&silent, traced]);
+    assert_eq!(differences(&silent), 0);
+    // The machine answers itself, or the switch does.
+    assert_eq!(differences(&database("none", "true")), 1);
+    assert_eq!(differences(&database("BGP", "false")), 1);
 }
 
 #[test]
@@ -314,17 +367,7 @@ fn a_network_function_that_gets_replies_is_not_judged() {
         return;
     };
     let mut network = Network::new(json!({}));
-    let ports = ["in", "out"].map(|name| network.add_port(name, json!({})));
-    let row = json!({"name": "nf", "id": 1, "inport": ["named-uuid", ports[0]],
-        "outport": ["named-uuid", ports[1]]});
-    let function = network.rows.insert("Network_Function", row);
-    let row = json!({"name": "nfg", "id": 1, "mode": "inline",
-        "network_function": references(&[function])});
-    let group = network.rows.insert("Network_Function_Group", row);
-    let row = json!({"direction": "to-lport", "priority": 1, "match": "arp",
-        "action": "allow-related", "network_function_group": ["named-uuid", group]});
-    let acl = network.rows.insert("ACL", row);
-    network.columns = json!({"s1": {"acls": references(&[acl])}});
+    network.add_network_function("to-lport", "arp");
     let server = start_server(&release);
     let mut ovn = Ovn::fill(&release, &server, &network.finish());
     let northbound = Northbound::new(&read_northbound(&server), None);
