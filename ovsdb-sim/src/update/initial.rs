@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use super::MonitorSpec;
 
-/// Number of rows that one thread encodes at a time: enough that the threads' overhead does not
-/// count.
+/// Least number of rows that one thread looks at, and number that it encodes at a time: enough that
+/// the threads' overhead does not count.
 const ROWS_PER_PART: usize = 2048;
 /// Number of rows whose memory is loaded at a time.
 const ROWS_LOADED_AHEAD: usize = 16;
@@ -36,6 +36,7 @@ pub(crate) fn encode_initial(
         let rows: Vec<_> = snapshot.table(*table).iter().collect();
         let seen = rows
             .par_iter()
+            .with_min_len(ROWS_PER_PART)
             .filter(|row| request.condition.matches_any(row));
         let mut rows: Vec<_> = seen.map(|row| (row.uuid, *row)).collect();
         if rows.is_empty() {

@@ -2,9 +2,9 @@
 //!
 //! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` (connects),
 //! `udn`, `udn_further`, `udn_cluster` and `udn_full` (networks: zone controller, cluster manager,
-//! both) beside this file. There is no list of exceptions. A scenario with a `quirk` records an oddity, as do those
-//! that [`QUIRKS`] has beside them. It names the rule by which Patchbay differs, and a snapshot has
-//! the resulting rows.
+//! both) beside this file. There is no list of exceptions. A scenario with a `quirk` records an
+//! oddity, as do those that [`QUIRKS`] has beside them. It names the rule by which Patchbay differs,
+//! and a snapshot has the resulting rows.
 
 mod cluster;
 mod report;
