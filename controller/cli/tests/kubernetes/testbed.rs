@@ -207,7 +207,22 @@ impl Testbed {
                 holds("Established").then_some(())
             })
             .await;
+            self.await_storage(&definition).await;
         }
+    }
+
+    /// Waits until the server lists the objects of a new definition. Until its cache is filled, an
+    /// API server answers 429, also when the definition is established.
+    async fn await_storage(&self, definition: &CustomResourceDefinition) {
+        let spec = &definition.spec;
+        let (group, plural) = (&spec.group, &spec.names.plural);
+        let version = &spec.versions[0].name;
+        let listed = format!("/apis/{group}/{version}/{plural}");
+        eventually(&format!("{plural}.{group} can be listed"), async || {
+            let request = hyper::Request::get(&listed).body(Vec::new()).unwrap();
+            self.client.request_text(request).await.ok()
+        })
+        .await;
     }
 
     async fn make_example(&self) {
