@@ -8,6 +8,8 @@ use kube::Error;
 pub(super) const NO_ANSWER: &str = "the API server does not respond";
 /// Delay after 429 without `Retry-After`: the 1 s that API servers themselves ask for.
 const DEFAULT_THROTTLE_DELAY: Duration = Duration::from_secs(1);
+/// `reason` of the cause of a refusal to create objects in a namespace that is being deleted.
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 /// Upper limit of a `Retry-After`, so that a wrong value cannot stop the controller for hours.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
@@ -51,6 +53,18 @@ pub(super) fn is_retryable(error: &Error) -> bool {
         Error::Api(status) => matches!(status.code, 401 | 408 | 429 | 500..),
         _ => true,
     }
+}
+
+/// `true` if the API server refused to create an object because its namespace is being deleted.
+pub(super) fn is_namespace_terminating(error: &Error) -> bool {
+    let Error::Api(status) = error else {
+        return false;
+    };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 403
+        && causes
+            .into_iter()
+            .any(|cause| cause.reason == NAMESPACE_TERMINATING)
 }
 
 /// The text of the innermost source.
@@ -97,6 +111,22 @@ mod tests {
             describe(&Error::Service(refused.into())),
             "no response from the API server: Connection refused"
         );
+    }
+
+    #[test]
+    fn refusals_of_a_namespace_that_is_deleted_are_known() {
+        let refused = |cause: &str| {
+            let status = json!({
+                "status": "Failure", "code": 403, "reason": "Forbidden",
+                "message": "unable to create new content in namespace red",
+                "details": {"name": "web.1", "kind": "events", "causes": [
+                    {"reason": cause, "message": "namespace red is being terminated"},
+                ]},
+            });
+            Error::Api(serde_json::from_value::<Status>(status).unwrap().boxed())
+        };
+        assert!(is_namespace_terminating(&refused("NamespaceTerminating")));
+        assert!(!is_namespace_terminating(&refused("FieldValueInvalid")));
     }
 
     #[test]

@@ -234,6 +234,8 @@ impl EventPublisher {
                 Ok(Err(error)) if api_error::is_retryable(&error) => {
                     (api_error::describe(&error), api_error::retry_after(&error))
                 }
+                // Events end with their namespace.
+                Ok(Err(error)) if api_error::is_namespace_terminating(&error) => return Ok(()),
                 Ok(Err(error)) => return Err(api_error::describe(&error)),
                 Err(_) => (api_error::NO_ANSWER.to_owned(), None),
             };

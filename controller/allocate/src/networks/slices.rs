@@ -9,6 +9,7 @@ use patchbay_resources::conversion;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::object::{Endpoint, EndpointSlice, Object, ObjectMeta};
 use sha2::{Digest, Sha256};
+use thiserror::Error;
 
 /// Label of a slice: the program that manages it.
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -64,11 +65,13 @@ pub(super) fn complete(inventory: &mut Inventory) {
         mirrors.insert(source, existing.into_iter().filter(is_other).collect());
         match mirror(inventory, &slice.object, service, &network.name, definition) {
             Ok(mirror) => wanted.push((name, slice.position, mirror)),
-            Err(reason) => warnings.push(Problem {
+            // In a cluster the endpoint goes a moment after its pod.
+            Err(MirrorError::NoPod(_)) if matches!(slice.origin, Origin::Cluster) => {}
+            Err(error) => warnings.push(Problem {
                 location: slice.origin.location().cloned(),
                 object: Some(format!("EndpointSlice {key}")),
                 field: Some("endpoints".to_owned()),
-                message: reason,
+                message: error.to_string(),
             }),
         }
     }
@@ -93,6 +96,19 @@ pub(super) fn complete(inventory: &mut Inventory) {
             }
         }
     }
+}
+
+/// Why a slice is not mirrored. Its former mirror stays as it is.
+#[derive(Debug, Error)]
+enum MirrorError {
+    #[error("there is no Pod {0}")]
+    NoPod(ObjectKey),
+    #[error("Pod {pod} has no {} address of {definition}", family.long_name())]
+    NoAddress {
+        pod: ObjectKey,
+        family: IpFamily,
+        definition: NadKey,
+    },
 }
 
 /// Names of mirrored slices, by namespace and name of the slice that they mirror.
@@ -132,7 +148,7 @@ fn mirror(
     service: &str,
     network: &str,
     definition: &NadKey,
-) -> Result<EndpointSlice, String> {
+) -> Result<EndpointSlice, MirrorError> {
     let family = match source.address_type.as_str() {
         "IPv6" => IpFamily::V6,
         _ => IpFamily::V4,
@@ -186,7 +202,7 @@ fn mirrored_endpoint(
     endpoint: &Endpoint,
     family: IpFamily,
     definition: &NadKey,
-) -> Result<Endpoint, String> {
+) -> Result<Endpoint, MirrorError> {
     let target = |field: &str| {
         let target = endpoint.target_ref.as_ref();
         target.and_then(|target| target[field].as_str())
@@ -196,17 +212,17 @@ fn mirrored_endpoint(
     };
     let namespace = target("namespace").unwrap_or(&definition.namespace);
     let key = ObjectKey::namespaced(namespace, name);
-    let pod = inventory.pods.get(&key);
-    let pod = pod.ok_or_else(|| format!("there is no Pod {key}"))?;
+    let Some(pod) = inventory.pods.get(&key) else {
+        return Err(MirrorError::NoPod(key));
+    };
     let pod = conversion::pod(&pod.object);
     if pod.has_host_network {
         return Ok(endpoint.clone());
     }
-    let address = address(&pod, family, definition).ok_or_else(|| {
-        format!(
-            "Pod {key} has no {} address of {definition}",
-            family.long_name()
-        )
+    let address = address(&pod, family, definition).ok_or_else(|| MirrorError::NoAddress {
+        pod: key,
+        family,
+        definition: definition.clone(),
     })?;
     let mut mirrored = endpoint.clone();
     mirrored.addresses = vec![address.to_string()];

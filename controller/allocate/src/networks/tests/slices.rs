@@ -1,6 +1,6 @@
 //! Mirrored EndpointSlices.
 
-use patchbay_resources::manifests::Inventory;
+use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem};
 use patchbay_resources::object::Object as _;
 
 use super::{NAMESPACES, at};
@@ -33,11 +33,15 @@ fn mirror(name: &str, source: &str) -> String {
 /// Source and addresses of each mirror.
 fn mirrors(yaml: &str) -> Vec<String> {
     let mut inventory: Inventory = inventory(&(NAMESPACES.to_owned() + NETWORK + yaml));
+    complete(&mut inventory)
+}
+
+fn complete(inventory: &mut Inventory) -> Vec<String> {
     let mut manager = NetworkManager::new(ManagerSettings {
         workloads: Some(Layer2Layouts::TransitRouters),
         ..ManagerSettings::default()
     });
-    assert!(manager.reconcile(&mut inventory, &at(0)).is_empty());
+    assert!(manager.reconcile(inventory, &at(0)).is_empty());
     let slices = inventory.endpoint_slices.iter();
     let mirrors = slices.filter_map(|(_, slice)| {
         let slice = &slice.object;
@@ -75,4 +79,27 @@ fn a_slice_without_endpoints_gets_no_new_mirror() {
 fn of_several_mirrors_of_a_slice_one_is_left() {
     let yaml = slice("web", "IPv4", POD) + &mirror("m1", "web") + &mirror("m2", "web");
     assert_eq!(mirrors(&yaml), ["web 10.1.0.3"]);
+}
+
+#[test]
+fn a_deleted_pod_in_a_slice_is_a_problem_of_files_only() {
+    let gone = "[{addresses: [10.244.0.8], targetRef: {kind: Pod, name: gone, namespace: blue}}]";
+    let yaml = slice("web", "IPv4", gone) + &mirror("m", "web");
+    let mut of_files = inventory(&(NAMESPACES.to_owned() + NETWORK + &yaml));
+    let mut of_cluster = of_files.clone();
+    let key = ObjectKey::namespaced("blue", "web");
+    let slices = &mut of_cluster.endpoint_slices;
+    slices.get_mut(&key).unwrap().origin = Origin::Cluster;
+    for inventory in [&mut of_files, &mut of_cluster] {
+        // The mirror stays as it is.
+        assert_eq!(complete(inventory), ["web "]);
+    }
+    let messages = |inventory: &Inventory| -> Vec<String> {
+        let warnings = inventory.warnings.iter();
+        warnings
+            .map(|Problem { message, .. }| message.clone())
+            .collect()
+    };
+    assert_eq!(messages(&of_files), ["there is no Pod blue/gone"]);
+    assert_eq!(messages(&of_cluster), [""; 0]);
 }
