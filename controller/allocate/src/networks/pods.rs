@@ -149,6 +149,9 @@ pub(super) fn complete(
         }
     }
     for (name, network) in &mut networks {
+        if !memory.pods.contains_key(name) {
+            network.start();
+        }
         network.resume(memory.pods.entry(name.clone()).or_default());
     }
     memory.pods.retain(|name, _| networks.contains_key(name));

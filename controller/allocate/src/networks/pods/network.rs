@@ -12,8 +12,16 @@ use patchbay_model::{
 use super::addresses_at;
 use crate::networks::memory::PodMemory;
 
-/// Tunnel ids of pods; the ones before are those of the network's own ports.
-pub(super) const TUNNEL_IDS: std::ops::RangeInclusive<u32> = 10..=32_767;
+/// First tunnel id of pods that come after their network. The ones before are kept for the network's
+/// own ports.
+const FIRST_TUNNEL_ID: u32 = 10;
+
+/// First tunnel id of pods that are there when the allocator of their network starts. It keeps ids for
+/// the network's own ports only after that.
+const FIRST_TUNNEL_ID_AT_START: u32 = 1;
+
+/// Last tunnel id.
+const LAST_TUNNEL_ID: u32 = 32_767;
 
 /// Addresses of an infrastructure subnet that cannot be its management address.
 const SKIPPED_ADDRESSES: usize = 3;
@@ -45,6 +53,7 @@ pub(super) struct NetworkAddresses {
     pub(super) pools: Vec<AddressPool>,
     /// Gateway of each family; primary networks only.
     pub(super) gateways: Vec<IpAddr>,
+    first_tunnel_id: u32,
     tunnel_ids: BTreeSet<u16>,
     /// Tunnel ids by attachment and pod.
     tunnel_owners: BTreeMap<String, u16>,
@@ -80,6 +89,7 @@ impl NetworkAddresses {
             network: network.clone(),
             pools: network.subnets.iter().map(pool).collect(),
             gateways: Vec::new(),
+            first_tunnel_id: FIRST_TUNNEL_ID,
             tunnel_ids: BTreeSet::new(),
             tunnel_owners: BTreeMap::new(),
             macs: BTreeMap::new(),
@@ -138,7 +148,8 @@ impl NetworkAddresses {
         let is_free = |id: u32| u16::try_from(id).is_ok_and(|id| !self.tunnel_ids.contains(&id));
         let former = memory.tunnel_owners.get(&owner).copied();
         let former = former.map(u32::from).filter(|id| is_free(*id));
-        let id = former.or_else(|| memory.tunnel_ids.next(TUNNEL_IDS, is_free))?;
+        let ids = self.first_tunnel_id..=LAST_TUNNEL_ID;
+        let id = former.or_else(|| memory.tunnel_ids.next(ids, is_free))?;
         let id = u16::try_from(id).ok()?;
         self.tunnel_ids.insert(id);
         self.tunnel_owners.insert(owner, id);
@@ -167,6 +178,11 @@ impl NetworkAddresses {
             .entry(mac.to_owned())
             .or_insert_with(|| owner.clone());
         holder == owner || self.network.role == Role::Secondary
+    }
+
+    /// Starts the allocators: the pods that are there now are the first ones.
+    pub(super) fn start(&mut self) {
+        self.first_tunnel_id = FIRST_TUNNEL_ID_AT_START;
     }
 
     /// Continues where the allocators were. Notes whether something has become free since.

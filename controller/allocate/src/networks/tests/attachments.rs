@@ -74,7 +74,7 @@ fn a_pod_that_loses_its_annotation_gets_its_tunnel_id_back() {
     pod.annotations_mut().remove(POD_NETWORKS);
     assert!(manager.reconcile(&mut inventory, &at(1)).is_empty());
     let given = entry(&inventory, "plain/a", "plain/own").unwrap();
-    assert!(given.contains(r#""tunnel_id":10,"#), "{given}");
+    assert!(given.contains(r#""tunnel_id":1,"#), "{given}");
     assert!(given.contains(r#""ip_address":"10.9.0.3/24""#), "{given}");
 }
 

@@ -90,10 +90,28 @@ fn a_network_without_addresses_gives_a_mac_address_that_stays() {
         "{first}"
     );
     assert!(
-        first.ends_with(r#","tunnel_id":10,"role":"secondary"}"#),
+        first.ends_with(r#","tunnel_id":1,"role":"secondary"}"#),
         "{first}"
     );
     assert_eq!(given(&yaml), first);
+}
+
+#[test]
+fn pods_that_come_after_their_network_leave_the_first_tunnel_ids_alone() {
+    let yaml = NAMESPACES.to_owned()
+        + &network("own", r#""topology":"layer2""#)
+        + &pod("plain", "early", &selects("own"));
+    let with_late = yaml.clone() + &pod("plain", "late", &selects("own"));
+    let mut manager = manager();
+    let mut given = |yaml: &str, pod: &str| {
+        let mut inventory = inventory(yaml);
+        assert!(manager.reconcile(&mut inventory, &at(0)).is_empty());
+        entry(&inventory, pod, "plain/own").unwrap()
+    };
+    let early = given(&yaml, "plain/early");
+    assert!(early.contains(r#""tunnel_id":1,"#), "{early}");
+    let late = given(&with_late, "plain/late");
+    assert!(late.contains(r#""tunnel_id":10,"#), "{late}");
 }
 
 #[test]
@@ -199,7 +217,7 @@ fn requests_have_one_address_of_each_family_in_the_range() {
     // Each attempt has used up a tunnel id.
     let both = entry(&inventory, "blue/both", "blue/net").unwrap();
     assert!(both.contains(r#"["10.1.0.200/24","fd10::9/64"]"#), "{both}");
-    assert!(both.contains(r#""tunnel_id":15"#), "{both}");
+    assert!(both.contains(r#""tunnel_id":6,"#), "{both}");
 }
 
 #[test]
@@ -313,7 +331,7 @@ fn a_pod_gets_the_addresses_of_its_claim_alone() {
     );
     let same = entry(&inventory, "blue/same", "blue/net").unwrap();
     assert!(same.contains(r#""ip_address":"10.1.0.9/24""#), "{same}");
-    assert!(same.contains(r#""tunnel_id":13"#), "{same}");
+    assert!(same.contains(r#""tunnel_id":4,"#), "{same}");
 }
 
 #[test]
