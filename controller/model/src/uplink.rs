@@ -42,7 +42,7 @@ pub struct Uplink {
     pub bridge: String,
     /// MAC address of the gateway routers' external ports.
     pub mac: String,
-    /// IPv4 first, with the length of the range.
+    /// In the order of the annotation, with the length of the range.
     pub addresses: Vec<IpNet>,
     /// Next hops of default routes, of any family.
     pub next_hops: Vec<IpAddr>,
@@ -77,7 +77,6 @@ impl Uplink {
         if addresses.is_empty() {
             addresses.extend(raw.ip_address);
         }
-        addresses.sort_by_key(|address| address.addr().is_ipv6());
         let mut next_hops = raw.next_hops;
         if next_hops.is_empty() {
             next_hops.extend(raw.next_hop);
@@ -197,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn of_two_next_hops_of_one_family_the_last_one_counts() {
+    fn addresses_keep_their_order_and_the_last_next_hop_of_a_family_counts() {
         let uplink = read(
             r#"{"default":{"ip-addresses":["fd00::2/64","172.19.0.2/24"],
             "next-hops":["172.19.0.1","172.19.0.254"],"vlan-id":"0"}}"#,
         );
         assert_eq!(uplink.next_hop(IpFamily::V4), "172.19.0.254".parse().ok());
-        assert!(uplink.addresses[0].addr().is_ipv4());
+        assert!(uplink.addresses[0].addr().is_ipv6());
         assert_eq!(uplink.vlan, None);
     }
 
