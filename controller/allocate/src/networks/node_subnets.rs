@@ -12,6 +12,7 @@ use patchbay_resources::object::{self as core, Time};
 use super::annotations::{annotate, annotation_field};
 use super::manager::ManagerSettings;
 use super::memory::Memory;
+use super::status;
 use patchbay_model::{
     IpFamily, NODE_SUBNETS, NetConf, Network, NetworkActivity, Node, PodSubnet, SubnetPool,
     Topology, names,
@@ -156,7 +157,8 @@ fn layer3_networks(inventory: &Inventory) -> Vec<Network> {
     layer3.cloned().collect()
 }
 
-/// Names of all networks that anybody wants, also of those that cannot be had at the moment.
+/// Names of all networks that anybody wants, also of those that cannot be had at the moment. A CUDN
+/// that selects no namespace wants none.
 fn wanted_networks(inventory: &Inventory) -> BTreeSet<String> {
     let nads = inventory.network_attachment_definitions.iter();
     let configured = nads
@@ -166,9 +168,9 @@ fn wanted_networks(inventory: &Inventory) -> BTreeSet<String> {
     let udns = inventory.user_defined_networks.iter().map(|(key, _)| {
         names::udn_network(key.namespace.as_deref().unwrap_or_default(), &key.name)
     });
-    let cudns = inventory
-        .cluster_user_defined_networks
-        .iter()
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let cudns = cudns
+        .filter(|(_, cudn)| !status::is_created(cudn.object.status.as_ref()))
         .map(|(key, _)| names::cudn_network(&key.name));
     configured.chain(udns).chain(cudns).collect()
 }

@@ -211,13 +211,22 @@ fn note_nodes(status: &mut Option<NetworkStatus>, count: usize, now: &Time) {
     );
 }
 
+/// `true` if all definitions of a network exist that it should have.
+pub(super) fn is_created(status: Option<&NetworkStatus>) -> bool {
+    status.is_some_and(|status| has_created(&status.conditions))
+}
+
+fn has_created(conditions: &[Condition]) -> bool {
+    let created =
+        |condition: &Condition| condition.type_ == NETWORK_CREATED && condition.status == "True";
+    conditions.iter().any(created)
+}
+
 fn note_allocation(status: &mut Option<NetworkStatus>, failed: Option<&Vec<String>>, now: &Time) {
     let Some(NetworkStatus { conditions }) = status else {
         return;
     };
-    let created =
-        |condition: &Condition| condition.type_ == NETWORK_CREATED && condition.status == "True";
-    if !conditions.iter().any(created) {
+    if !has_created(conditions) {
         return;
     }
     let failed = failed.and_then(|nodes| nodes.first());

@@ -3,7 +3,7 @@
 use super::{NAMESPACES, SHARED, at, cudn_conditions, networks, resolved, udn, udn_conditions};
 use crate::networks::resolve;
 use crate::networks::testing::inventory;
-use patchbay_model::ClusterSettings;
+use patchbay_model::{ClusterSettings, NODE_SUBNETS};
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 
 /// Puts a label on a namespace.
@@ -25,6 +25,30 @@ fn definitions_leave_namespaces_that_are_not_selected_any_more() {
         networks(&inventory),
         ["blue/shared cluster_udn_shared 1 [16711684,16715779]"]
     );
+}
+
+#[test]
+fn nodes_lose_the_subnets_of_a_network_that_left_all_namespaces() {
+    let layer3 = SHARED
+        .replace("Layer2", "Layer3")
+        .replace("layer2", "layer3")
+        .replace("[10.20.0.0/16]", "[{cidr: 10.20.0.0/16}]");
+    let node = "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}}\n";
+    let mut inventory = resolved(&(NAMESPACES.to_owned() + &layer3 + node));
+    let subnets = |inventory: &Inventory| {
+        let node = inventory.nodes.get(&ObjectKey::cluster("n1")).unwrap();
+        let annotations = node.object.metadata.annotations.clone();
+        annotations.unwrap_or_default().remove(NODE_SUBNETS)
+    };
+    assert_eq!(
+        subnets(&inventory).as_deref(),
+        Some(r#"{"cluster_udn_shared":["10.20.0.0/24"]}"#)
+    );
+    for namespace in ["blue", "cyan"] {
+        label(&mut inventory, namespace, "none");
+    }
+    resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
+    assert_eq!(subnets(&inventory), None);
 }
 
 #[test]
