@@ -67,7 +67,8 @@ impl World {
         })
     }
 
-    /// Takes over recorded addresses of pods in the default network. `None`: no change.
+    /// Takes over recorded addresses of pods in the default network. `None`: no change. A pod whose
+    /// annotation was replaced keeps them.
     pub(crate) fn know_default_network(&mut self, pods: Option<&BTreeMap<String, Value>>) {
         let Some(pods) = pods else {
             return;
@@ -76,7 +77,10 @@ impl World {
             let addresses = networks[DEFAULT_NETWORK_KEY]["ip_addresses"].as_array();
             let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
             let addresses = addresses.filter_map(|text| text.parse::<IpNet>().ok());
-            (pod.clone(), addresses.map(|net| net.addr()).collect())
+            let recorded: Vec<IpAddr> = addresses.map(|net| net.addr()).collect();
+            let former = self.default_addresses.get(pod).cloned();
+            let former = former.filter(|_| recorded.is_empty());
+            (pod.clone(), former.unwrap_or(recorded))
         });
         self.default_addresses = pods.collect();
     }
@@ -152,7 +156,12 @@ impl World {
         }
         let pods = inputs.pods.pods();
         let local = pods.filter(|pod| pod.is_wired() && pod.node.as_deref() == Some(&*self.node));
-        let default_ports = local.map(|pod| pod.key.default_port()).collect();
+        // A pod that waits for the primary network of its namespace is on no network.
+        let attached = local.filter(|pod| {
+            let addresses = self.default_addresses.get(&pod.key.to_string());
+            addresses.is_some_and(|addresses| !addresses.is_empty())
+        });
+        let default_ports = attached.map(|pod| pod.key.default_port()).collect();
         self.northbound.set_default_ports(&default_ports)?;
         for _ in 0..MAX_PASSES {
             let snapshot = self.northbound.snapshot();
