@@ -98,6 +98,34 @@ const QUIRKS: &[Purpose] = &[
         what: "all ports of a pod go with it, also that of a second attachment",
         test: "../pods/tests/pods/attachments.rs",
     },
+    Purpose {
+        folder: "udn_further",
+        scenario: "advertised-other-node",
+        rules: "W7",
+        what: "other nodes that a RouteAdvertisements selects are followed at once",
+        test: "../networks/tests/topology/advertised.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "l3-subnet-appended",
+        rules: "W7",
+        what: "an appended subnet has its route and NAT at once",
+        test: "../networks/tests/topology/gateway_changes.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "multinetpol-refused-without-ipam",
+        rules: "W7",
+        what: "a policy that could not be used is applied when it can be",
+        test: "tests/zones/policies.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "multinetpol-without-types",
+        rules: "the policy's API",
+        what: "a policy without types isolates ingress, and egress if it has rules for it",
+        test: "../resources/src/conversion/policy.rs",
+    },
 ];
 
 #[test]

@@ -94,6 +94,21 @@ fn each_change_of_the_gateway_is_applied_and_nothing_of_the_former_one_stays() {
     }
 }
 
+#[test]
+fn an_appended_subnet_has_its_route_and_nat_at_once() {
+    let mut zone = Zone::new();
+    let appended = LAYER3.replace("}]}}", "}, {cidr: 10.11.0.0/16}]}}");
+    for (network, found) in [(LAYER3, 0), (&appended, 1)] {
+        zone.settle(&networks(network, FIRST));
+        let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter();
+        let routes = routes.filter(|route| route.ip_prefix == "10.11.0.0/16");
+        assert_eq!(routes.count(), found);
+        let nats = zone.rows::<Nat>().into_iter();
+        let nats = nats.filter(|nat| nat.logical_ip == "10.11.0.0/16");
+        assert_eq!(nats.count(), found);
+    }
+}
+
 /// The node has no gateway.
 const DISABLED: &str = r#"
 - apiVersion: v1
