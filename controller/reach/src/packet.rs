@@ -133,6 +133,16 @@ impl Transport {
         }
     }
 
+    /// Replaces the source port; nothing without ports.
+    pub(crate) fn set_source_port(&mut self, port: u16) {
+        match self {
+            Self::Echo { .. } => {}
+            Self::Tcp { source, .. } | Self::Udp { source, .. } | Self::Sctp { source, .. } => {
+                *source = port;
+            }
+        }
+    }
+
     /// Replaces the destination port; nothing without ports.
     pub(crate) fn set_destination_port(&mut self, port: u16) {
         match self {

@@ -11,4 +11,5 @@ mod questions;
 mod routers;
 mod scenarios;
 mod spoiled;
+mod stateless;
 mod templates;

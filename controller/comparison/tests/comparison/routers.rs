@@ -69,25 +69,6 @@ fn a_gateway_router_that_commits_all_keeps_the_sources_of_large_networks() {
 }
 
 #[test]
-fn a_router_does_not_balance_new_connections_without_state() {
-    let Some(release) = Release::newest() else {
-        return;
-    };
-    for (value, out) in [("true", None), ("false", Some("v3"))] {
-        let mut network = Network::new(json!({}));
-        let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.2.0.2:80")]),
-            "options": map(&[("use_stateless_nat", value)])});
-        let balancer = network.rows.insert("Load_Balancer", row);
-        network.columns["lr"] = json!({"load_balancer": references(&[balancer]),
-            "options": map(&[("chassis", "c1")])});
-        let target = ("10.96.0.1", "0a:00:00:00:01:01");
-        let (answer, text) = ask(&release, &network.finish(), target, WEB);
-        assert_same(&answer, &text);
-        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
-    }
-}
-
-#[test]
 fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
     let Some(release) = Release::newest() else {
         return;

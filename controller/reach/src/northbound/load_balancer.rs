@@ -153,7 +153,7 @@ impl LoadBalancer {
         }
     }
 
-    pub(super) fn has_protocol(&self, transport: Transport) -> bool {
+    pub(crate) fn has_protocol(&self, transport: Transport) -> bool {
         matches!(
             (self.protocol, transport),
             (LoadBalancerProtocol::Tcp, Transport::Tcp { .. })

@@ -87,13 +87,13 @@ impl LoadBalancers {
         attached
     }
 
-    /// VIPs of a datapath that match a packet, those with a port first. `compares_ports`: the datapath
-    /// looks at the ports of packets, without which VIPs with ports serve nobody.
+    /// VIPs of a datapath that match a packet, those with a port first. `serves`: which of them the
+    /// datapath looks at, apart from those that take packets for events.
     pub(crate) fn find<'a>(
         &'a self,
         attached: &'a Attached,
         packet: &IpPacket,
-        compares_ports: bool,
+        serves: impl Fn(&LoadBalancer, &Vip) -> bool,
     ) -> Vec<(&'a LoadBalancer, &'a Vip)> {
         let Some(places) = self.by_address.get(&packet.destination) else {
             return Vec::new();
@@ -106,14 +106,14 @@ impl LoadBalancers {
                     let balancer = self.get(*id);
                     (balancer, &balancer.vips[*place])
                 })
-                .filter(|(_, vip)| vip.is_served)
+                .filter(|(balancer, vip)| vip.is_served && serves(balancer, vip))
         };
         let event: Vec<_> = self.event(attached, packet).into_iter().collect();
         if !event.is_empty() {
             return event;
         }
         let exact: Vec<_> = candidates()
-            .filter(|(balancer, vip)| compares_ports && balancer.serves(vip, packet.transport))
+            .filter(|(balancer, vip)| balancer.serves(vip, packet.transport))
             .collect();
         if !exact.is_empty() {
             return exact;
@@ -169,8 +169,8 @@ impl LoadBalancers {
             })
     }
 
-    /// `true` if a router does not track packets for an address, so that its VIPs get no new
-    /// connections: all of them have `use_stateless_nat`.
+    /// `true` if the VIPs with an address do not make a router track packets: all of them have
+    /// `use_stateless_nat`.
     pub(crate) fn is_untracked(&self, attached: &Attached, address: IpAddr) -> bool {
         attached.has_stateless
             && self
@@ -178,22 +178,31 @@ impl LoadBalancers {
                 .all(|(balancer, _)| balancer.is_stateless)
     }
 
-    /// A load balancer with `use_stateless_nat` that takes packets of a backend for answers, because
-    /// its VIP has no port. `None`: there is none.
-    pub(crate) fn stateless_of(
-        &self,
-        attached: &Attached,
-        backend: IpAddr,
-    ) -> Option<&LoadBalancer> {
+    /// A load balancer with `use_stateless_nat` that has a VIP with an address. `None`: there is none.
+    pub(crate) fn stateless_at<'a>(
+        &'a self,
+        attached: &'a Attached,
+        address: IpAddr,
+    ) -> Option<&'a LoadBalancer> {
+        let mut vips = self
+            .at(attached, address)
+            .filter(|_| attached.has_stateless);
+        vips.find_map(|(balancer, _)| balancer.is_stateless.then_some(balancer))
+    }
+
+    /// VIPs with `use_stateless_nat` one of whose backends sends a packet in the way in which it would
+    /// answer.
+    pub(crate) fn stateless_of_sender<'a>(
+        &'a self,
+        attached: &'a Attached,
+        packet: &IpPacket,
+    ) -> impl Iterator<Item = (&'a LoadBalancer, &'a Vip)> {
         let ids = attached.ids.iter().filter(|_| attached.has_stateless);
-        let mut stateless = ids
-            .map(|id| self.get(*id))
-            .filter(|balancer| balancer.is_stateless);
-        stateless.find(|balancer| {
-            let vips = balancer.vips.iter().filter(|vip| vip.port.is_none());
-            vips.flat_map(|vip| &vip.backends)
-                .any(|(own, _)| *own == backend)
-        })
+        let balancers = ids.map(|id| self.get(*id));
+        balancers
+            .filter(|balancer| balancer.is_stateless && balancer.has_protocol(packet.transport))
+            .flat_map(|balancer| balancer.vips.iter().map(move |vip| (balancer, vip)))
+            .filter(|(_, vip)| vip.is_answer(packet))
     }
 
     /// A load balancer of a datapath one of whose backends sends a packet in the way in which it
@@ -205,15 +214,9 @@ impl LoadBalancers {
     ) -> Option<&'a LoadBalancer> {
         let mut balancers = attached.ids.iter().map(|id| self.get(*id));
         balancers.find(|balancer| {
-            balancer.vips.iter().any(|vip| {
-                let mut backends = vip.backends.iter();
-                backends.any(|(address, port)| {
-                    *address == packet.source
-                        && (vip.port.is_none()
-                            || balancer.has_protocol(packet.transport)
-                                && *port == packet.transport.source_port())
-                })
-            })
+            let has_protocol = balancer.has_protocol(packet.transport);
+            let mut vips = balancer.vips.iter();
+            vips.any(|vip| vip.is_answer(packet) && (vip.port.is_none() || has_protocol))
         })
     }
 

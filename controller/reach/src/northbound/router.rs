@@ -8,6 +8,7 @@ use patchbay_schemas::nb;
 use uuid::Uuid;
 
 use super::id::{RouterId, RouterPortId, SwitchPortId};
+use super::load_balancer::LoadBalancer;
 use super::load_balancer_index::Attached;
 use super::nat::Nat;
 use super::note::RowRef;
@@ -127,6 +128,11 @@ impl Router {
 
     pub(crate) fn is_gateway(&self) -> bool {
         matches!(self.kind, RouterKind::Gateway { .. })
+    }
+
+    /// `true` if the router translates for a load balancer without the state of connections.
+    pub(crate) fn is_stateless(&self, balancer: &LoadBalancer) -> bool {
+        balancer.is_stateless && self.kind.has_several_gateways()
     }
 }
 

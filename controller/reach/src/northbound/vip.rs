@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::Names;
+use crate::packet::IpPacket;
 
 /// Virtual address and its backends.
 #[derive(Debug)]
@@ -93,6 +94,14 @@ impl Vip {
             is_checked: false,
             is_served,
         })
+    }
+
+    /// `true` if a packet of the VIP's protocol comes from a backend, as answers do.
+    pub(super) fn is_answer(&self, packet: &IpPacket) -> bool {
+        let port = packet.transport.source_port();
+        let mut backends = self.backends.iter();
+        backends
+            .any(|backend| backend.0 == packet.source && (self.port.is_none() || backend.1 == port))
     }
 }
 

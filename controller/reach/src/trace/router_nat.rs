@@ -1,7 +1,8 @@
 //! Translation of destinations by NAT rules and load balancers of a router.
 
 use super::{End, Trace};
-use crate::northbound::{NatEffect, Router, RouterKind, RouterPortId};
+use crate::northbound::{LoadBalancer, NatEffect, Router, RouterKind, RouterPortId, Vip};
+use crate::packet::IpPacket;
 
 /// Priority of a VIP without backends that takes packets for events.
 const EVENT_PRIORITY: i64 = 130;
@@ -21,20 +22,18 @@ pub(super) struct Translated {
     pub(super) is_dnat: bool,
 }
 
-impl Trace<'_> {
+impl<'a> Trace<'a> {
     /// Stage `lr_in_dnat`: NAT rules and load balancers.
     pub(super) fn translate_destination(
         &mut self,
-        router: &Router,
+        router: &'a Router,
         input: RouterPortId,
     ) -> Result<Translated, End> {
         const STAGE: &str = "lr_in_dnat";
         let northbound = self.northbound;
         let ip = self.ip()?.clone();
         self.packet.is_tracked = self.router_tracks_in(router, input);
-        let vips = northbound
-            .load_balancers
-            .find(&router.load_balancers, &ip, true);
+        let vips = self.router_vips(router, &ip);
         let event = northbound.load_balancers.event(&router.load_balancers, &ip);
         let vip_priority = match vips.first() {
             _ if event.is_some() => EVENT_PRIORITY,
@@ -78,19 +77,17 @@ impl Trace<'_> {
                 ..Translated::default()
             });
         }
+        let balancers = &northbound.load_balancers;
         let Some((balancer, vip)) = vips.first().copied() else {
+            if let Some(own) = balancers.stateless_at(&router.load_balancers, ip.destination) {
+                let label = own.label();
+                let decision = format!("load balancer {label} has no state of the connection");
+                self.path
+                    .router(&router.name, STAGE, Some(own.row), decision);
+            }
             return Ok(Translated::default());
         };
         let label = format!("load balancer {}", balancer.label());
-        if northbound
-            .load_balancers
-            .is_untracked(&router.load_balancers, ip.destination)
-        {
-            let decision = format!("{label} with use_stateless_nat gets no new connections");
-            self.path
-                .router(&router.name, STAGE, Some(balancer.row), decision);
-            return Ok(Translated::default());
-        }
         self.limit_vip(balancer, vip);
         if vips.len() > 1 {
             self.path.leave_open(format!(
@@ -111,10 +108,33 @@ impl Trace<'_> {
         self.path
             .router(&router.name, STAGE, Some(balancer.row), decision);
         self.send_to_backend(&label, vip, (backend, port))?;
+        if router.is_stateless(balancer) {
+            return Ok(Translated::default());
+        }
         Ok(Translated {
             is_balanced: !balancer.skips_snat,
             skips_snat: balancer.skips_snat,
             is_dnat: false,
+        })
+    }
+
+    /// VIPs of a router that a packet is for, those with a port first.
+    ///
+    /// VIPs with `use_stateless_nat` serve packets that are tracked for another reason. The router
+    /// does not look at the ports of packets for their addresses. With several gateway ports, it
+    /// translates for them without state.
+    fn router_vips(
+        &self,
+        router: &'a Router,
+        packet: &IpPacket,
+    ) -> Vec<(&'a LoadBalancer, &'a Vip)> {
+        let (balancers, attached) = (&self.northbound.load_balancers, &router.load_balancers);
+        let stateless = balancers.stateless_at(attached, packet.destination);
+        balancers.find(attached, packet, |balancer, vip| {
+            if router.is_stateless(balancer) {
+                return !vip.backends.is_empty();
+            }
+            self.packet.is_tracked && (vip.port.is_none() || stateless.is_none())
         })
     }
 }

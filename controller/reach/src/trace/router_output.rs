@@ -5,8 +5,10 @@ use std::net::IpAddr;
 use super::router::NextHop;
 use super::router_nat::{Translated, strongest};
 use super::{End, Entry, Step, Trace};
-use crate::northbound::{Link, Nat, Router, RouterPortId};
+use crate::northbound::{Link, LoadBalancer, Nat, Router, RouterPortId, Vip};
 
+/// Priority with which load balancers without state give answers the address of a VIP.
+const STATELESS_PRIORITY: i64 = 160;
 /// Priority with which `skip_snat` keeps the source.
 const SKIP_PRIORITY: i64 = 120;
 /// Priority of `lb_force_snat_ip=router_ip`.
@@ -18,11 +20,11 @@ const COMMIT_PRIORITY: i64 = 10;
 /// Largest number of a network that `lb_force_snat_ip=router_ip` distinguishes.
 const NETWORK_NUMBER_MAX: usize = 15;
 
-impl Trace<'_> {
+impl<'a> Trace<'a> {
     /// Sends the packet out of a router.
     pub(super) fn leave_router(
         &mut self,
-        router: &Router,
+        router: &'a Router,
         input: RouterPortId,
         next_hop: NextHop,
         translated: Translated,
@@ -118,7 +120,7 @@ impl Trace<'_> {
     /// Stage `lr_out_snat`.
     fn translate_source(
         &mut self,
-        router: &Router,
+        router: &'a Router,
         input: RouterPortId,
         next_hop: NextHop,
         translated: Translated,
@@ -126,16 +128,6 @@ impl Trace<'_> {
         const STAGE: &str = "lr_out_snat";
         let ip = self.ip()?;
         let (source, destination) = (ip.source, ip.destination);
-        if router.kind.is_gateway_port(next_hop.output)
-            && let Some(balancer) = self
-                .northbound
-                .load_balancers
-                .stateless_of(&router.load_balancers, source)
-        {
-            let label = balancer.label();
-            let effect = format!("which packets of backend {source} answer {label}");
-            self.path.leave_unjudged(balancer.row, &effect);
-        }
         if router.nats.iter().any(Nat::has_match) {
             self.packet.is_tracked = self.router_tracks_out(router, input, next_hop);
         }
@@ -145,6 +137,22 @@ impl Trace<'_> {
             effects.filter_map(|nat| nat.snat(packet, source, destination, next_hop.output));
         let (effect, tie) = strongest(effects);
         let priority = effect.map_or(i64::MIN, |effect| effect.priority);
+        let kept = self.kept_source(router, input);
+        if let Some((balancer, vip)) = self.stateless_answer(router, input, next_hop)
+            && STATELESS_PRIORITY >= priority.max(kept.unwrap_or(i64::MIN))
+        {
+            let address = vip.address;
+            if STATELESS_PRIORITY == priority.max(kept.unwrap_or(i64::MIN)) {
+                self.leave_source_open(router, source);
+            }
+            let decision = format!("load balancer {}: source {address}", balancer.label());
+            self.path
+                .router(&router.name, STAGE, Some(balancer.row), decision);
+            if let Some(port) = vip.port {
+                self.ip_mut()?.transport.set_source_port(port);
+            }
+            return self.replace_source(next_hop, address);
+        }
         if translated.skips_snat && priority <= SKIP_PRIORITY {
             let decision = format!("skip_snat of the load balancer keeps source {source}");
             self.path.router(&router.name, STAGE, None, decision);
@@ -164,12 +172,9 @@ impl Trace<'_> {
         if let Some(tie) = tie
             && tie.nat.external != effect.nat.external
         {
-            self.path.leave_open(format!(
-                "several rules translate source {source} on {}",
-                router.name
-            ));
+            self.leave_source_open(router, source);
         }
-        if let Some(kept) = self.kept_source(router, input)
+        if let Some(kept) = kept
             && kept >= effect.priority
         {
             if kept == effect.priority {
@@ -190,6 +195,30 @@ impl Trace<'_> {
             self.packet.eth_source = mac;
         }
         self.replace_source(next_hop, external)
+    }
+
+    /// The VIP of a load balancer that translates without state, and one of whose backends seems to
+    /// answer: the address takes the place of the source. `None`: there is none.
+    fn stateless_answer(
+        &self,
+        router: &'a Router,
+        input: RouterPortId,
+        next_hop: NextHop,
+    ) -> Option<(&'a LoadBalancer, &'a Vip)> {
+        let kind = &router.kind;
+        if !kind.is_gateway_port(input) && !kind.is_gateway_port(next_hop.output) {
+            return None;
+        }
+        let balancers = &self.northbound.load_balancers;
+        let vips = balancers.stateless_of_sender(&router.load_balancers, self.ip().ok()?);
+        let mut vips = vips.filter(|(balancer, _)| router.is_stateless(balancer));
+        vips.next()
+    }
+
+    fn leave_source_open(&mut self, router: &Router, source: IpAddr) {
+        let name = &router.name;
+        let choice = format!("several rules translate source {source} on {name}");
+        self.path.leave_open(choice);
     }
 
     /// Priority of the flows that keep the source of a packet. `None`: there are none.

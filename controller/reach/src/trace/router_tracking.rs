@@ -2,7 +2,7 @@
 
 use super::Trace;
 use super::router::NextHop;
-use crate::northbound::{CommitAll, Router, RouterPortId};
+use crate::northbound::{CommitAll, LoadBalancer, Router, RouterPortId, Vip};
 
 impl Trace<'_> {
     /// `true` if a router tracks a packet before it translates the destination.
@@ -19,8 +19,17 @@ impl Trace<'_> {
             return false;
         }
         let is_inside = router.is_gateway() || router.kind.is_gateway_port(input);
+        if router.commits() && is_inside {
+            return true;
+        }
+        // Packets for a VIP are not those that answer translated ones.
+        let is_for_vip = |(balancer, vip): (&LoadBalancer, &Vip)| {
+            let port = ip.transport.destination_port();
+            balancer.has_protocol(ip.transport) && vip.port.is_none_or(|own| own == port)
+        };
         let mut nats = router.nats.iter();
-        router.commits() && is_inside || nats.any(|nat| nat.tracks_arriving(ip.destination, input))
+        nats.any(|nat| nat.tracks_arriving(ip.destination, input))
+            && !balancers.at(attached, ip.destination).any(is_for_vip)
     }
 
     /// `true` if a packet is tracked when a router looks for the rule that translates its source.
@@ -48,7 +57,7 @@ impl Trace<'_> {
         // A backend that seems to answer is tracked, too, unless its source is to stay or to be
         // forced.
         let is_restored = if let Some(balancer) = balancers.of_sender(attached, ip) {
-            let is_stateless = balancer.is_stateless && router.kind.has_several_gateways();
+            let is_stateless = router.is_stateless(balancer);
             !balancer.skips_snat && !router.forced.is_load_balanced() && !is_stateless
         } else {
             let mut nats = router.nats.iter();
@@ -65,6 +74,7 @@ impl Trace<'_> {
             || commits
             || nats.any(|nat| nat.tracks_source(&self.packet, ip.source, ip.destination, output))
     }
+
     /// `true` if a distributed router looks whether packets from its gateway ports are answers to the
     /// machines of NAT rules.
     pub(super) fn recognizes_answers(&self, router: &Router) -> bool {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::limits::DNS_PORT;
 use super::{End, Path, Step, Trace};
 use crate::northbound::{
-    Acl, AclDecision, AclPlace, Northbound, Switch, SwitchPortId, SwitchPortKind,
+    Acl, AclDecision, AclPlace, LoadBalancer, Northbound, Switch, SwitchPortId, SwitchPortKind, Vip,
 };
 use crate::packet::{Packet, Payload, Transport};
 
@@ -135,9 +135,8 @@ impl Trace<'_> {
         }
         // Only switches with VIPs of their own look at the ports of packets.
         let attached = &switch.load_balancers;
-        let vips = northbound
-            .load_balancers
-            .find(attached, self.ip()?, attached.has_own_vip);
+        let serves = |_: &LoadBalancer, vip: &Vip| attached.has_own_vip || vip.port.is_none();
+        let vips = northbound.load_balancers.find(attached, self.ip()?, serves);
         let Some((balancer, vip)) = vips.first().copied() else {
             return Ok(None);
         };

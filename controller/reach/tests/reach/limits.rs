@@ -175,29 +175,6 @@ fn ports_of_the_connection_in_acls_are_not_judged() {
 }
 
 #[test]
-fn stateless_load_balancing_of_a_gateway_port_is_not_judged() {
-    let balancer = json!({"name": "lb", "vips": ["map", [["10.96.0.1", "10.0.0.1"]]],
-        "options": ["map", [["use_stateless_nat", "true"]]]});
-    let chassis = json!({"name": "gc", "chassis_name": "c", "priority": 1});
-    let extra = [
-        ("Load_Balancer", "lb", balancer),
-        ("Gateway_Chassis", "gc", chassis),
-        (
-            "Logical_Router_Port",
-            "gw",
-            json!({"name": "gw", "mac": "0a:00:00:00:00:fe", "networks": "10.9.0.1/24",
-                "gateway_chassis": ["named-uuid", "gc"], "options":
-                ["map", [["requested-chassis", "far"]]]}),
-        ),
-    ];
-    let columns = json!({"lr": {"load_balancer": ["named-uuid", "lb"],
-        "ports": ["set", [["named-uuid", "rp"], ["named-uuid", "gw"]]]}});
-    let answer = answer(&columns, &extra, "10.9.0.2");
-    let effect = "which packets of backend 10.0.0.1 answer lb";
-    assert_unjudged(&answer, effect, "Load_Balancer");
-}
-
-#[test]
 fn the_tunnels_of_a_forwarding_group_are_not_judged() {
     let group = json!({"name": "fg", "vip": "10.0.0.9", "vmac": "0a:00:00:00:00:09",
         "child_port": "b", "liveness": true});
