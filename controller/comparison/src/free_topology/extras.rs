@@ -1,5 +1,5 @@
-//! Rows that some topologies have: a second router with its machines, checks of backends, sessions
-//! of BFD, ports of special types.
+//! Rows that some topologies have: a second router with its machines, routers of other chassis, sessions
+//! of BFD, MAC addresses of neighbours.
 
 use serde_json::json;
 
@@ -35,9 +35,30 @@ impl Topology {
             gateway_address: format!("10.{network}.0.1"),
             gateway_mac,
             has_unknown: false,
+            is_enabled: true,
         };
         self.machines.push(machine.clone());
         machine
+    }
+
+    /// Adds a machine to the external switch, whose router port has a MAC address. Returns the row.
+    pub(super) fn near_machine(&mut self, rows: &mut Rows, gateway_mac: &str) -> String {
+        let (port, mac, address) = (self.name("near"), "0a:bb:00:00:00:01", "172.18.0.60");
+        let row = json!({"name": port, "addresses": format!("{mac} {address}")});
+        let row = rows.insert("Logical_Switch_Port", row);
+        self.destinations.push(address.to_owned());
+        self.machines.push(Machine {
+            port,
+            switch: self.name("ext"),
+            mac: mac.to_owned(),
+            address: address.to_owned(),
+            gateway_address: "172.18.0.2".to_owned(),
+            gateway_mac: gateway_mac.to_owned(),
+            has_unknown: false,
+            is_enabled: true,
+            row: row.clone(),
+        });
+        row
     }
 
     /// Adds a router with a switch of its own, behind a port of the first router. Returns that port
@@ -117,6 +138,36 @@ impl Topology {
         (ends.swap_remove(0), route)
     }
 
+    /// A router port on another chassis, or a transit switch with the port of a router there. Returns the
+    /// row of the router port.
+    pub(super) fn remote_port(&mut self, random: &mut Random, rows: &mut Rows) -> String {
+        let name = self.name("rpr");
+        let mut row = json!({"name": name, "mac": "0a:aa:00:00:00:01", "networks": "30.0.0.1/24"});
+        self.destinations.push("30.0.0.9".to_owned());
+        if random.chance(50) {
+            row["options"] = map(&[("requested-chassis", "far")]);
+            return rows.insert("Logical_Router_Port", row);
+        }
+        let far = json!({"name": self.name("far"), "type": "remote",
+            "addresses": "0a:aa:00:00:00:02 30.0.0.7/24",
+            "options": map(&[("requested-chassis", "far")])});
+        let ports = [
+            router_type_port(rows, &name, random),
+            rows.insert("Logical_Switch_Port", far),
+        ];
+        self.destinations.push("30.0.0.7".to_owned());
+        let config = map(&[("interconn-ts", "ts")]);
+        let switch = json!({"name": self.name("ts"), "ports": references(&ports),
+            "other_config": config});
+        rows.insert("Logical_Switch", switch);
+        rows.insert("Logical_Router_Port", row)
+    }
+
+    /// `true` if a switch has a `localnet` port.
+    pub(super) fn leads_outside(&self, switch: &str) -> bool {
+        self.outside.iter().any(|outside| outside.switch == switch)
+    }
+
     /// Adds a session of BFD for a next hop, at most one for each topology. `None`: the route has
     /// none.
     pub(super) fn bfd_session(
@@ -154,40 +205,6 @@ impl Topology {
                 "override_dynamic_mac": random.chance(50)});
             rows.insert("Static_MAC_Binding", row);
         }
-    }
-
-    /// Ports of types that give packets to nobody here, or to a network that OVN does not know.
-    pub(super) fn special_ports(
-        &mut self,
-        random: &mut Random,
-        rows: &mut Rows,
-        switch: &str,
-        index: usize,
-    ) -> Vec<String> {
-        if !random.chance(25) {
-            return Vec::new();
-        }
-        let kind = *random.pick(&["localport", "external", "virtual", "l2gateway", "vtep"]);
-        let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
-        let address = format!("10.{index}.0.60");
-        let mac = format!("0a:{number:02x}:00:00:{index:02x}:3c");
-        self.destinations.push(address.clone());
-        let parents = format!("{switch}-v10,{switch}-v11");
-        let options = match kind {
-            "virtual" => vec![
-                ("virtual-ip", address.as_str()),
-                ("virtual-parents", &parents),
-            ],
-            "l2gateway" => vec![("network_name", "phys"), ("l2gateway-chassis", "c1")],
-            "vtep" => vec![
-                ("vtep-physical-switch", "ps"),
-                ("vtep-logical-switch", "ls"),
-            ],
-            _ => vec![],
-        };
-        let row = json!({"name": format!("{switch}-x"), "type": kind,
-            "addresses": format!("{mac} {address}"), "options": map(&options)});
-        vec![rows.insert("Logical_Switch_Port", row)]
     }
 }
 

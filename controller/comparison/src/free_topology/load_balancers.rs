@@ -15,15 +15,20 @@ impl Topology {
     ) -> Vec<String> {
         (0..random.below(3))
             .map(|index| {
-                let vip = match random.below(10) {
-                    0..3 if exit != Exit::None => format!("172.18.0.5{index}"),
-                    3 => format!("10.1.0.9{index}"),
+                let vip = match random.below(20) {
+                    0..6 if exit != Exit::None => format!("172.18.0.5{index}"),
+                    // Address of a router port.
+                    6 if exit != Exit::None => "172.18.0.2".to_owned(),
+                    // Address of a NAT rule, if there is one.
+                    7 | 8 if exit != Exit::None => format!("172.18.0.1{index}"),
+                    9 | 10 => format!("10.1.0.9{index}"),
+                    11 => "10.1.0.1".to_owned(),
                     _ => format!("10.96.0.{index}"),
                 };
                 self.destinations.extend([vip.clone(), vip.clone()]);
                 let has_port = random.chance(70);
-                let backend = random.pick(&self.machines).address.clone();
-                let other = random.pick(&self.machines).address.clone();
+                let backend = self.backend(random);
+                let other = self.backend(random);
                 let backends = match (random.chance(15), has_port) {
                     (false, true) if random.chance(20) => format!("{backend}:8080,{other}:80"),
                     (true, _) => String::new(),
@@ -92,15 +97,25 @@ impl Topology {
                         mappings.push((machine.address.clone(), source));
                     }
                 }
-                rows.insert(
-                    "Load_Balancer",
-                    json!({"name": self.name(&format!("lb{index}")), "protocol": protocol,
-                        "vips": map(&vips), "options": map(&options),
-                        "selection_fields": set(fields), "health_check": references(&checks),
-                        "ip_port_mappings": map(&mappings)}),
-                )
+                let mut row = json!({"name": self.name(&format!("lb{index}")),
+                    "vips": map(&vips), "options": map(&options),
+                    "selection_fields": set(fields), "health_check": references(&checks),
+                    "ip_port_mappings": map(&mappings)});
+                if random.chance(90) {
+                    row["protocol"] = json!(protocol);
+                }
+                rows.insert("Load_Balancer", row)
             })
             .collect()
+    }
+
+    /// Address of a machine, or of one outside.
+    fn backend(&self, random: &mut Random) -> String {
+        if random.chance(85) {
+            return random.pick(&self.machines).address.clone();
+        }
+        let others = ["172.18.0.60", "172.18.0.77", "8.8.8.8", "10.1.0.200"];
+        (*random.pick(&others)).to_owned()
     }
 
     /// A VIP and its backends with variables in place of some of their parts.

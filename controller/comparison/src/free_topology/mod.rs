@@ -9,6 +9,7 @@ mod nats;
 mod questions;
 mod routers;
 mod rows;
+mod switch_ports;
 mod tenant;
 mod variants;
 
@@ -21,6 +22,7 @@ use dual_stack::add_ipv6;
 use family::to_ipv6;
 pub(crate) use questions::question;
 pub use rows::{Rows, map, references, set};
+use switch_ports::port_security;
 
 /// Switches and routers whose names begin with `prefix`, and what to ask about them.
 pub(crate) struct Topology {
@@ -31,6 +33,8 @@ pub(crate) struct Topology {
     pub(crate) destinations: Vec<String>,
     /// External networks.
     pub(crate) outside: Vec<Outside>,
+    /// Rows of gateway ports to switches of machines.
+    inner_gateways: Vec<String>,
     /// Row of the collector of samples.
     pub(super) collector: String,
     /// Reference to the group of network functions. `None`: no ACL has it yet.
@@ -56,6 +60,7 @@ pub(crate) struct Machine {
     pub(crate) gateway_address: String,
     pub(crate) gateway_mac: String,
     pub(crate) has_unknown: bool,
+    is_enabled: bool,
     row: String,
 }
 
@@ -67,7 +72,7 @@ pub(crate) struct Outside {
     pub(crate) router_port: String,
     pub(crate) router_mac: String,
     /// Address of a machine that the database does not know.
-    pub(crate) address: &'static str,
+    pub(crate) address: String,
 }
 
 /// Address families of a topology.
@@ -97,10 +102,17 @@ impl Topology {
                 _ => Families::Ipv4,
             },
             machines: Vec::new(),
-            destinations: ["8.8.8.8", "20.0.0.5", "172.18.0.77", "10.96.0.99"]
-                .map(str::to_owned)
-                .into(),
+            destinations: [
+                "8.8.8.8",
+                "20.0.0.5",
+                "172.18.0.77",
+                "10.96.0.99",
+                "10.2.0.255",
+            ]
+            .map(str::to_owned)
+            .into(),
             outside: Vec::new(),
+            inner_gateways: Vec::new(),
             collector: String::new(),
             function_group: None,
             has_proxy: false,
@@ -187,10 +199,14 @@ impl Topology {
                     gateway_address: gateway_address.clone(),
                     gateway_mac: mac(1),
                     has_unknown,
+                    is_enabled,
                     row,
                 });
             }
             ports.extend(self.special_ports(random, rows, &switch, index));
+            if random.chance(7) {
+                ports.push(self.localnet_port(rows, index));
+            }
             let mut config = map::<&str, &str>(&[]);
             ports.extend(self.chosen_ports(random, rows, (&switch, index), &mut config));
             router_ports.push(self.attach(
@@ -208,6 +224,16 @@ impl Topology {
         let mut members: Vec<_> = (0..2)
             .map(|_| random.pick(&self.destinations).clone())
             .collect();
+        if random.chance(25) {
+            let networks = [
+                "10.1.0.0/24",
+                "10.2.0.0/16",
+                "172.18.0.0/24",
+                "10.1.0.10/24",
+                "?",
+            ];
+            members.push((*random.pick(&networks)).to_owned());
+        }
         if self.families != Families::Ipv6 && random.chance(15) {
             let other = random.pick(&self.destinations);
             members.push(to_ipv6(other));
@@ -262,42 +288,6 @@ impl Topology {
             rows.insert("Logical_Switch", row);
         }
         self.router(random, rows, exit, router_ports, &balancers, &external_sets);
-    }
-
-    /// Connects a switch with the router. Returns the router port.
-    fn attach(
-        &mut self,
-        rows: &mut Rows,
-        ports: &mut Vec<String>,
-        index: usize,
-        mac: &str,
-        address: &str,
-        random: &mut Random,
-    ) -> String {
-        let router_port = self.name(&format!("rp{index}"));
-        let mut options = vec![("router-port", router_port.clone())];
-        options.extend(self.arp_proxy(random, index).map(|own| ("arp_proxy", own)));
-        ports.push(rows.insert(
-            "Logical_Switch_Port",
-            json!({"name": self.name(&format!("sp{index}")), "type": "router",
-                "addresses": "router", "options": map(&options),
-                "enabled": !random.chance(2)}),
-        ));
-        let mut options = Vec::new();
-        if random.chance(15) {
-            options.push(("route_table", "rtb"));
-        }
-        if random.chance(20) {
-            options.push(("gateway_mtu", "1400"));
-        }
-        let mut networks = vec![format!("{address}/24")];
-        if random.chance(25) {
-            networks.push(format!("10.{index}.9.1/24"));
-        }
-        let mut row = json!({"name": router_port, "mac": mac, "networks": set(&networks),
-            "enabled": !random.chance(4)});
-        self.vary_router_port(random, &mut row, options, &self.name(&format!("s{index}")));
-        rows.insert("Logical_Router_Port", row)
     }
 
     /// A priority that no other row of the topology has, in nearly all cases.
@@ -359,28 +349,6 @@ impl Topology {
             "match": self.ip_match(random), "action": ["map", [["mark", 5]]]});
         vec![rows.insert("QoS", row)]
     }
-}
-
-/// Addresses of the column `port_security` for the machine with a number on a switch.
-fn port_security(random: &mut Random, mac: &str, index: usize, host: usize) -> Vec<String> {
-    if !random.chance(40) {
-        return Vec::new();
-    }
-    let own = format!("10.{index}.0.{host}");
-    let choices = [
-        vec![format!("{mac} {own}")],
-        vec![format!("{mac} {own}")],
-        vec![format!("{mac} {own}")],
-        vec![mac.to_owned()],
-        // ovn-trace compares with single addresses, where OVN allows networks.
-        vec![format!("{mac} {own}/24")],
-        vec![format!("{mac} 20.0.0.5 {own}")],
-        vec![
-            format!("0a:99:00:00:00:01 {own}"),
-            format!("{mac} {own} 8.8.8.8"),
-        ],
-    ];
-    random.pick(&choices).clone()
 }
 
 /// Some of the rows.

@@ -55,7 +55,7 @@ pub(crate) fn question(
                 outside.switch.clone(),
                 outside.localnet.clone(),
                 macs,
-                outside.address.to_owned(),
+                outside.address.clone(),
                 None,
             )
         }
@@ -71,6 +71,12 @@ pub(crate) fn question(
             }
             let (mac, target) = match neighbor {
                 Some(neighbor) if neighbor.has_unknown => return None,
+                // A machine outside may have the address.
+                Some(neighbor)
+                    if !neighbor.is_enabled && topology.leads_outside(&neighbor.switch) =>
+                {
+                    return None;
+                }
                 Some(neighbor) if !topology.has_proxy => {
                     (neighbor.mac.clone(), destination.clone())
                 }

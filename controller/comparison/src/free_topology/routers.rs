@@ -25,8 +25,9 @@ impl Topology {
                 gateways.push(self.second_gateway_port(rows));
             }
             routes.push(json!({"ip_prefix": "0.0.0.0/0", "nexthop": "172.18.0.1"}));
+            ports.extend(gateways.iter().cloned());
+            gateways.extend(self.inner_gateways.iter().cloned());
             nats = self.nats(random, rows, &gateways, external_sets);
-            ports.extend(gateways);
         }
         if exit == Exit::GatewayRouter {
             ports.push(self.gateway_router(random, rows, balancers, external_sets));
@@ -68,8 +69,14 @@ impl Topology {
             ports.push(port);
             routes.push(route);
         }
-        if exit == Exit::None && random.chance(20) {
-            nats = self.nats(random, rows, &[], external_sets);
+        let translates = if self.inner_gateways.is_empty() {
+            20
+        } else {
+            80
+        };
+        if exit != Exit::GatewayPort && random.chance(translates) {
+            let gateways = self.inner_gateways.clone();
+            nats = self.nats(random, rows, &gateways, external_sets);
         }
         let routes: Vec<_> = routes
             .into_iter()
@@ -81,10 +88,7 @@ impl Topology {
             policies.push(policy);
         }
         if random.chance(30) {
-            let row = json!({"name": self.name("rpr"), "mac": "0a:aa:00:00:00:01",
-                "networks": "30.0.0.1/24", "options": map(&[("requested-chassis", "far")])});
-            ports.push(rows.insert("Logical_Router_Port", row));
-            self.destinations.push("30.0.0.9".to_owned());
+            ports.push(self.remote_port(random, rows));
         }
         self.static_macs(random, rows);
         let own = some_of(random, balancers);
@@ -218,10 +222,8 @@ impl Topology {
         let router_port = self.name("rpx");
         let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
         let mac = format!("0a:{number:02x}:00:00:ff:01");
-        let near = json!({"name": self.name("near"), "addresses": "0a:bb:00:00:00:01 172.18.0.60"});
-        self.destinations.push("172.18.0.60".to_owned());
         let mut ports = vec![
-            rows.insert("Logical_Switch_Port", near),
+            self.near_machine(rows, &mac),
             rows.insert(
                 "Logical_Switch_Port",
                 json!({"name": self.name("spx"), "type": "router", "addresses": "router",
@@ -256,7 +258,7 @@ impl Topology {
                 switch: self.name("ext"),
                 router_port,
                 router_mac: mac,
-                address: "172.18.0.77",
+                address: "172.18.0.77".to_owned(),
             });
         }
         self.destinations.push("172.18.0.1".to_owned());
@@ -296,7 +298,7 @@ impl Topology {
             switch: self.name("ext2"),
             router_port: router_port.clone(),
             router_mac: "0a:cc:00:00:00:02".to_owned(),
-            address: "172.19.0.77",
+            address: "172.19.0.77".to_owned(),
         });
         rows.insert(
             "Logical_Router_Port",

@@ -44,9 +44,10 @@ impl Northbound {
     ) -> (Neighbor, usize) {
         let is_router = matches!(self.switch_port(asking).peer, Some(PortId::Router(_)));
         let mut found = if is_router {
-            // Routers know the addresses of ports without requests, but not link-local ones.
+            // Routers know the addresses of enabled ports without requests, but not link-local ones.
             self.owners(switch, address, |id, port| {
-                id != asking && (port.has(address) || self.answers_itself(switch, id))
+                let is_known = port.is_enabled && port.has(address);
+                id != asking && (is_known || self.answers_itself(switch, id))
             })
         } else {
             self.owners(switch, address, |id, _| {
