@@ -7,6 +7,7 @@ mod features;
 mod nat_rules;
 mod neighbors;
 mod northd;
+mod outside;
 mod questions;
 mod routers;
 mod scenarios;

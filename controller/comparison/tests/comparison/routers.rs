@@ -294,23 +294,3 @@ fn a_static_mac_address_counts_where_a_gateway_port_asks_machines() {
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
     }
 }
-
-/// A machine outside may have the address.
-#[test]
-fn a_router_does_not_know_the_address_of_a_disabled_port() {
-    let Some(release) = Release::newest() else {
-        return;
-    };
-    for (is_enabled, out) in [(true, "v3"), (false, "ln")] {
-        let mut network = Network::new(json!({"v3": {"enabled": is_enabled}}));
-        let row = json!({"name": "ln", "type": "localnet", "addresses": "unknown",
-            "options": map(&[("network_name", "phys")])});
-        let port = network.rows.insert("Logical_Switch_Port", row);
-        network.others.push(port);
-        let target = ("10.2.0.2", "0a:00:00:00:01:01");
-        let (answer, text) = ask(&release, &network.finish(), target, WEB);
-        assert_same(&answer, &text);
-        assert_eq!(answer.out.as_deref(), Some(out), "{answer:#?}");
-        assert_eq!(text.contains("arp {"), !is_enabled, "{text}");
-    }
-}

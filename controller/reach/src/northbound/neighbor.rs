@@ -79,7 +79,7 @@ impl Northbound {
         }
         match found[..] {
             [(port, mac), ..] => (Neighbor::Known { port, mac }, found.len() - 1),
-            [] if self.leads_outside(switch, asking) => (Neighbor::Outside, 0),
+            [] if self.outside_ports(switch, asking).next().is_some() => (Neighbor::Outside, 0),
             [] => (Neighbor::Nobody, 0),
         }
     }
@@ -122,11 +122,17 @@ impl Northbound {
         port.requests.has_responder && !switch.is_transparent && port.has(address)
     }
 
-    /// `true` if a port of a switch, other than `asking`, leads to machines that the database does not
-    /// know: outside, or on another switch.
-    fn leads_outside(&self, switch: &Switch, asking: SwitchPortId) -> bool {
-        let mut others = switch.unknown.iter().filter(|port| **port != asking);
-        others.any(|port| self.switch_port(*port).kind.leads_on())
+    /// Ports of a switch, other than `asking`, that lead to machines that the database does not know:
+    /// outside, or on another switch.
+    pub(crate) fn outside_ports(
+        &self,
+        switch: &Switch,
+        asking: SwitchPortId,
+    ) -> impl Iterator<Item = SwitchPortId> {
+        let others = switch.unknown.iter().filter(move |port| **port != asking);
+        others
+            .copied()
+            .filter(|port| self.switch_port(*port).kind.leads_on())
     }
 
     /// The MAC address with which a router answers on a port for an address of the port, of NAT

@@ -25,13 +25,13 @@ pub(crate) struct Source {
 /// Frame that a sender sends, and the neighbour to which it goes.
 pub(crate) struct Frame {
     pub(crate) packet: Packet,
-    /// Address that the sender resolved, and the port that has it. `None`: the MAC address was
-    /// given, or belongs to a machine outside.
+    /// Address that the sender resolved. `None`: the MAC address was given, or a machine outside
+    /// sends.
     resolved: Option<Resolved>,
 }
 
-/// Address that a sender resolved, and the port that has it. Without a port the switch answered.
-type Resolved = (IpAddr, Option<SwitchPortId>);
+/// Address that a sender resolved, and the ports behind one of which it is. `None`: the switch answered.
+type Resolved = (IpAddr, Vec<Option<SwitchPortId>>);
 
 impl Frame {
     /// Source address. `None`: not an IP packet.
@@ -156,8 +156,11 @@ impl Northbound {
             "gateway"
         };
         let (mac, resolved) = match neighbor {
-            Neighbor::Known { port, mac } => (mac, Some((target, port))),
-            Neighbor::Outside => (Mac::ZERO, None),
+            Neighbor::Known { port, mac } => (mac, Some((target, vec![port]))),
+            Neighbor::Outside => {
+                let ports = self.outside_ports(switch, asking).map(Some);
+                (Mac::ZERO, Some((target, ports.collect())))
+            }
             Neighbor::Nobody => return Err(End::unanswered(format!("ARP/ND for {target}"))),
         };
         let mac_text = match neighbor {
@@ -234,7 +237,7 @@ impl Northbound {
     /// The place where the ARP request of a frame's sender or the reply is stopped. `None`: the sender
     /// gets the MAC address, or its port lets no packet of it pass.
     pub(crate) fn blocked_arp(&self, frame: &Frame, path: &mut Path) -> Option<String> {
-        let (IpAddr::V4(target), port) = frame.resolved? else {
+        let (IpAddr::V4(target), ports) = frame.resolved.as_ref()? else {
             return None;
         };
         let Payload::Ip(IpPacket {
@@ -251,33 +254,54 @@ impl Northbound {
         if !asking.is_enabled || !asking.may_send(&frame.packet) {
             return None;
         }
-        let switch = self.switch(asking.switch);
-        let requests = Exchange {
+        let exchange = Exchange {
             source,
             source_mac: frame.packet.eth_source,
-            target,
+            target: *target,
             target_mac: frame.packet.eth_destination,
         };
+        let (last, others) = ports.split_last()?;
+        let mut others = others.iter();
+        let is_answered = |port: &Option<SwitchPortId>| {
+            let path = &mut Path::default();
+            self.stopped_exchange(&exchange, sender, *port, path)
+                .is_none()
+        };
+        if others.any(is_answered) {
+            return None;
+        }
+        let at = self.stopped_exchange(&exchange, sender, *last, path)?;
+        Some(format!("ARP for {target}: {at}"))
+    }
+
+    /// The place where an ARP request or its reply is stopped. `port`: that of the owner of the address.
+    fn stopped_exchange(
+        &self,
+        exchange: &Exchange,
+        sender: SwitchPortId,
+        port: Option<SwitchPortId>,
+        path: &mut Path,
+    ) -> Option<String> {
+        let switch = self.switch(self.switch_port(sender).switch);
         let ingress = [AclPlace::BeforeLoadBalancing, AclPlace::AfterLoadBalancing];
         let mut steps = Vec::new();
-        steps.extend(ingress.map(|place| (place, requests.packet(false, sender, None))));
+        steps.extend(ingress.map(|place| (place, exchange.packet(false, sender, None))));
         let mut answering = sender;
-        let asked = port.filter(|port| !self.has_responder(switch, *port, target.into()));
+        let asked = port.filter(|port| !self.has_responder(switch, *port, exchange.target.into()));
         if let Some(port) = asked {
-            let request = requests.packet(false, sender, Some(port));
+            let request = exchange.packet(false, sender, Some(port));
             steps.push((AclPlace::Egress, request));
-            steps.extend(ingress.map(|place| (place, requests.packet(true, port, None))));
+            steps.extend(ingress.map(|place| (place, exchange.packet(true, port, None))));
             answering = port;
         }
-        let reply = requests.packet(true, answering, Some(sender));
+        let reply = exchange.packet(true, answering, Some(sender));
         let owner = self.switch_port(answering);
-        let security = asked.filter(|_| !owner.may_send(&reply));
+        let security = asked.filter(|_| !owner.kind.leads_on() && !owner.may_send(&reply));
         let security = security.map(|_| format!("port security of {}", owner.name));
         steps.push((AclPlace::Egress, reply));
         let mut steps = steps.into_iter();
         let acl = steps.find_map(|(place, arp)| self.stopped_by_acls(switch, place, &arp, path));
-        let at = acl.or(security)?;
-        Some(format!("ARP for {target}: {at}"))
+        acl.or(security)
     }
 }
 
