@@ -4,6 +4,7 @@
 
 mod expressions;
 mod features;
+mod linked;
 mod nat_rules;
 mod neighbors;
 mod northd;

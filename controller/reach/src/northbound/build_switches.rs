@@ -81,6 +81,7 @@ pub(super) fn build_switches(
             by_address: HashMap::default(),
             router_ports: Vec::new(),
             unknown: Vec::new(),
+            links: Vec::new(),
             acls,
             marks: Marks::new(tables.qos.of(&row.qos_rules), id, names, notes),
             load_balancers: attached,
@@ -112,6 +113,9 @@ fn add_ports(switch: &mut Switch, ids: &[SwitchPortId], ports: &Ports) {
         let port = &ports.switch_ports[id.0 as usize];
         if port.is_unknown && port.is_enabled {
             switch.unknown.push(*id);
+            if let Some(PortId::Switch(peer)) = port.peer {
+                switch.links.push((*id, peer));
+            }
         }
         if let Some(address) = port.virtual_address {
             switch.virtual_ports.insert(address, *id);

@@ -20,6 +20,7 @@ mod routable;
 mod route;
 mod router;
 mod rows;
+mod segment;
 mod switch;
 mod vip;
 

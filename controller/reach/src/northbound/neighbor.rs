@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::{
     Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchPort, SwitchPortId,
-    Variables,
+    SwitchPortKind, Variables,
 };
 use crate::address::Mac;
 
@@ -34,9 +34,34 @@ pub(crate) struct NextHopMac {
 }
 
 impl Northbound {
-    /// The neighbour that answers for an address on a switch, and the number of others that
-    /// answer, too. `asking` is the switch port of the asker.
+    /// The neighbour that answers for an address on a switch or on those linked with it, and the
+    /// number of others that answer, too. `asking` is the switch port of the asker.
     pub(crate) fn neighbor(
+        &self,
+        switch: &Switch,
+        asking: SwitchPortId,
+        address: IpAddr,
+    ) -> (Neighbor, usize) {
+        let (own, others) = self.own_neighbor(switch, asking, address);
+        if matches!(own, Neighbor::Known { .. }) {
+            return (own, others);
+        }
+        let mut result = own;
+        for linked in self.linked(switch) {
+            match self.own_neighbor(linked.switch, linked.input, address) {
+                (Neighbor::Known { mac, .. }, others) => {
+                    let port = Some(linked.output);
+                    return (Neighbor::Known { port, mac }, others);
+                }
+                (Neighbor::Outside, _) => result = Neighbor::Outside,
+                (Neighbor::Nobody, _) => {}
+            }
+        }
+        (result, 0)
+    }
+
+    /// [`neighbor`](Self::neighbor) on the switch of the asker.
+    fn own_neighbor(
         &self,
         switch: &Switch,
         asking: SwitchPortId,
@@ -79,7 +104,7 @@ impl Northbound {
         }
         match found[..] {
             [(port, mac), ..] => (Neighbor::Known { port, mac }, found.len() - 1),
-            [] if self.outside_ports(switch, asking).next().is_some() => (Neighbor::Outside, 0),
+            [] if self.has_outside_port(switch, asking) => (Neighbor::Outside, 0),
             [] => (Neighbor::Nobody, 0),
         }
     }
@@ -122,17 +147,22 @@ impl Northbound {
         port.requests.has_responder && !switch.is_transparent && port.has(address)
     }
 
+    /// `true` if a port of a switch, other than `asking`, leads to a network that OVN does not know.
+    fn has_outside_port(&self, switch: &Switch, asking: SwitchPortId) -> bool {
+        let mut others = switch.unknown.iter().filter(|port| **port != asking);
+        others.any(|port| self.switch_port(*port).kind.is_outside())
+    }
+
     /// Ports of a switch, other than `asking`, that lead to machines that the database does not know:
-    /// outside, or on another switch.
-    pub(crate) fn outside_ports(
-        &self,
-        switch: &Switch,
-        asking: SwitchPortId,
-    ) -> impl Iterator<Item = SwitchPortId> {
-        let others = switch.unknown.iter().filter(move |port| **port != asking);
-        others
-            .copied()
-            .filter(|port| self.switch_port(*port).kind.leads_on())
+    /// outside, also behind another switch.
+    pub(crate) fn outside_ports(&self, switch: &Switch, asking: SwitchPortId) -> Vec<SwitchPortId> {
+        let others = switch.unknown.iter().filter(|port| **port != asking);
+        let own = others.filter(|port| self.switch_port(**port).kind.is_outside());
+        let linked = self.linked(switch).into_iter();
+        let linked = linked
+            .filter(|linked| self.has_outside_port(linked.switch, linked.input))
+            .map(|linked| linked.output);
+        own.copied().chain(linked).collect()
     }
 
     /// The MAC address with which a router answers on a port for an address of the port, of NAT
@@ -204,9 +234,12 @@ impl Northbound {
             Link::Switch(switch_port) => {
                 let switch = self.switch(self.switch_port(switch_port).switch);
                 match self.neighbor(switch, switch_port, address) {
-                    (Neighbor::Known { mac, .. }, others) => Some(NextHopMac {
+                    // Routers have to ask for addresses on linked switches.
+                    (Neighbor::Known { port, mac }, others) => Some(NextHopMac {
                         mac,
-                        is_known: true,
+                        is_known: port.is_none_or(|port| {
+                            self.switch_port(port).kind != SwitchPortKind::Switch
+                        }),
                         others,
                     }),
                     (Neighbor::Outside, _) => Some(learned),

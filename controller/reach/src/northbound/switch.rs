@@ -33,6 +33,8 @@ pub(crate) struct Switch {
     pub(crate) router_ports: Vec<(SwitchPortId, RouterPortId)>,
     /// Ports that get packets for unknown MAC addresses.
     pub(crate) unknown: Vec<SwitchPortId>,
+    /// Enabled ports of type `switch`, with their peers.
+    pub(crate) links: Vec<(SwitchPortId, SwitchPortId)>,
     pub(crate) acls: Acls,
     pub(crate) marks: Marks,
     pub(crate) load_balancers: Attached,

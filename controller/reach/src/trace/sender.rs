@@ -114,11 +114,11 @@ impl Northbound {
         destination: IpAddr,
         path: &mut Path,
     ) -> Result<(Mac, Option<Resolved>), End> {
+        let routers = self.segment_routers(switch);
         let networks = || {
-            let of_routers = switch
-                .router_ports
+            let of_routers = routers
                 .iter()
-                .flat_map(|(_, port)| self.router_port(*port).networks.iter());
+                .flat_map(|port| self.router_port(*port).networks.iter());
             of_routers.chain(&switch.subnets)
         };
         let is_on_link =
@@ -131,7 +131,7 @@ impl Northbound {
         } else {
             let gateway = self.gateway(switch, source, path);
             let gateway = gateway.ok_or_else(|| {
-                let reason = if switch.router_ports.is_empty() {
+                let reason = if routers.is_empty() {
                     "no router on the switch".to_owned()
                 } else {
                     format!("no router on the switch is in the network of {source}")
@@ -158,8 +158,9 @@ impl Northbound {
         let (mac, resolved) = match neighbor {
             Neighbor::Known { port, mac } => (mac, Some((target, vec![port]))),
             Neighbor::Outside => {
-                let ports = self.outside_ports(switch, asking).map(Some);
-                (Mac::ZERO, Some((target, ports.collect())))
+                let ports = self.outside_ports(switch, asking);
+                let ports = ports.into_iter().map(Some).collect();
+                (Mac::ZERO, Some((target, ports)))
             }
             Neighbor::Nobody => return Err(End::unanswered(format!("ARP/ND for {target}"))),
         };
@@ -190,10 +191,10 @@ impl Northbound {
         if let (Neighbor::Known { mac, .. }, _) = self.neighbor(switch, asking, destination) {
             return Ok((mac, None));
         }
-        let is_near = switch
-            .router_ports
+        let routers = self.segment_routers(switch);
+        let is_near = routers
             .iter()
-            .flat_map(|(_, port)| &self.router_port(*port).networks)
+            .flat_map(|port| &self.router_port(*port).networks)
             .chain(&switch.subnets)
             .any(|network| network.contains(destination));
         if is_near {
@@ -206,10 +207,7 @@ impl Northbound {
                 _ => None,
             }
         });
-        let only = switch
-            .router_ports
-            .first()
-            .map(|(_, port)| self.router_port(*port).mac);
+        let only = routers.first().map(|port| self.router_port(*port).mac);
         match gateway.or(only) {
             Some(mac) => Ok((mac, None)),
             None => Err(End::unanswered(format!("ARP/ND for {destination}"))),
@@ -218,7 +216,8 @@ impl Northbound {
 
     /// Address of the router port on a switch whose network has an address.
     fn gateway(&self, switch: &Switch, source: IpAddr, path: &mut Path) -> Option<IpAddr> {
-        let mut gateways = switch.router_ports.iter().filter_map(|(_, port)| {
+        let routers = self.segment_routers(switch);
+        let mut gateways = routers.iter().filter_map(|port| {
             self.router_port(*port)
                 .network_of(source)
                 .map(|network| network.address)
