@@ -60,7 +60,8 @@ pub(crate) struct Machine {
     pub(crate) gateway_address: String,
     pub(crate) gateway_mac: String,
     pub(crate) has_unknown: bool,
-    is_enabled: bool,
+    /// `true` if the machine gets ARP requests.
+    hears: bool,
     row: String,
 }
 
@@ -185,6 +186,7 @@ impl Topology {
                 if kind.is_empty() {
                     self.vary_machine(random, rows, &mut row, has_unknown);
                 }
+                let hears = is_enabled && !row.to_string().contains("receive_multicast");
                 let row = rows.insert("Logical_Switch_Port", row);
                 ports.push(row.clone());
                 self.destinations.push(address.clone());
@@ -199,7 +201,7 @@ impl Topology {
                     gateway_address: gateway_address.clone(),
                     gateway_mac: mac(1),
                     has_unknown,
-                    is_enabled,
+                    hears,
                     row,
                 });
             }
@@ -244,12 +246,17 @@ impl Topology {
         );
         let external_sets = self.external_sets(random, rows);
         let group = self.name("pg").replace('-', "_");
-        let group_ports: Vec<_> = self
+        let mut group_ports: Vec<_> = self
             .machines
             .iter()
             .filter(|_| random.chance(40))
             .map(|machine| machine.row.clone())
             .collect();
+        if random.chance(20) {
+            // The last port of a switch is that of the router.
+            let last = switches.first().and_then(|(_, ports, _)| ports.last());
+            group_ports.extend(last.cloned());
+        }
         if random.chance(50) {
             let address = random.pick(&self.destinations).clone();
             self.variables.push((self.variable("ADDRESS"), address));

@@ -72,9 +72,7 @@ pub(crate) fn question(
             let (mac, target) = match neighbor {
                 Some(neighbor) if neighbor.has_unknown => return None,
                 // A machine outside may have the address.
-                Some(neighbor)
-                    if !neighbor.is_enabled && topology.leads_outside(&neighbor.switch) =>
-                {
+                Some(neighbor) if !neighbor.hears && topology.leads_outside(&neighbor.switch) => {
                     return None;
                 }
                 Some(neighbor) if !topology.has_proxy => {

@@ -343,8 +343,18 @@ impl Topology {
         }
         let gateway_ports = [ports[1].clone(), self.external_port(random, rows, false)];
         let routes = [("10.0.0.0/8", "100.64.0.1"), ("0.0.0.0/0", "172.18.0.1")]
-            .map(|(prefix, next_hop)| json!({"ip_prefix": prefix, "nexthop": next_hop}))
-            .map(|route| rows.insert("Logical_Router_Static_Route", route));
+            .map(|(prefix, next_hop)| json!({"ip_prefix": prefix, "nexthop": next_hop}));
+        let mut routes = Vec::from(routes);
+        routes.extend(random.chance(30).then(|| self.random_route(random)));
+        let routes: Vec<_> = routes
+            .into_iter()
+            .map(|route| rows.insert("Logical_Router_Static_Route", route))
+            .collect();
+        let mut policies = Vec::new();
+        if random.chance(25) {
+            let policy = self.policy(random, rows, &gateway_ports, &mut policies);
+            policies.push(policy);
+        }
         let mut options = vec![("chassis", "c1")];
         match random.below(3) {
             0 => options.push(("lb_force_snat_ip", "router_ip")),
@@ -358,7 +368,13 @@ impl Topology {
         let own = some_of(random, balancers);
         let mut row = json!({"name": self.name("gr"), "ports": references(&gateway_ports),
             "static_routes": references(&routes), "nat": references(&nats),
-            "load_balancer": references(&own)});
+            "load_balancer": references(&own), "policies": references(&policies)});
+        if random.chance(20) {
+            let members = some_of(random, balancers);
+            let group = json!({"name": self.name("gr-lbg"), "load_balancer": references(&members)});
+            let group = rows.insert("Load_Balancer_Group", group);
+            row["load_balancer_group"] = references(&[group]);
+        }
         self.vary_router(random, rows, &mut row, options);
         rows.insert("Logical_Router", row);
         ports.swap_remove(0)
