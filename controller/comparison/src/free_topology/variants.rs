@@ -219,7 +219,8 @@ impl Topology {
             ],
         ));
         row["options"] = map(&options);
-        if random.chance(10) {
+        // ARP replies of the target go nowhere, so that a machine outside may have its address.
+        if !self.leads_outside(switch) && random.chance(10) {
             let target = random.pick(&self.machines).port.clone();
             let target = if random.chance(70) {
                 format!("{switch}-v10")
