@@ -87,7 +87,7 @@ fn pod_ports(zone: &Zone) -> Vec<(String, Vec<String>)> {
     ports
 }
 
-async fn until_pods(zone: &Zone, names: &[&str]) -> Vec<(String, Vec<String>)> {
+pub(crate) async fn until_pods(zone: &Zone, names: &[&str]) -> Vec<(String, Vec<String>)> {
     zone.until(&format!("ports of {names:?}"), |zone| {
         let ports = pod_ports(zone);
         let wanted = names.iter().map(|name| format!("red.red_red_{name}"));
@@ -97,7 +97,7 @@ async fn until_pods(zone: &Zone, names: &[&str]) -> Vec<(String, Vec<String>)> {
     .await
 }
 
-async fn until_created(bed: &Testbed) -> DynamicObject {
+pub(crate) async fn until_created(bed: &Testbed) -> DynamicObject {
     eventually("the condition NetworkCreated", async || {
         let udn = udns(bed).get(RED).await.unwrap();
         let conditions = udn.data["status"]["conditions"].as_array()?;
