@@ -83,6 +83,9 @@ pub(super) enum WriteError {
         /// `true` if writes to other objects would fail, too.
         blocks_all: bool,
     },
+    /// Another client has changed the object, which the watch will show.
+    #[error("{0}")]
+    Conflict(String),
     /// The API server rejects the write.
     #[error("{0}")]
     Rejected(String),
@@ -202,12 +205,13 @@ impl From<kube::Error> for WriteError {
         };
         match status.code {
             404 => Self::Gone,
+            409 => Self::Conflict(description),
             // Expired credentials are renewed.
-            401 | 408 | 409 | 429 | 500.. => Self::Retry {
+            401 | 408 | 429 | 500.. => Self::Retry {
                 error: description,
                 retry_after,
-                // A conflict, or a webhook that fails, concerns this object only.
-                blocks_all: !matches!(status.code, 409 | 500),
+                // A webhook that fails concerns this object only.
+                blocks_all: status.code != 500,
             },
             _ => Self::Rejected(status.message),
         }
@@ -252,7 +256,8 @@ mod tests {
         assert!(matches!(api_error(404, 0), WriteError::Gone));
         assert!(matches!(api_error(403, 0), WriteError::Rejected(_)));
         assert!(matches!(api_error(422, 0), WriteError::Rejected(_)));
-        for code in [401, 409, 500, 503] {
+        assert!(matches!(api_error(409, 0), WriteError::Conflict(_)));
+        for code in [401, 500, 503] {
             let later = api_error(code, 0);
             assert!(matches!(
                 later,

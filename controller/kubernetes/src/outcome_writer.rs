@@ -61,6 +61,16 @@ pub(super) struct RetryLater {
 }
 
 impl RetryLater {
+    /// Logs the error of the write.
+    fn logged(self, connect: &str, error: &str) -> Self {
+        tracing::warn!(
+            connect,
+            error,
+            "cannot write the ClusterNetworkConnect; retrying later"
+        );
+        self
+    }
+
     /// A rejected write may succeed after changes of other objects.
     const REJECTED: Self = Self {
         retry_after: None,
@@ -207,20 +217,23 @@ impl OutcomeWriter<'_> {
             }
             Err(WriteError::Gone) => Ok(WriteOutcome::Gone),
             Err(WriteError::Rejected(error)) => Ok(WriteOutcome::Rejected(error)),
+            Err(WriteError::Conflict(error)) => {
+                let retry = RetryLater {
+                    retry_after: None,
+                    blocks_all: false,
+                };
+                Err(retry.logged(connect, &error))
+            }
             Err(WriteError::Retry {
                 error,
                 retry_after,
                 blocks_all,
             }) => {
-                tracing::warn!(
-                    connect,
-                    error,
-                    "cannot write the ClusterNetworkConnect; retrying later"
-                );
-                Err(RetryLater {
+                let retry = RetryLater {
                     retry_after,
                     blocks_all,
-                })
+                };
+                Err(retry.logged(connect, &error))
             }
         }
     }

@@ -101,7 +101,7 @@ impl ManagerTerm {
         let mut passes_with_writes = 0;
         loop {
             let outcome = self.reconcile().await;
-            let has_failed = !outcome.failures.is_empty();
+            let has_failed = !outcome.is_complete();
             let mut retry = None;
             if outcome.written.is_empty() {
                 passes_with_writes = 0;
@@ -171,8 +171,8 @@ impl ManagerTerm {
         );
         let problems = problems.iter().map(ToString::to_string);
         let problems = problems.chain(undecoded);
-        self.problems
-            .update(problems.chain(outcome.failures.iter().cloned()));
+        let problems = problems.chain(outcome.failures.iter().cloned());
+        self.problems.update(problems, &outcome.conflicts);
         outcome
     }
 

@@ -46,8 +46,10 @@ pub(super) struct Written {
 #[derive(Debug, Default)]
 pub(super) struct WriteOutcome {
     pub(super) written: Vec<Written>,
-    /// Errors of failed writes.
+    /// Errors of failed writes, without conflicts.
     pub(super) failures: Vec<String>,
+    /// Writes to objects that another client had changed.
+    pub(super) conflicts: Vec<String>,
     /// Longest time that the API server asks to wait.
     pub(super) retry_after: Duration,
     /// `true` if more writes would fail, too.
@@ -72,6 +74,7 @@ impl WriteOutcome {
         match error {
             // The watch will show the absence.
             WriteError::Gone => {}
+            WriteError::Conflict(error) => self.conflicts.push(format!("{object}: {error}")),
             WriteError::Retry {
                 error,
                 retry_after,
@@ -83,6 +86,11 @@ impl WriteOutcome {
             }
             WriteError::Rejected(error) => self.failures.push(format!("{object}: {error}")),
         }
+    }
+
+    /// `true` if all writes have succeeded.
+    pub(super) fn is_complete(&self) -> bool {
+        self.failures.is_empty() && self.conflicts.is_empty()
     }
 
     /// Writes of a kind that the API server refuses.

@@ -77,7 +77,7 @@ impl NetworkZoneTask {
             let retry = match work.reconcile().await {
                 Ok(outcome) => {
                     let retry_after = outcome.retry_after;
-                    let is_complete = outcome.failures.is_empty();
+                    let is_complete = outcome.is_complete();
                     let limit = self.timing.request_timeout;
                     work.sources.wait_for_writes(outcome.written, limit).await?;
                     if is_complete {
@@ -137,7 +137,8 @@ impl ZoneWork {
         let lines = of_pods.iter().chain(&of_objects).map(ToString::to_string);
         let failures = outcome.failures.iter().cloned();
         let others = failures.chain(undecoded).chain(other_problems(&rows));
-        self.problems.update(lines.chain(others));
+        self.problems
+            .update(lines.chain(others), &outcome.conflicts);
         self.emit_events(of_pods, of_objects, &cluster.inventory);
         Ok(outcome)
     }
