@@ -14,7 +14,7 @@ type Pair = (&'static str, &'static str);
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Gateway,
-    /// Packets of `v1` come in by the first of so many gateway ports.
+    /// Packets of `v1` come in by the first of this number of gateway ports.
     Ports(usize),
 }
 
