@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, ResourceExt};
-use patchbay_schemas::nb::{Acl, LogicalRouter};
+use patchbay_schemas::nb::Acl;
 use serde_json::{Value, json};
 
 use crate::networks::{
-    RED, create_network, layer2, layer3, object, pods, udns, until_created, until_pods,
+    RED, create_network, layer2, layer3, object, pods, udns, until_created, until_gone, until_pods,
 };
 use crate::stored::ClusterUserDefinedNetwork;
 use crate::testbed::{Testbed, ZONE, eventually};
@@ -75,17 +75,7 @@ async fn lives_and_ends(spec: Value, address: &str) {
         let at_once = DeleteParams::default().grace_period(0);
         pods(&bed).delete(name, &at_once).await.unwrap();
     }
-    eventually("the network is gone", async || {
-        let left = udns(&bed).get_opt(RED).await.unwrap();
-        let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();
-        (left.is_none() && nads.items.is_empty()).then_some(())
-    })
-    .await;
-    zone.until("the rows are gone", |zone| {
-        let mut routers = zone.rows::<LogicalRouter>().into_iter();
-        (!routers.any(|router| router.name.contains("red_red"))).then_some(())
-    })
-    .await;
+    until_gone(&bed, &zone).await;
     delete_example(&bed).await;
     both.stop().await;
     bed.clear().await;

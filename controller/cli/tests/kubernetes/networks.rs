@@ -108,6 +108,21 @@ pub(crate) async fn until_created(bed: &Testbed) -> DynamicObject {
     .await
 }
 
+/// Waits until the network, its definitions and its rows are gone.
+pub(crate) async fn until_gone(bed: &Testbed, zone: &Zone) {
+    eventually("the network is gone", async || {
+        let left = udns(bed).get_opt(RED).await.unwrap();
+        let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();
+        (left.is_none() && nads.items.is_empty()).then_some(())
+    })
+    .await;
+    zone.until("the rows are gone", |zone| {
+        let mut routers = zone.rows::<LogicalRouter>().into_iter();
+        (!routers.any(|router| router.name.contains("red_red"))).then_some(())
+    })
+    .await;
+}
+
 /// Writes of the controllers to objects that networks follow from.
 fn network_writes(requests: &[Request]) -> Vec<&Request> {
     let kinds = [
@@ -225,17 +240,7 @@ async fn rows_of_a_network_follow_from_its_objects_over_a_restart() {
     until_pods(&zone, &["b"]).await;
     assert_eq!(udns(&bed).get(RED).await.unwrap().uid(), udn.uid());
     delete(&pods(&bed), "b").await;
-    eventually("the network is gone", async || {
-        let left = udns(&bed).get_opt(RED).await.unwrap();
-        let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();
-        (left.is_none() && nads.items.is_empty()).then_some(())
-    })
-    .await;
-    zone.until("the rows are gone", |zone| {
-        let mut routers = zone.rows::<LogicalRouter>().into_iter();
-        (!routers.any(|router| router.name.contains("red_red"))).then_some(())
-    })
-    .await;
+    until_gone(&bed, &zone).await;
     both.stop().await;
     assert_all_allowed(&bed);
 }

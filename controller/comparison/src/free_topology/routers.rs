@@ -96,13 +96,23 @@ impl Topology {
             "static_routes": references(&routes), "policies": references(&policies),
             "nat": references(&nats), "load_balancer": references(&own)});
         if random.chance(15) {
-            let members = some_of(random, balancers);
-            let group = json!({"name": self.name("lr-lbg"), "load_balancer": references(&members)});
-            let group = rows.insert("Load_Balancer_Group", group);
-            row["load_balancer_group"] = references(&[group]);
+            row["load_balancer_group"] = self.group(random, rows, "lr-lbg", balancers);
         }
         self.vary_router(random, rows, &mut row, Vec::new());
         rows.insert("Logical_Router", row);
+    }
+
+    /// References to a new load balancer group with some of the load balancers.
+    fn group(
+        &self,
+        random: &mut Random,
+        rows: &mut Rows,
+        name: &str,
+        balancers: &[String],
+    ) -> Value {
+        let members = some_of(random, balancers);
+        let group = json!({"name": self.name(name), "load_balancer": references(&members)});
+        references(&[rows.insert("Load_Balancer_Group", group)])
     }
 
     fn next_hop(&self, random: &mut Random) -> String {
@@ -370,10 +380,7 @@ impl Topology {
             "static_routes": references(&routes), "nat": references(&nats),
             "load_balancer": references(&own), "policies": references(&policies)});
         if random.chance(20) {
-            let members = some_of(random, balancers);
-            let group = json!({"name": self.name("gr-lbg"), "load_balancer": references(&members)});
-            let group = rows.insert("Load_Balancer_Group", group);
-            row["load_balancer_group"] = references(&[group]);
+            row["load_balancer_group"] = self.group(random, rows, "gr-lbg", balancers);
         }
         self.vary_router(random, rows, &mut row, options);
         rows.insert("Logical_Router", row);
