@@ -86,6 +86,9 @@ pub(super) struct Crds {
 
 #[cfg(feature = "kubernetes")]
 #[derive(Debug, Args)]
+#[command(mut_arg("service", |range| range.default_value("10.96.0.0/16").help(
+    "Range of the cluster IPs of services, at most one per IP family"
+)))]
 pub(super) struct Deploy {
     /// The namespace of both controllers, their accounts, reports and leases. It must exist.
     #[arg(
@@ -103,13 +106,12 @@ pub(super) struct Deploy {
         value_parser = names::parse_image
     )]
     pub(super) image: String,
-    /// A service range of the cluster, once per IP family.
-    #[arg(
-        long = "service-cidr",
-        value_name = "CIDR",
-        default_value = "10.96.0.0/16"
-    )]
-    pub(super) service_cidrs: Vec<ipnet::IpNet>,
+    #[command(flatten)]
+    pub(super) cluster: ClusterFlags,
+    /// For clusters whose OVN-Kubernetes renders a network only on nodes with pods or egress IPs on
+    /// it: see `patchbay run --help`.
+    #[arg(long)]
+    pub(super) dynamic_udn: bool,
     /// Let both controllers write the user-defined networks themselves, and permit it: see
     /// `patchbay run --help`. OVN-Kubernetes' own controllers of them must be off.
     #[arg(long)]

@@ -85,6 +85,63 @@ impl ClusterFlags {
         Ok(settings.settings())
     }
 
+    /// The flags as arguments of a command.
+    #[cfg(feature = "kubernetes")]
+    pub(super) fn arguments(&self) -> Vec<String> {
+        // Every flag is named, so that a new one is not forgotten.
+        let Self {
+            service,
+            pod,
+            join,
+            transit,
+            masquerade,
+            gateway_mode,
+            mtu,
+            ephemeral_port_range,
+            no_node_ports,
+            udn_allowed_default_services,
+            enable,
+            udn_deletion_grace_period,
+        } = self;
+        let ranges = [
+            ("service-cidr", service),
+            ("pod-cidr", pod),
+            ("join-cidr", join),
+            ("transit-cidr", transit),
+            ("masquerade-cidr", masquerade),
+        ];
+        let ranges = ranges.into_iter().flat_map(|(flag, ranges)| {
+            let ranges = ranges.iter();
+            ranges.map(move |range| (flag, range.to_string()))
+        });
+        let services = udn_allowed_default_services.as_ref();
+        let features: Vec<&str> = enable.iter().map(|feature| feature.as_str()).collect();
+        let gateway_mode = gateway_mode.and_then(|mode| mode.to_possible_value());
+        let values = [
+            (
+                "gateway-mode",
+                gateway_mode.map(|mode| mode.get_name().to_owned()),
+            ),
+            ("mtu", mtu.map(|bytes| bytes.to_string())),
+            ("ephemeral-port-range", ephemeral_port_range.clone()),
+            (
+                "udn-allowed-default-services",
+                services.map(|names| names.join(",")),
+            ),
+            ("enable", (!features.is_empty()).then(|| features.join(","))),
+            (
+                "udn-deletion-grace-period",
+                udn_deletion_grace_period.map(|seconds| seconds.to_string()),
+            ),
+        ];
+        let values = values.into_iter();
+        let values = values.filter_map(|(flag, value)| Some((flag, value?)));
+        let arguments = ranges.chain(values);
+        let arguments = arguments.map(|(flag, value)| format!("--{flag}={value}"));
+        let switch = no_node_ports.then(|| "--no-node-ports".to_owned());
+        arguments.chain(switch).collect()
+    }
+
     /// What the flags set.
     fn given(&self) -> Result<ClusterSettingsSpec, Failure> {
         Ok(ClusterSettingsSpec {
@@ -243,6 +300,29 @@ spec:
                 ..ClusterSettings::default()
             }
         );
+    }
+
+    #[test]
+    #[cfg(feature = "kubernetes")]
+    fn flags_as_arguments_are_the_same_flags() {
+        assert!(flags(&[]).arguments().is_empty());
+        let arguments = [
+            "--service-cidr=10.96.0.0/16",
+            "--service-cidr=fd00:10:96::/112",
+            "--pod-cidr=10.244.0.0/16",
+            "--pod-cidr=fd00:10:244::/48",
+            "--join-cidr=100.99.0.0/16",
+            "--transit-cidr=100.98.0.0/16",
+            "--masquerade-cidr=169.254.0.0/16",
+            "--gateway-mode=local",
+            "--mtu=9000",
+            "--ephemeral-port-range=40000-50000",
+            "--udn-allowed-default-services=default/kubernetes,shop/db",
+            "--enable=multicast,egress-firewall",
+            "--udn-deletion-grace-period=5",
+            "--no-node-ports",
+        ];
+        assert_eq!(flags(&arguments).arguments(), arguments);
     }
 
     #[test]

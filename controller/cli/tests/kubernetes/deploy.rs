@@ -94,22 +94,57 @@ fn the_command_prints_the_files() {
     assert_eq!(deploy(&[]), files.join("---\n"));
 }
 
-#[test]
-fn one_flag_lets_both_controllers_write_the_networks() {
-    let text = deploy(&["--networks"]);
-    assert!(text.ends_with(&format!("---\n{}", read("networks.yaml"))));
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+/// Arguments of both controllers in printed manifests.
+fn controllers(text: &str) -> Vec<Vec<String>> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
     let pods = objects
         .iter()
         .map(|object| &object["spec"]["template"]["spec"]);
     let containers = pods.map(|pod| &pod["containers"][0]);
-    let with_arguments: Vec<_> = containers.filter(|one| one["args"].is_array()).collect();
-    assert_eq!(with_arguments.len(), 2);
-    for container in with_arguments {
-        let arguments = arguments(container);
+    let with_arguments = containers.filter(|one| one["args"].is_array());
+    let controllers: Vec<_> = with_arguments.map(arguments).collect();
+    assert_eq!(controllers.len(), 2);
+    controllers
+}
+
+#[test]
+fn one_flag_lets_both_controllers_write_the_networks() {
+    let text = deploy(&["--networks"]);
+    assert!(text.ends_with(&format!("---\n{}", read("networks.yaml"))));
+    for arguments in controllers(&text) {
         assert!(arguments.contains(&"--networks".to_owned()));
         is_understood(&arguments);
     }
+}
+
+#[test]
+fn both_controllers_get_the_settings_of_the_cluster() {
+    let settings = [
+        "--service-cidr=10.1.0.0/16",
+        "--service-cidr=fd01::/112",
+        "--pod-cidr=10.244.0.0/16",
+        "--pod-cidr=fd02::/48",
+        "--gateway-mode=local",
+        "--mtu=8900",
+        "--enable=egress-ip,multicast",
+        "--no-node-ports",
+        "--dynamic-udn",
+        "--networks",
+    ];
+    for arguments in controllers(&deploy(&settings)) {
+        assert!(arguments.ends_with(&settings.map(str::to_owned)));
+        is_understood(&arguments);
+    }
+}
+
+#[test]
+fn settings_that_the_controllers_would_refuse_are_refused() {
+    let mut command = patchbay(&["deploy", "--service-cidr=10.1.0.0/16"]);
+    let output = command.arg("--pod-cidr=fd02::/48").output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    let expected = "the IP families of --service-cidr are not those of --pod-cidr";
+    assert!(error.contains(expected), "{error}");
+    assert!(output.stdout.is_empty());
 }
 
 #[test]
