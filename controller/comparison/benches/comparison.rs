@@ -1,7 +1,8 @@
 //! Random questions, answered by `reach` and by ovn-northd with ovn-trace: numbers and differences.
 //!
 //! `PATCHBAY_REACH_QUESTIONS` is the number of questions of each kind, and `PATCHBAY_REACH_SEED` the
-//! seed, which is the time without it. `PATCHBAY_REACH_KIND` leaves one kind.
+//! seed, which is the time without it. `PATCHBAY_REACH_KIND` leaves one kind. With
+//! `PATCHBAY_GOLDEN_DIR` the questions are about the recordings in that folder only.
 
 use std::env;
 use std::path::Path;
@@ -21,6 +22,8 @@ const QUESTIONS_VARIABLE: &str = "PATCHBAY_REACH_QUESTIONS";
 const SEED_VARIABLE: &str = "PATCHBAY_REACH_SEED";
 /// Environment variable with the kind of questions, if it is to be one only.
 const KIND_VARIABLE: &str = "PATCHBAY_REACH_KIND";
+/// Environment variable with a folder of recordings, which are the only kind then.
+const RECORDINGS_VARIABLE: &str = "PATCHBAY_GOLDEN_DIR";
 
 fn main() -> ExitCode {
     // `cargo test --benches` only checks that the program starts.
@@ -35,6 +38,16 @@ fn main() -> ExitCode {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seed = number(SEED_VARIABLE).unwrap_or(now.map_or(1, |time| time.as_secs()));
     println!("{SEED_VARIABLE}={seed}");
+    let recordings = |kind: &str, folder: &Path| {
+        let states = RecordedState::read_folder(folder);
+        report(kind, || {
+            ask_recorded(&release, &states, wanted, &mut Random::new(seed))
+        })
+    };
+    if let Some(folder) = env::var_os(RECORDINGS_VARIABLE) {
+        let is_same = recordings("recordings", Path::new(&folder));
+        return ExitCode::from(u8::from(!is_same));
+    }
     let only = env::var(KIND_VARIABLE).ok();
     let is_wanted = |kind: &str| only.as_deref().is_none_or(|only| only == kind);
     let mut kinds = Vec::new();
@@ -53,10 +66,7 @@ fn main() -> ExitCode {
         .filter(|kind| is_wanted(kind))
     {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../app/tests/golden");
-        let states = RecordedState::read_folder(&golden.join(folder));
-        kinds.push(report(folder, || {
-            ask_recorded(&release, &states, wanted, &mut Random::new(seed))
-        }));
+        kinds.push(recordings(folder, &golden.join(folder)));
     }
     ExitCode::from(u8::from(kinds.contains(&false)))
 }
