@@ -5,10 +5,8 @@ mod cluster_networks;
 mod refusal;
 mod removal;
 
-use std::collections::BTreeMap;
-
 use cluster_networks::{attach_cudn, plans, remove_unselected};
-use patchbay_model::{NETWORK_ID, NETWORK_NAME, PRIMARY_NETWORK_LABEL, TUNNEL_KEYS};
+use patchbay_model::PRIMARY_NETWORK_LABEL;
 use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Origin, Sourced, describe,
 };
@@ -21,16 +19,11 @@ use thiserror::Error;
 
 use super::config::{ConfigError, user_defined_config};
 use super::definition::{MANAGED_ANNOTATIONS, add_finalizer, is_controlled_by, rendered_meta};
-use super::evpn::{EvpnIdError, FabricIds};
+use super::evpn::EvpnIdError;
 use super::manager::ManagerSettings;
+use super::memory::Memory;
 use super::render::{NetworkRequest, RequestError};
 use super::status;
-
-/// Annotations that all definitions of a network have in common.
-const NETWORK_ANNOTATIONS: [&str; 3] = [NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS];
-
-/// Values of [`NETWORK_ANNOTATIONS`].
-type NetworkAnnotations = BTreeMap<String, String>;
 
 /// Reason why a namespace has no attachment definition.
 #[derive(Debug, Error)]
@@ -75,18 +68,22 @@ enum Attached {
 /// of the custom resources, and writes the outcome into their status.
 ///
 /// Definitions are removed first, so that a namespace that one network leaves is free for another
-/// one. A definition that pods use stays.
+/// one. A definition that pods use stays. As in OVN-Kubernetes, a network that has left all its
+/// namespaces is a new one in those that it joins.
 pub(super) fn attach(
     inventory: &mut Inventory,
     settings: &ManagerSettings,
-    fabric_ids: &mut FabricIds,
+    memory: &mut Memory,
     now: &Time,
 ) {
     remove_orphans(inventory);
     finish_deleted(inventory, &settings.cluster, now);
-    fabric_ids.restore(inventory);
+    memory.fabric_ids.restore(inventory);
     let mut plans = plans(inventory, settings);
-    let mut left = remove_unselected(inventory, &plans);
+    let mut removed = remove_unselected(inventory, &plans);
+    for network in &removed.networks {
+        memory.forget(network);
+    }
     let mut owners: Vec<(u64, Owner)> = Vec::new();
     owners.extend(
         inventory
@@ -107,9 +104,10 @@ pub(super) fn attach(
         match owner {
             Owner::Udn(key) => attach_udn(inventory, &key, settings, now),
             Owner::Cudn(key) => {
-                let left = left.remove(&key).unwrap_or_default();
+                let errors = removed.errors.remove(&key).unwrap_or_default();
                 if let Some(plan) = plans.remove(&key) {
-                    attach_cudn(inventory, &key, plan, &left, settings, fabric_ids, now);
+                    let fabric_ids = &mut memory.fabric_ids;
+                    attach_cudn(inventory, &key, plan, errors, settings, fabric_ids, now);
                 }
             }
         }
@@ -131,10 +129,8 @@ fn attach_udn(inventory: &mut Inventory, key: &ObjectKey, settings: &ManagerSett
     let outcome = NetworkRequest::of_udn(key, &udn.object.spec)
         .map_err(AttachError::from)
         .and_then(|request| {
-            // The only definition stays in the namespace of the UDN.
-            let known = NetworkAnnotations::new();
             check_primary(inventory, &request, &namespace)?;
-            attach_namespace(inventory, &udn, &request, &namespace, &known, settings)
+            attach_namespace(inventory, &udn, &request, &namespace, settings)
         });
     let outcome = match outcome {
         Ok(Attached::Present) => status::UdnOutcome::Created,
@@ -172,7 +168,6 @@ fn attach_namespace<T: InventoryKind>(
     owner: &Sourced<T>,
     request: &NetworkRequest<'_>,
     namespace: &str,
-    known: &NetworkAnnotations,
     settings: &ManagerSettings,
 ) -> Result<Attached, AttachError> {
     let primary = request.config.role() == NetworkRole::Primary;
@@ -186,9 +181,6 @@ fn attach_namespace<T: InventoryKind>(
     let Some(existing) = nads.get_mut(&key) else {
         if primary {
             check_no_primary(inventory, namespace)?;
-        }
-        if !known.is_empty() {
-            nad.annotations_mut().extend(known.clone());
         }
         inventory.network_attachment_definitions.insert(Sourced {
             origin: Origin::Rendered(describe(&owner.object)),

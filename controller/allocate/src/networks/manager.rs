@@ -107,7 +107,7 @@ impl NetworkManager {
         if settings.default_network.is_some() || settings.workloads.is_some() {
             default_network::define(inventory, settings.default_network.is_some());
         }
-        attach::attach(inventory, settings, &mut memory.fabric_ids, now);
+        attach::attach(inventory, settings, memory, now);
         problems.extend(network_ids::complete(inventory, &settings.cluster, memory));
         let is_dynamic = settings.cluster.has_feature(Feature::DynamicUdnAllocation);
         let is_used = settings.workloads.is_some() || is_dynamic;

@@ -38,6 +38,15 @@ pub(super) struct Memory {
     pub(super) pods: BTreeMap<String, PodMemory>,
 }
 
+impl Memory {
+    /// Forgets a network that is gone.
+    pub(super) fn forget(&mut self, network: &str) {
+        self.networks.remove(network);
+        self.pods.remove(network);
+        self.node_subnets.retain(|(of, _), _| of != network);
+    }
+}
+
 /// Numbers of one network.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct NetworkNumbers {

@@ -2,17 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_model::Feature;
+use patchbay_model::{Feature, NetConf, names};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
 use patchbay_resources::object::{Namespace, Object, Time};
 use patchbay_resources::selector::{self, LabelIndex, RequirementError};
 use patchbay_resources::udn::ClusterUserDefinedNetwork;
 
-use super::{
-    AttachError, Attached, NETWORK_ANNOTATIONS, NetworkAnnotations, attach_namespace, check_primary,
-};
+use super::{AttachError, Attached, attach_namespace, check_primary};
 use crate::networks::definition::{add_finalizer, is_controlled_by};
-use crate::networks::deletion::delete_definition;
+use crate::networks::deletion::{Deletion, delete_definition};
 use crate::networks::evpn::{self, EvpnProblem, FabricIds};
 use crate::networks::manager::ManagerSettings;
 use crate::networks::render::NetworkRequest;
@@ -30,13 +28,13 @@ pub(super) enum Halt {
     Selector(RequirementError),
 }
 
-/// Outcome of the removal of definitions from namespaces that a network has left.
+/// Outcome of the removal of definitions from namespaces that networks have left.
 #[derive(Debug, Default)]
 pub(super) struct RemovedDefinitions {
-    /// Network annotations of the removed definitions.
-    annotations: NetworkAnnotations,
-    /// Reasons why other definitions stay.
-    errors: Vec<String>,
+    /// Reasons why definitions stay, by CUDN.
+    pub(super) errors: BTreeMap<ObjectKey, Vec<String>>,
+    /// Names of the networks that have lost all their definitions.
+    pub(super) networks: BTreeSet<String>,
 }
 
 /// Attaches a network to the selected namespaces.
@@ -44,7 +42,7 @@ pub(super) fn attach_cudn(
     inventory: &mut Inventory,
     key: &ObjectKey,
     plan: Result<BTreeSet<String>, Halt>,
-    left: &RemovedDefinitions,
+    errors: Vec<String>,
     settings: &ManagerSettings,
     fabric_ids: &mut FabricIds,
     now: &Time,
@@ -70,7 +68,7 @@ pub(super) fn attach_cudn(
                     message: "selects no namespace".into(),
                 });
             }
-            attach_selected(inventory, &cudn, selected, left, settings, fabric_ids)
+            attach_selected(inventory, &cudn, selected, errors, settings, fabric_ids)
         }
         Err(Halt::UplinkDisabled) => {
             let error =
@@ -101,12 +99,11 @@ fn attach_selected(
     inventory: &mut Inventory,
     cudn: &Sourced<ClusterUserDefinedNetwork>,
     selected: BTreeSet<String>,
-    left: &RemovedDefinitions,
+    mut errors: Vec<String>,
     settings: &ManagerSettings,
     fabric_ids: &mut FabricIds,
 ) -> status::CudnOutcome {
     let name = cudn.object.name_any();
-    let mut errors = left.errors.clone();
     let mut deleting = Vec::new();
     for namespace in &selected {
         let attached = NetworkRequest::of_cudn(&name, &cudn.object.spec)
@@ -117,8 +114,7 @@ fn attach_selected(
                     .fabric
                     .map(|fabric| fabric_ids.allocate(&name, fabric));
                 let request = request.with_fabric_ids(fabric.transpose()?);
-                let known = &left.annotations;
-                attach_namespace(inventory, cudn, &request, namespace, known, settings)
+                attach_namespace(inventory, cudn, &request, namespace, settings)
             });
         match attached {
             Ok(Attached::Present) => {}
@@ -191,12 +187,11 @@ pub(super) fn plans(
         .collect()
 }
 
-/// Removes definitions from namespaces that their networks no longer select. The annotations with
-/// the networks' ids and keys are returned, which definitions in other namespaces keep.
+/// Removes definitions from namespaces that their networks no longer select.
 pub(super) fn remove_unselected(
     inventory: &mut Inventory,
     plans: &BTreeMap<ObjectKey, Result<BTreeSet<String>, Halt>>,
-) -> BTreeMap<ObjectKey, RemovedDefinitions> {
+) -> RemovedDefinitions {
     let mut unselected = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.iter() {
         let Some(owner) = nad.object.controlling_cudn() else {
@@ -217,20 +212,30 @@ pub(super) fn remove_unselected(
         {
             continue;
         }
-        let annotations = nad.object.annotations().iter();
-        let of_the_network: NetworkAnnotations = annotations
-            .filter(|(key, _)| NETWORK_ANNOTATIONS.contains(&key.as_str()))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        unselected.push((cudn_key, key.clone(), of_the_network));
+        unselected.push((cudn_key, key.clone()));
     }
-    let mut left = BTreeMap::<ObjectKey, RemovedDefinitions>::new();
-    for (cudn, nad, annotations) in unselected {
-        let left = left.entry(cudn).or_default();
+    let (mut removed, mut waiting) = (RemovedDefinitions::default(), BTreeSet::new());
+    for (cudn, nad) in unselected {
         match delete_definition(inventory, &nad) {
-            Ok(_) => left.annotations.extend(annotations),
-            Err(error) => left.errors.push(error.to_string()),
+            Ok(Deletion::Done) => {
+                removed.networks.insert(names::cudn_network(&cudn.name));
+            }
+            Ok(Deletion::Waiting) => {
+                waiting.insert(names::cudn_network(&cudn.name));
+            }
+            Err(error) => removed
+                .errors
+                .entry(cudn)
+                .or_default()
+                .push(error.to_string()),
         }
     }
-    left
+    let rest = inventory.network_attachment_definitions.iter();
+    let rest =
+        rest.filter_map(|(_, nad)| NetConf::parse(nad.object.spec.config.as_deref()?).ok()?);
+    waiting.extend(rest.map(|network| network.name));
+    removed
+        .networks
+        .retain(|network| !waiting.contains(network));
+    removed
 }

@@ -1,8 +1,8 @@
 //! Networks that leave namespaces, and networks that are deleted.
 
 use super::{NAMESPACES, SHARED, at, cudn_conditions, networks, resolved, udn, udn_conditions};
-use crate::networks::resolve;
 use crate::networks::testing::inventory;
+use crate::networks::{ManagerSettings, NetworkManager, resolve};
 use patchbay_model::{ClusterSettings, NODE_SUBNETS};
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 
@@ -52,50 +52,74 @@ fn nodes_lose_the_subnets_of_a_network_that_left_all_namespaces() {
 }
 
 #[test]
-fn networks_that_exchange_namespaces_keep_their_ids() {
+fn networks_that_leave_all_namespaces_are_new_ones_elsewhere() {
     let other = SHARED
         .replace("name: shared", "name: other")
         .replace("color: blue", "color: cyan")
         .replace("10.20.0.0", "10.30.0.0");
-    let mut before = inventory(&(NAMESPACES.to_owned() + SHARED + &other));
-    label(&mut before, "cyan", "cyan");
-    resolve(&mut before, &ClusterSettings::default(), &at(0)).unwrap();
-    assert_eq!(
-        networks(&before),
-        [
-            "blue/shared cluster_udn_shared 1 [16711684,16715779]",
-            "cyan/other cluster_udn_other 2 [16711685,16715780]",
-        ]
-    );
-    let mut exchanged = before.clone();
-    label(&mut exchanged, "blue", "cyan");
-    label(&mut exchanged, "cyan", "blue");
-    let mut moved = before;
-    label(&mut moved, "blue", "none");
-    label(&mut moved, "cyan", "blue");
-    for (mut inventory, expected) in [
+    for (labels, expected) in [
         (
-            exchanged,
+            ["cyan", "blue"],
             &[
-                "blue/other cluster_udn_other 2 [16711685,16715780]",
-                "cyan/shared cluster_udn_shared 1 [16711684,16715779]",
+                "blue/other cluster_udn_other 4 [16711687,16715782]",
+                "cyan/shared cluster_udn_shared 3 [16711686,16715781]",
             ][..],
         ),
         (
-            moved,
-            &["cyan/shared cluster_udn_shared 1 [16711684,16715779]"],
+            ["none", "blue"],
+            &["cyan/shared cluster_udn_shared 3 [16711686,16715781]"],
+        ),
+        (
+            ["blue", "blue"],
+            &[
+                "blue/shared cluster_udn_shared 1 [16711684,16715779]",
+                "cyan/shared cluster_udn_shared 1 [16711684,16715779]",
+            ],
         ),
     ] {
-        resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
+        let mut inventory = inventory(&(NAMESPACES.to_owned() + SHARED + &other));
+        label(&mut inventory, "cyan", "cyan");
+        let mut manager = NetworkManager::new(ManagerSettings::default());
+        assert!(manager.reconcile(&mut inventory, &at(0)).is_empty());
+        assert_eq!(
+            networks(&inventory),
+            [
+                "blue/shared cluster_udn_shared 1 [16711684,16715779]",
+                "cyan/other cluster_udn_other 2 [16711685,16715780]",
+            ]
+        );
+        label(&mut inventory, "blue", labels[0]);
+        label(&mut inventory, "cyan", labels[1]);
+        assert!(manager.reconcile(&mut inventory, &at(1)).is_empty());
         assert_eq!(networks(&inventory), expected);
         assert!(cudn_conditions(&inventory, "shared")[0].starts_with("NetworkCreated=True"));
         let first = inventory.clone();
-        resolve(&mut inventory, &ClusterSettings::default(), &at(2)).unwrap();
+        assert!(manager.reconcile(&mut inventory, &at(2)).is_empty());
         assert_eq!(
             inventory.network_attachment_definitions,
             first.network_attachment_definitions
         );
     }
+}
+
+#[test]
+fn a_network_stays_itself_while_another_program_keeps_its_definition() {
+    let mut inventory = inventory(&(NAMESPACES.to_owned() + SHARED));
+    label(&mut inventory, "cyan", "none");
+    let mut manager = NetworkManager::new(ManagerSettings::default());
+    assert!(manager.reconcile(&mut inventory, &at(0)).is_empty());
+    let key = ObjectKey::namespaced("blue", "shared");
+    let nads = &mut inventory.network_attachment_definitions;
+    let finalizers = &mut nads.get_mut(&key).unwrap().object.metadata.finalizers;
+    let other = "example.com/other".to_owned();
+    finalizers.as_mut().unwrap().push(other);
+    label(&mut inventory, "blue", "none");
+    label(&mut inventory, "cyan", "blue");
+    assert!(manager.reconcile(&mut inventory, &at(1)).is_empty());
+    assert_eq!(
+        networks(&inventory),
+        ["cyan/shared cluster_udn_shared 1 [16711684,16715779]"]
+    );
 }
 
 /// Requests the deletion of the UserDefinedNetwork `plain/z`.
