@@ -183,13 +183,14 @@ impl Pods {
         if !pod.is_wired() {
             return;
         }
-        self.ports(pod, &attachments, reader, rows);
+        let surplus = self.ports(pod, &attachments, reader, rows);
         self.isolate(pod, reader, rows);
         // Other zones have the same problems.
         if pod.node.as_ref() == Some(inputs.zone()) {
             let of_fields = pod.problems.iter().cloned().map(PodProblem::from);
             let report: Vec<PodProblem> = of_fields
                 .chain(problems.into_iter().map(Into::into))
+                .chain(surplus)
                 .collect();
             if !report.is_empty() {
                 rows.report(report);
@@ -217,16 +218,16 @@ impl Pods {
         }
     }
 
+    /// Makes the ports of a pod. The pod of a virtual machine that has two older ones gets none.
     fn ports(
         &self,
         pod: &Arc<Pod>,
         attachments: &[PodAttachment],
         reader: &Reader<'_, Self>,
         rows: &mut Rows,
-    ) {
-        let Some(node) = &pod.node else {
-            return;
-        };
+    ) -> Option<PodProblem> {
+        let node = pod.node.as_ref()?;
+        let mut surplus = None;
         let inputs = reader.read(&PodCell::Node(node.clone()));
         let zone = inputs.zone();
         let chassis = inputs.node(node).map(|node| &node.chassis);
@@ -249,7 +250,10 @@ impl Pods {
             let existing = reader.row(self.tables.ports, &place.port);
             let kept = existing.filter(|_| chassis.is_changed());
             let kept = kept.and_then(|row| kept_chassis(&place, zone, row));
-            let mut state = port_state(&place, existing, reader);
+            let Some(mut state) = port_state(&place, existing, reader) else {
+                surplus = MachineKey::of(pod).map(PodProblem::SurplusPod);
+                continue;
+            };
             if state == PortState::USUAL && self.waits(&place, existing, reader) {
                 state = PortState::WAITING;
             }
@@ -260,6 +264,7 @@ impl Pods {
             let row = port(&place, &attachment.key, &binding, zone, state);
             self.put_port(&row, &place, zone, rows);
         }
+        surplus
     }
 
     /// `true` if a port is new, or was disabled as a new one, and is not yet in all port groups whose
@@ -382,17 +387,17 @@ fn kept_chassis<'a>(place: &PodPlace, zone: &str, existing: RowView<'a>) -> Opti
     options.get_str(CHASSIS).filter(|_| is_remote && is_of_pod)
 }
 
-/// State of the port, which another migration may have changed before.
+/// State of the port, which another migration may have changed before. `None`: the pod has none.
 fn port_state(
     place: &PodPlace,
     existing: Option<RowView<'_>>,
     reader: &Reader<'_, Pods>,
-) -> PortState {
+) -> Option<PortState> {
     let Some(key) = MachineKey::of(&place.pod) else {
-        return PortState::USUAL;
+        return Some(PortState::USUAL);
     };
     if place.network.topology == AttachedTopology::Layer3 {
-        return PortState::USUAL;
+        return Some(PortState::USUAL);
     }
     let inputs = reader.read(&PodCell::Machine(key.clone()));
     let enabled = existing.and_then(|row| row.column(LogicalSwitchPort::ENABLED.name()));

@@ -5,6 +5,8 @@
 //!          ready     enabled; the source is disabled, without addresses
 //!          failed    gone; the source is enabled
 //! ```
+//!
+//! A further pod has no port until the first or the second one ends.
 
 use std::sync::Arc;
 
@@ -41,29 +43,35 @@ impl PortState {
 
     /// State of the port of a pod, of which `machine` has all pods of its virtual machine.
     /// `was_set` is `true` if the port's column `enabled` is set, by an earlier migration or an
-    /// earlier step of this one.
+    /// earlier step of this one. `None`: the pod has no port, because two older ones are alive.
     pub(super) fn of<'a>(
         pod: &Pod,
         machine: impl Iterator<Item = &'a Arc<Pod>>,
         was_set: bool,
-    ) -> Self {
+    ) -> Option<Self> {
         let mut pods: Vec<&Pod> = machine.map(|pod| &**pod).collect();
         pods.sort_by_key(|pod| (pod.created, &pod.key));
         let unchanged = if was_set { Self::ENABLED } else { Self::USUAL };
         let living: Vec<&Pod> = pods.iter().copied().filter(|pod| pod.is_wired()).collect();
-        if let [.., _, target] = living[..] {
+        if let [source, target, ..] = living[..] {
             let is_ready = target
                 .machine
                 .as_ref()
                 .is_some_and(|one| one.is_target_ready);
-            return match (target.key == pod.key, is_ready) {
-                (true, true) => Self::ENABLED,
-                (true, false) | (false, true) => Self::DISABLED,
-                (false, false) => unchanged,
+            return if target.key == pod.key {
+                Some(if is_ready {
+                    Self::ENABLED
+                } else {
+                    Self::DISABLED
+                })
+            } else if source.key == pod.key {
+                Some(if is_ready { Self::DISABLED } else { unchanged })
+            } else {
+                None
             };
         }
         let newest = pods.last().map(|pod| &pod.key);
         let has_failed = newest.is_some_and(|newest| *newest != pod.key);
-        if has_failed { Self::ENABLED } else { unchanged }
+        Some(if has_failed { Self::ENABLED } else { unchanged })
     }
 }

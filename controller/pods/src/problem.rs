@@ -3,6 +3,8 @@
 use patchbay_model::{AttachmentProblem, PodFieldProblem};
 use thiserror::Error;
 
+use super::inputs::MachineKey;
+
 /// Reason why a pod is not wired as its object says.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
@@ -13,4 +15,10 @@ pub enum PodProblem {
     /// The pod is not attached to a network.
     #[error(transparent)]
     Attachment(#[from] AttachmentProblem),
+    /// The virtual machine has two older pods that are alive.
+    #[error(
+        "virtual machine {}/{} has two older pods that are alive, so this one has no port until one of them ends",
+        .0.namespace, .0.name
+    )]
+    SurplusPod(MachineKey),
 }

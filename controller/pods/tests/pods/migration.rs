@@ -62,6 +62,41 @@ fn a_failed_migration_enables_the_source() {
 }
 
 #[test]
+fn a_third_pod_waits_for_one_of_two_to_end() {
+    let (mut zone, mut world) = (zone(), World::new());
+    let mut source = machine("source", "n1", 0);
+    put(&mut zone, &source);
+    let mut target = machine("target", "n2", 1);
+    let ready = "kubevirt.io/migration-target-ready-timestamp";
+    target["metadata"]["annotations"][ready] = json!("2026-01-01T00:02:00Z");
+    put(&mut zone, &target);
+    world.settle(&zone);
+    let migrated = [Some((Some(false), false)), Some((Some(true), true))];
+    assert_eq!(states(&world), migrated);
+    put(&mut zone, &machine("third", "n1", 2));
+    world.settle(&zone);
+    assert_eq!(states(&world), migrated);
+    assert_eq!(world.port("green.l2_green_third"), None);
+    let problems = world.controller.problems();
+    let problems: Vec<String> = problems
+        .map(|(pod, problem)| format!("{pod}: {problem}"))
+        .collect();
+    assert_eq!(
+        problems,
+        [
+            "green/third: virtual machine green/vm has two older pods that are alive, so this one \
+             has no port until one of them ends"
+        ]
+    );
+    source["status"]["phase"] = json!("Succeeded");
+    put(&mut zone, &source);
+    world.settle(&zone);
+    assert_eq!(states(&world), [None, Some((Some(true), true))]);
+    let third = world.port("green.l2_green_third").unwrap();
+    assert_eq!(third.enabled, Some(false));
+}
+
+#[test]
 fn dhcp_options_of_both_families_go_with_the_machine() {
     let (mut zone, mut world) = (zone(), World::new());
     put(&mut zone, &machine("source", "n1", 0));
