@@ -108,7 +108,7 @@ impl Scene<'_> {
         } else {
             for address in inside.addresses {
                 let (vip, family) = inside.vip(*address);
-                rules.cluster.insert(vip, all.to_text(family));
+                add(&mut rules.cluster, vip, &all, family);
             }
         }
         all
@@ -136,7 +136,7 @@ impl Scene<'_> {
                 let place = MasqueradePlace::HostLocalNodePorts;
                 if let Some(address) = self.settings.masquerade_address(place, family) {
                     let (vip, family) = forwarding.vip(address);
-                    rules.switch.insert(vip, local.to_text(family));
+                    add(&mut rules.switch, vip, &local, family);
                 }
             }
             let of_routers = if is_external_local && of_router.has_family(family) {
@@ -144,8 +144,8 @@ impl Scene<'_> {
             } else {
                 &mut rules.router
             };
-            of_routers.insert(vip.clone(), of_router.to_text(family));
-            rules.switch.insert(vip, of_switch.to_text(family));
+            add(of_routers, vip.clone(), &of_router, family);
+            add(&mut rules.switch, vip, of_switch, family);
         }
     }
 
@@ -164,6 +164,18 @@ impl Scene<'_> {
             is_own.then(host)?
         })
     }
+}
+
+/// Adds a virtual address. As in OVN-Kubernetes, the backends of one that is there already are there
+/// twice: an external IP that is one of the status, too, and the address for node ports of the host,
+/// which stands for each of its addresses.
+fn add(vips: &mut Vips, vip: String, backends: &Backends, family: IpFamily) {
+    let text = backends.to_text(family);
+    let known = vips.entry(vip).or_default();
+    if !known.is_empty() && !text.is_empty() {
+        known.push(',');
+    }
+    known.push_str(&text);
 }
 
 /// Virtual addresses and node port that a port of a service has.
