@@ -126,6 +126,55 @@ const QUIRKS: &[Purpose] = &[
         what: "a policy without types isolates ingress, and egress if it has rules for it",
         test: "../resources/src/conversion/policy.rs",
     },
+    Purpose {
+        folder: "udn_further",
+        scenario: "l2-chassis-of-the-zone",
+        rules: "W7",
+        what: "a changed chassis id of the local node reaches all its ports at once",
+        test: "../pods/tests/pods/bindings.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "l2-migration-source-gone",
+        rules: "W7",
+        what: "the only living pod of a machine has an enabled port",
+        test: "../pods/tests/pods/migration.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "l2-pod-before-definition",
+        rules: "W7",
+        what: "a pod has its port once its network is defined",
+        test: "../pods/tests/pods/attachments.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "l2-vm-without-name-server",
+        rules: "W7",
+        what: "a machine has DHCP options, with a name server while there is one",
+        test: "../pods/tests/pods/migration.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "netpol-named-ports",
+        rules: "the policy's API",
+        what: "a named port is the number that the receiving pod gives it",
+        test: "tests/zones/policy_rules.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "svc-same-external-ip",
+        rules: "docs/design/services.md",
+        what: "an address and port lead to one service, and the other one is reported",
+        test: "../services/tests/services/load_balancers.rs",
+    },
+    Purpose {
+        folder: "udn_cluster",
+        scenario: "cluster-claim-of-another-network",
+        rules: "the claim's API",
+        what: "a pod gets no address by the claim of another network",
+        test: "tests/zones/claims.rs",
+    },
 ];
 
 #[test]

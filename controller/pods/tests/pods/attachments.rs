@@ -4,7 +4,9 @@ use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::{LogicalSwitch, LogicalSwitchPort, PortGroup};
 use serde_json::{Value, json};
 
-use crate::world::{World, allocate, key, of_all_zones, pod, problems, put, zone};
+use crate::world::{
+    LAYER3, World, allocate, empty_zone, key, of_all_zones, pod, problems, put, put_objects, zone,
+};
 
 const NETWORKS: &str = "k8s.v1.cni.cncf.io/networks";
 
@@ -47,6 +49,21 @@ fn all_ports_of_a_pod_go_with_it() {
     zone.remove_pod(&key("blue", "a"));
     world.settle(&zone);
     assert_eq!(ports.map(|name| world.port(name)), [None, None, None]);
+}
+
+#[test]
+fn a_pod_has_a_port_once_its_network_is_defined() {
+    let (mut zone, mut world) = (empty_zone(), World::new());
+    let mut early = pod("green", "early", "n1");
+    let networks = json!({"green/l2": {"ip_addresses": ["10.20.0.3/16"],
+        "mac_address": "0a:58:0a:14:00:03", "tunnel_id": 10, "role": "primary"}});
+    early["metadata"]["annotations"]["k8s.ovn.org/pod-networks"] = json!(networks.to_string());
+    put(&mut zone, &early);
+    world.settle(&zone);
+    assert!(world.port("green.l2_green_early").is_none());
+    put_objects(&mut zone, LAYER3, r#"["10.10.0.0/29"]"#);
+    world.settle(&zone);
+    assert!(world.port("green.l2_green_early").is_some());
 }
 
 #[test]

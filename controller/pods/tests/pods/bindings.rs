@@ -87,6 +87,20 @@ fn a_port_stays_while_its_node_has_no_chassis() {
 }
 
 #[test]
+fn ports_of_the_zone_follow_the_chassis_of_its_node() {
+    let (mut zone, mut world) = (zone(), World::new());
+    put(&mut zone, &pod("blue", "a", "n1"));
+    allocate(&mut of_zone(), &mut zone);
+    world.settle(&zone);
+    for chassis in ["c", "d"] {
+        put_node(&mut zone, "n1", Some(chassis));
+        world.settle(&zone);
+        let options = world.port(LOCAL).unwrap().options;
+        assert_eq!(options["requested-chassis"], chassis);
+    }
+}
+
+#[test]
 fn a_port_that_other_zones_have_waits_for_its_tunnel_key() {
     let (mut zone, mut world) = (zone(), World::new());
     for missing in [json!(null), json!(0)] {

@@ -1,5 +1,8 @@
 //! Live migration of virtual machines in a layer2 network.
 
+use std::collections::BTreeSet;
+
+use patchbay_schemas::nb::DhcpOptions;
 use serde_json::{Value, json};
 
 use crate::world::{World, key, pod, put, zone};
@@ -62,6 +65,27 @@ fn a_failed_migration_enables_the_source() {
 }
 
 #[test]
+fn a_target_without_a_source_is_enabled() {
+    for is_deleted in [false, true] {
+        let (mut zone, mut world) = (zone(), World::new());
+        let mut source = machine("source", "n1", 0);
+        put(&mut zone, &source);
+        put(&mut zone, &machine("target", "n2", 1));
+        world.settle(&zone);
+        let disabled = Some((Some(false), false));
+        assert_eq!(states(&world), [Some((None, true)), disabled]);
+        if is_deleted {
+            zone.remove_pod(&key("green", "source"));
+        } else {
+            source["status"]["phase"] = json!("Succeeded");
+            put(&mut zone, &source);
+        }
+        world.settle(&zone);
+        assert_eq!(states(&world), [None, Some((Some(true), true))]);
+    }
+}
+
+#[test]
 fn a_third_pod_waits_for_one_of_two_to_end() {
     let (mut zone, mut world) = (zone(), World::new());
     let mut source = machine("source", "n1", 0);
@@ -101,18 +125,24 @@ fn dhcp_options_of_both_families_go_with_the_machine() {
     let (mut zone, mut world) = (zone(), World::new());
     put(&mut zone, &machine("source", "n1", 0));
     world.settle(&zone);
-    let rows = |world: &World| {
+    let rows = |world: &World| -> Vec<DhcpOptions> {
         let snapshot = world.database.snapshot();
-        let rows = snapshot.typed::<patchbay_schemas::nb::DhcpOptions>();
-        let rows = rows.iter().map(|row| row.unwrap().1);
-        rows.map(|row| (row.cidr, row.options.get("router").cloned()))
-            .collect::<std::collections::BTreeSet<_>>()
+        let rows = snapshot.typed::<DhcpOptions>();
+        rows.iter().map(|row| row.unwrap().1).collect()
     };
+    let made = rows(&world);
+    // The service kube-dns is not there.
+    assert!(
+        made.iter()
+            .all(|row| !row.options.contains_key("dns_server"))
+    );
+    let made = made.into_iter();
+    let made = made.map(|row| (row.cidr, row.options.get("router").cloned()));
     let expected = [
         ("10.20.0.0/16".to_owned(), Some("10.20.0.1".to_owned())),
         ("fd20::/64".to_owned(), None),
     ];
-    assert_eq!(rows(&world), expected.into());
+    assert_eq!(made.collect::<BTreeSet<_>>(), expected.into());
     let port = world.port(SOURCE).unwrap();
     assert!(port.dhcpv4_options.is_some() && port.dhcpv6_options.is_some());
     zone.remove_pod(&key("green", "source"));

@@ -26,6 +26,22 @@ pub(crate) fn zone() -> ZonePods {
 
 /// The same with another configuration of `blue_l3`, and other subnets of n1 there.
 pub(crate) fn zone_of(layer3: &'static str, subnets: &str) -> ZonePods {
+    let mut zone = empty_zone();
+    put_objects(&mut zone, layer3, subnets);
+    zone
+}
+
+/// Inputs of the zone n1 without objects.
+pub(crate) fn empty_zone() -> ZonePods {
+    let settings = ClusterSettings {
+        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+        ..ClusterSettings::default()
+    };
+    ZonePods::new("n1", &settings)
+}
+
+/// Puts the objects of [`zone_of`].
+pub(crate) fn put_objects(zone: &mut ZonePods, layer3: &'static str, subnets: &str) {
     let definition = |namespace: &str, name: &str, config: &'static str, id: &'static str| {
         AttachmentDefinition {
             key: NadKey {
@@ -74,13 +90,7 @@ pub(crate) fn zone_of(layer3: &'static str, subnets: &str) -> ZonePods {
         services: Vec::new(),
         advertisements: Vec::new(),
     };
-    let settings = ClusterSettings {
-        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
-        ..ClusterSettings::default()
-    };
-    let mut zone = ZonePods::new("n1", &settings);
     zone.set_objects(&objects, &labelled);
-    zone
 }
 
 /// A pod as JSON.
