@@ -18,6 +18,7 @@ use super::default_services::DefaultServices;
 use super::definition::Details;
 use super::localnet::Localnet;
 use super::node::ZoneNode;
+use super::site::NodeSwitch;
 use super::{SkipReason, SkippedNetwork};
 
 /// Everything that the rows of the networks in one zone follow from.
@@ -52,6 +53,7 @@ struct ZoneNetwork {
     kind: NetworkKind,
     /// Nodes on which the network is rendered. `None`: all.
     nodes: Option<BTreeSet<Arc<str>>>,
+    switch: NodeSwitch,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +64,33 @@ enum NetworkKind {
         advertised: Advertised,
     },
     Localnet(Localnet),
+}
+
+impl NetworkKind {
+    /// `true` if OVN-Kubernetes makes the switch of the zone's node again after this change: its
+    /// advertising or, where others depend on them, its subnets.
+    fn remakes_switch(&self, former: &Self, has_egress_ips: bool) -> bool {
+        let (
+            Self::Overlay {
+                network,
+                advertised,
+                ..
+            },
+            Self::Overlay {
+                network: former,
+                advertised: was_advertised,
+                ..
+            },
+        ) = (self, former)
+        else {
+            return false;
+        };
+        let was_known =
+            *advertised != Advertised::AsBefore && *was_advertised != Advertised::AsBefore;
+        let matters = has_egress_ips || *advertised == Advertised::Yes;
+        was_known && advertised != was_advertised
+            || matters && network.pod_subnets != former.pod_subnets
+    }
 }
 
 /// A piece of [`ZoneNetworks`] that can change on its own.
@@ -144,8 +173,12 @@ impl ZoneNetworks {
     fn put_network(&mut self, name: &str, kind: NetworkKind) {
         let name: Arc<str> = name.into();
         let prefix = network_prefix(&name).into();
-        let nodes = None;
-        let network = ZoneNetwork { name, kind, nodes };
+        let network = ZoneNetwork {
+            name,
+            kind,
+            nodes: None,
+            switch: NodeSwitch::default(),
+        };
         self.networks.insert(prefix, Arc::new(network));
     }
 
@@ -172,17 +205,64 @@ impl ZoneNetworks {
     }
 
     fn insert_node(&mut self, mut node: ZoneNode) {
-        if let Some(earlier) = self.nodes.get(node.name.as_str()) {
+        let earlier = self.nodes.get(node.name.as_str()).cloned();
+        if let Some(earlier) = &earlier {
             node.chassis.follow(&earlier.chassis);
         }
+        let is_own = *node.name == *self.zone.name;
         self.nodes.insert(node.name.as_str().into(), Arc::new(node));
+        if is_own {
+            self.make_management_ports(earlier.as_deref());
+        }
     }
 
-    /// Takes over what a running controller has known of nodes, if the inputs were read from nothing.
+    /// Takes over what a running controller has known of nodes and networks, if the inputs were read
+    /// from nothing.
     pub fn follow(&mut self, earlier: &Self) {
         for (name, former) in &earlier.nodes {
             if let Some(node) = self.nodes.get_mut(name) {
                 Arc::make_mut(node).chassis.follow(&former.chassis);
+            }
+        }
+        let has_egress_ips = self.zone.settings.has_feature(Feature::EgressIp);
+        let remade: Vec<Arc<str>> = changed_keys(&earlier.networks, &self.networks)
+            .filter(|prefix| {
+                let pair = earlier
+                    .networks
+                    .get(*prefix)
+                    .zip(self.networks.get(*prefix));
+                pair.is_some_and(|(former, network)| {
+                    former.switch == NodeSwitch::New
+                        || network.kind.remakes_switch(&former.kind, has_egress_ips)
+                })
+            })
+            .cloned()
+            .collect();
+        for prefix in remade {
+            if let Some(network) = self.networks.get_mut(&prefix) {
+                Arc::make_mut(network).switch = NodeSwitch::New;
+            }
+        }
+        let own = earlier.nodes.get(&self.zone.name).cloned();
+        self.make_management_ports(own.as_deref());
+    }
+
+    /// Notes that management ports are made again in subnets that the zone's node did not have before.
+    fn make_management_ports(&mut self, earlier: Option<&ZoneNode>) {
+        let Some(node) = self.nodes.get(&self.zone.name) else {
+            return;
+        };
+        let subnets = |node: &ZoneNode, network: &str| node.subnets_of(network).to_vec();
+        let is_stale = |network: &ZoneNetwork| {
+            let before = earlier.map(|node| subnets(node, &network.name));
+            network.switch == NodeSwitch::New && before != Some(subnets(node, &network.name))
+        };
+        let networks = self.networks.iter();
+        let stale = networks.filter(|(_, network)| is_stale(network));
+        let stale: Vec<Arc<str>> = stale.map(|(prefix, _)| prefix.clone()).collect();
+        for prefix in stale {
+            if let Some(network) = self.networks.get_mut(&prefix) {
+                Arc::make_mut(network).switch = NodeSwitch::Complete;
             }
         }
     }

@@ -16,7 +16,8 @@ use super::rows::{
     TextMap, address_config, gateway_mac, interconnect_config, port_mac, port_networks,
     router_side, texts,
 };
-use super::site::{GatewayNode, Site};
+use super::site::{GatewayNode, NodeSwitch, Site};
+use super::tables::EXCLUDED_ADDRESSES;
 use super::{NetworkRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
 
 /// Addresses of a network on the zone's node.
@@ -253,9 +254,14 @@ fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {
         ports.push(site.management_port(management));
         acls = site.management_acls(&name, management);
         acls.extend(site.pass_acl());
-    } else if let Some(address) = management.iter().find(|address| address.is_ipv4()) {
-        // There is no port that would keep the address from pods.
-        other_config.insert("exclude_ips".to_owned(), address.to_string());
+    }
+    // There may be no port that would keep the address from pods. As in OVN-Kubernetes, the address is
+    // excluded from a new switch until its management port is made, too.
+    let mut excluded = management.iter().filter(|address| address.is_ipv4());
+    if let Some(address) = excluded.next()
+        && (!site.is_primary() || site.switch == NodeSwitch::New)
+    {
+        other_config.insert(EXCLUDED_ADDRESSES.to_owned(), address.to_string());
     }
     SwitchRows {
         switch: LogicalSwitch {

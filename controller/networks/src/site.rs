@@ -24,11 +24,22 @@ pub(super) struct Site<'a> {
     pub(super) services: &'a DefaultServices,
     /// `true` if routers outside of the cluster know the way to the pods of the zone.
     pub(super) is_advertised: bool,
+    pub(super) switch: NodeSwitch,
     /// `true` if another node has the network in the older layer2 layout.
     pub(super) has_older_nodes: bool,
     /// `true` if rows of a layer3 network lead to another node. Asked for only if
     /// [`follows_remotes`](super::layer3::follows_remotes).
     pub(super) has_remote_nodes: bool,
+}
+
+/// The switch of a layer3 network on the zone's node.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum NodeSwitch {
+    /// Its management port is that of the node's subnets.
+    #[default]
+    Complete,
+    /// It has been made again, but not its management port.
+    New,
 }
 
 /// The zone's node, with what its gateway router follows from.
@@ -53,6 +64,7 @@ impl<'a> Site<'a> {
             settings,
             services,
             is_advertised: false,
+            switch: NodeSwitch::default(),
             has_older_nodes: false,
             has_remote_nodes: false,
         }

@@ -30,6 +30,8 @@ use super::capability::Part;
 use super::layer2::OLDER_LAYOUT;
 use super::{advertised, default_services, isolation, multicast};
 
+/// Key of a switch's configuration: addresses that OVN gives to no port.
+pub(super) const EXCLUDED_ADDRESSES: &str = "exclude_ips";
 /// Router of the default network. A database with it is OVN-Kubernetes'.
 pub(super) const DEFAULT_ROUTER: &str = "ovn_cluster_router";
 /// Ends of the names of load balancer groups.
@@ -253,6 +255,7 @@ impl Tables {
         let switches = layout
             .table(by_name)
             .shared()
+            .own_keys(&[EXCLUDED_ADDRESSES])
             .owned_by(network_row)
             .declare();
         let switch_ports = layout

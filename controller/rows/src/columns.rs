@@ -15,8 +15,8 @@ pub(crate) enum Rule {
     Leave,
     /// What is wanted, and nothing else.
     Replace,
-    /// What is wanted, if anything is; a map may hold more.
-    Extend,
+    /// What is wanted, if anything is; a map may hold more, but none of these keys.
+    Extend(&'static [&'static str]),
 }
 
 impl ResolvedTable {
@@ -64,15 +64,18 @@ impl ResolvedTable {
 fn merge<'d>(rule: Rule, have: &'d Datum, wanted: &'d Datum) -> Cow<'d, Datum> {
     match (rule, have, wanted) {
         (Rule::Leave, ..) => Cow::Borrowed(have),
-        (Rule::Extend, ..) if is_default(wanted) => Cow::Borrowed(have),
-        (Rule::Extend, Datum::Map(have), Datum::Map(wanted)) => {
+        (Rule::Extend(_), ..) if is_default(wanted) => Cow::Borrowed(have),
+        (Rule::Extend(own_keys), Datum::Map(have), Datum::Map(wanted)) => {
             let mut merged = have.clone();
+            for key in own_keys {
+                merged.remove(&Atom::from(*key));
+            }
             for (key, value) in wanted {
                 merged.insert(key.clone(), value.clone());
             }
             Cow::Owned(Datum::Map(merged))
         }
-        (Rule::Replace | Rule::Extend, ..) => Cow::Borrowed(wanted),
+        (Rule::Replace | Rule::Extend(_), ..) => Cow::Borrowed(wanted),
     }
 }
 

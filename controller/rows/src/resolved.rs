@@ -110,7 +110,7 @@ impl Resolved {
                 match spec.is_shared {
                     _ if holds.iter().any(is_holding) => Rule::Leave,
                     _ if spec.members == Some(name) => Rule::Leave,
-                    true => Rule::Extend,
+                    true => Rule::Extend(spec.own_keys),
                     false => Rule::Replace,
                 }
             };

@@ -112,6 +112,8 @@ pub(crate) struct TableSpec<P> {
     pub(crate) columns: &'static [&'static str],
     pub(crate) identity: Identity,
     pub(crate) is_shared: bool,
+    /// Keys of maps in shared rows that nobody else adds.
+    pub(crate) own_keys: &'static [&'static str],
     pub(crate) phases: Phases,
     pub(crate) owner: Option<OwnerOf<P>>,
     /// Column that grows before it shrinks.
@@ -146,6 +148,7 @@ impl<P> Layout<P> {
             columns: T::COLUMNS,
             identity,
             is_shared: false,
+            own_keys: &[],
             phases: Phases::default(),
             owner: None,
             staged: None,
@@ -215,6 +218,13 @@ impl<P, T: TableRow> Declared<'_, P, T> {
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.spec().is_shared = true;
+        self
+    }
+
+    /// Keys of maps in shared rows that nobody else adds: they go when they are not wanted.
+    #[must_use]
+    pub fn own_keys(mut self, keys: &'static [&'static str]) -> Self {
+        self.spec().own_keys = keys;
         self
     }
 

@@ -67,7 +67,7 @@ const QUIRKS: &[Purpose] = &[
         folder: "udn",
         scenario: "advertised-l3",
         rules: "W7",
-        what: "NAT of the state before goes when advertising changes, and no address is excluded from the switch",
+        what: "NAT of the state before goes when advertising changes",
         test: "../networks/tests/topology/advertised.rs",
     },
     Purpose {
@@ -213,11 +213,11 @@ fn interrupted_scenarios_end_as_recorded() {
 }
 
 /// The port of a pod elsewhere keeps the chassis that a running controller has given to it. A new
-/// controller gives it that of the node.
+/// controller gives it that of the node. A running one also remembers that advertising has changed.
 #[test]
 fn interrupted_networks_end_as_recorded() {
     interrupt("udn", Half::UdnZone, &["l2-primary-remote-node-changes"]);
-    interrupt("udn_further", Half::UdnZone, &[]);
+    interrupt("udn_further", Half::UdnZone, &["advertised-l3-dual-lgw"]);
 }
 
 /// Plays the scenarios of a folder with controllers that see one op at a time and are replaced after

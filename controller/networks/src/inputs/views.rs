@@ -177,6 +177,7 @@ impl ZoneNetworks {
         }
         let made = self.site(prefix)?.and_then(|mut site| {
             site.is_advertised = is_advertised;
+            site.switch = network.switch;
             site.has_older_nodes = self.has_older_nodes(&site.network.name);
             site.has_remote_nodes = self.follows_nodes(prefix) && self.has_remote_nodes(prefix);
             match site.network.topology {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use patchbay_model::Feature;
 use patchbay_networks::ZoneNetworks;
-use patchbay_schemas::nb::{Acl, AddressSet, Nat, PortGroup};
+use patchbay_schemas::nb::{Acl, AddressSet, LogicalSwitch, Nat, PortGroup};
 
 use crate::support::{BY_RA, TWO_NODES, Zone, ipv4_settings, route_advertisements, zone_networks};
 
@@ -105,6 +105,38 @@ fn rows_follow_what_is_advertised_on_the_node() {
         zone.set("node-ips"),
         ["172.18.0.2", "172.18.0.3", "192.168.5.2"]
     );
+}
+
+/// As in OVN-Kubernetes, which makes the switch again when advertising changes, but not the port of the
+/// node itself.
+#[test]
+fn the_switch_excludes_the_nodes_address_after_advertising_has_changed() {
+    let features = [Feature::RouteAdvertisements];
+    let accepted = route_advertisements("advertisements: [PodNetwork]", "True");
+    let excluded = |zone: &Zone| {
+        let switches = zone.rows::<LogicalSwitch>().into_iter();
+        let mut switches = switches.filter(|switch| switch.name == "blue_l3_n1");
+        let config = switches.next().unwrap().other_config;
+        config.get("exclude_ips").cloned()
+    };
+    let (off, on) = (
+        networks(None, "", &features),
+        networks(BY_RA, &accepted, &features),
+    );
+    let mut zone = Zone::new();
+    zone.settle(&off);
+    assert_eq!(excluded(&zone), None);
+    let mut known = off.clone();
+    for next in [on.clone(), off, on.clone()] {
+        let mut next = next;
+        next.follow(&known);
+        zone.settle(&next);
+        assert_eq!(excluded(&zone).as_deref(), Some("10.10.0.2"));
+        known = next;
+    }
+    // A new controller knows nothing of the change.
+    zone.settle(&on);
+    assert_eq!(excluded(&zone), None);
 }
 
 #[test]
