@@ -84,6 +84,7 @@ pub(super) fn attach(
     for network in &removed.networks {
         memory.forget(network);
     }
+    memory.left = std::mem::take(&mut removed.networks);
     let mut owners: Vec<(u64, Owner)> = Vec::new();
     owners.extend(
         inventory

@@ -22,6 +22,8 @@ pub(super) struct Memory {
     pub(super) unused_since: BTreeMap<(String, String), Timestamp>,
     /// Ids and keys of networks at the end of the last pass.
     pub(super) networks: BTreeMap<String, NetworkNumbers>,
+    /// Networks that have left all their namespaces in this pass.
+    pub(super) left: BTreeSet<String>,
     /// Definitions of primary networks at the end of the last pass, by namespace.
     pub(super) primary: BTreeMap<String, ObjectKey>,
     pub(super) router_keys: RouterKeyCursor,

@@ -95,7 +95,7 @@ pub(super) fn complete(
     memory.unused_since = unused;
     memory.node_subnets = pools.iter().flat_map(Pool::positions).collect();
     memory.node_subnet_owners = pools.into_iter().flat_map(Pool::into_owners).collect();
-    let wanted = wanted_networks(inventory);
+    let wanted = wanted_networks(inventory, &memory.left);
     for ((key, mut node), before) in nodes.into_iter().zip(annotated) {
         node.subnets.retain(|network, subnets| {
             !subnets.is_empty() && (network == DEFAULT_NETWORK || wanted.contains(network))
@@ -158,8 +158,8 @@ fn layer3_networks(inventory: &Inventory) -> Vec<Network> {
 }
 
 /// Names of all networks that anybody wants, also of those that cannot be had at the moment. A CUDN
-/// that selects no namespace wants none.
-fn wanted_networks(inventory: &Inventory) -> BTreeSet<String> {
+/// that selects no namespace wants none, and one that has left all its namespaces only what it joins.
+fn wanted_networks(inventory: &Inventory, left: &BTreeSet<String>) -> BTreeSet<String> {
     let nads = inventory.network_attachment_definitions.iter();
     let configured = nads
         .filter_map(|(_, nad)| NetConf::parse(nad.object.spec.config.as_deref()?).ok()?)
@@ -171,7 +171,8 @@ fn wanted_networks(inventory: &Inventory) -> BTreeSet<String> {
     let cudns = inventory.cluster_user_defined_networks.iter();
     let cudns = cudns
         .filter(|(_, cudn)| !status::is_created(cudn.object.status.as_ref()))
-        .map(|(key, _)| names::cudn_network(&key.name));
+        .map(|(key, _)| names::cudn_network(&key.name))
+        .filter(|network| !left.contains(network));
     configured.chain(udns).chain(cudns).collect()
 }
 

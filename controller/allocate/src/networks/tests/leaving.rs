@@ -44,11 +44,19 @@ fn nodes_lose_the_subnets_of_a_network_that_left_all_namespaces() {
         subnets(&inventory).as_deref(),
         Some(r#"{"cluster_udn_shared":["10.20.0.0/24"]}"#)
     );
+    let mut failing = inventory.clone();
     for namespace in ["blue", "cyan"] {
         label(&mut inventory, namespace, "none");
+        label(&mut failing, namespace, "none");
     }
     resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
     assert_eq!(subnets(&inventory), None);
+
+    // The namespace that it joins may have no primary network.
+    label(&mut failing, "plain", "blue");
+    resolve(&mut failing, &ClusterSettings::default(), &at(1)).unwrap();
+    assert!(cudn_conditions(&failing, "shared")[0].starts_with("NetworkCreated=False"));
+    assert_eq!(subnets(&failing), None);
 }
 
 #[test]
