@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::OrdMap;
+use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     ClusterSettings, Feature, NadProblem, Network, NetworkActivity, NetworkObjects, Networks, Node,
@@ -37,6 +38,8 @@ pub struct ZoneNetworks {
     unread: Arc<UnreadNetworks>,
     /// Networks whose rows would have the names of those of another network.
     without_names: Arc<[SkippedNetwork]>,
+    /// Subnets of networks that have gone while the controller runs.
+    former_subnets: Arc<BTreeSet<IpNet>>,
 }
 
 /// The zone and the cluster's settings.
@@ -67,6 +70,15 @@ enum NetworkKind {
 }
 
 impl NetworkKind {
+    /// Subnets of the pods of an overlay network.
+    fn pod_subnets(&self) -> impl Iterator<Item = IpNet> {
+        let subnets = match self {
+            Self::Overlay { network, .. } => network.pod_subnets.as_slice(),
+            Self::Localnet(_) => &[],
+        };
+        subnets.iter().map(|subnet| subnet.cidr)
+    }
+
     /// `true` if OVN-Kubernetes makes the switch of the zone's node again after this change: its
     /// advertising or, where others depend on them, its subnets.
     fn remakes_switch(&self, former: &Self, has_egress_ips: bool) -> bool {
@@ -224,6 +236,11 @@ impl ZoneNetworks {
                 Arc::make_mut(node).chassis.follow(&former.chassis);
             }
         }
+        let mut former_subnets = (*earlier.former_subnets).clone();
+        let gone = earlier.networks.iter();
+        let gone = gone.filter(|(prefix, _)| !self.networks.contains_key(*prefix));
+        former_subnets.extend(gone.flat_map(|(_, network)| network.kind.pod_subnets()));
+        self.former_subnets = Arc::new(former_subnets);
         let has_egress_ips = self.zone.settings.has_feature(Feature::EgressIp);
         let remade: Vec<Arc<str>> = changed_keys(&earlier.networks, &self.networks)
             .filter(|prefix| {
@@ -274,7 +291,9 @@ impl ZoneNetworks {
 
     /// Removes the network of this name.
     pub fn remove_network(&mut self, name: &str) {
-        self.networks.remove(network_prefix(name).as_str());
+        if let Some(network) = self.networks.remove(network_prefix(name).as_str()) {
+            Arc::make_mut(&mut self.former_subnets).extend(network.kind.pod_subnets());
+        }
     }
 }
 

@@ -128,6 +128,13 @@ const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn_further",
+        scenario: "egressip-network-gone",
+        rules: "W7",
+        what: "the address sets of served pods go with their network",
+        test: "tests/zones/egress.rs",
+    },
+    Purpose {
+        folder: "udn_further",
         scenario: "l2-chassis-of-the-zone",
         rules: "W7",
         what: "a changed chassis id of the local node reaches all its ports at once",
@@ -213,11 +220,18 @@ fn interrupted_scenarios_end_as_recorded() {
 }
 
 /// The port of a pod elsewhere keeps the chassis that a running controller has given to it. A new
-/// controller gives it that of the node. A running one also remembers that advertising has changed.
+/// controller gives it that of the node. A running one also remembers that advertising has changed, and
+/// subnets of advertised networks that have gone.
 #[test]
 fn interrupted_networks_end_as_recorded() {
-    interrupt("udn", Half::UdnZone, &["l2-primary-remote-node-changes"]);
-    interrupt("udn_further", Half::UdnZone, &["advertised-l3-dual-lgw"]);
+    let remembered = [
+        "advertised-at-start-l2",
+        "advertised-at-start-l3",
+        "l2-primary-remote-node-changes",
+    ];
+    interrupt("udn", Half::UdnZone, &remembered);
+    let remembered = ["advertised-l3-dual-lgw", "advertised-network-gone"];
+    interrupt("udn_further", Half::UdnZone, &remembered);
 }
 
 /// Plays the scenarios of a folder with controllers that see one op at a time and are replaced after

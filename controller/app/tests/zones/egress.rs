@@ -117,13 +117,18 @@ impl Zone {
 
     /// Addresses of the sets of served pods.
     fn served(&self) -> Vec<String> {
-        let snapshot = self.0.northbound().snapshot();
-        let sets = snapshot.typed::<AddressSet>();
-        let sets = sets.iter().map(|row| row.unwrap().1);
-        let sets = sets.filter(|set| set.external_ids[NAME] == "egressip-served-pods");
+        let sets = self.served_sets().into_iter();
         let mut addresses: Vec<String> = sets.flat_map(|set| set.addresses).collect();
         addresses.sort();
         addresses
+    }
+
+    fn served_sets(&self) -> Vec<AddressSet> {
+        let snapshot = self.0.northbound().snapshot();
+        let sets = snapshot.typed::<AddressSet>();
+        let sets = sets.iter().map(|row| row.unwrap().1);
+        sets.filter(|set| set.external_ids[NAME] == "egressip-served-pods")
+            .collect()
     }
 
     /// Names of the EgressIPs that have policies of pods.
@@ -188,6 +193,17 @@ async fn packets_are_led_to_the_egress_node_and_marked_there() {
     assert_eq!(first.policies(102).len(), 10);
     first.pass(&cluster("", &[])).await;
     assert_eq!(first.policies(102), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn the_address_set_of_served_pods_goes_with_its_network() {
+    let mut zone = Zone::new("n1");
+    let features = [Feature::EgressIp];
+    zone.pass(&cluster("", &features)).await;
+    assert_eq!(zone.served_sets().len(), 2);
+    let (networks, _) = CLUSTER.split_once("- apiVersion: k8s.ovn.org/v1").unwrap();
+    zone.pass(&cluster_with(networks, &features)).await;
+    assert_eq!(zone.served_sets().len(), 0);
 }
 
 #[tokio::test]

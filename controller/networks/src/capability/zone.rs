@@ -83,7 +83,8 @@ impl Topologies {
         }
     }
 
-    /// Subnets of networks that are not known any more stay, as in OVN-Kubernetes.
+    /// Subnets of networks that have gone stay until the controller starts again, as in
+    /// OVN-Kubernetes.
     pub(super) fn advertised(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let tables = &self.tables;
         let inputs = reader.read(&NetworkCell::Networks);
@@ -103,7 +104,8 @@ impl Topologies {
             let former = reader.row(tables.address_sets, &name);
             let former = former.and_then(|row| reader.typed::<AddressSet>(row).ok());
             let former = former.map(|set| set.addresses).unwrap_or_default();
-            let left = former.into_iter().filter(|subnet| !known.contains(subnet));
+            let left = former.into_iter();
+            let left = left.filter(|subnet| !known.contains(subnet) && inputs.had_subnet(subnet));
             let of_family = advertised.iter().filter(|subnet| {
                 let subnet = subnet.parse::<IpNet>();
                 subnet.is_ok_and(|subnet| IpFamily::of_net(subnet) == family)

@@ -122,12 +122,16 @@ impl ZoneNetworks {
 
     /// Subnets of the pods of a network.
     pub(crate) fn pod_subnets(&self, prefix: &str) -> impl Iterator<Item = IpNet> {
-        let network = self.networks.get(prefix).map(|network| &network.kind);
-        let subnets = match network {
-            Some(NetworkKind::Overlay { network, .. }) => network.pod_subnets.as_slice(),
-            Some(NetworkKind::Localnet(_)) | None => &[],
-        };
-        subnets.iter().map(|subnet| subnet.cidr)
+        let network = self.networks.get(prefix);
+        network
+            .into_iter()
+            .flat_map(|network| network.kind.pod_subnets())
+    }
+
+    /// `true` if a network that has gone while the controller runs had this subnet.
+    pub(crate) fn had_subnet(&self, subnet: &str) -> bool {
+        let subnet = subnet.parse();
+        subnet.is_ok_and(|subnet| self.former_subnets.contains(&subnet))
     }
 
     /// `true` if another node has a network in the older layer2 layout.

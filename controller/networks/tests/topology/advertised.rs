@@ -140,6 +140,26 @@ fn the_switch_excludes_the_nodes_address_after_advertising_has_changed() {
 }
 
 #[test]
+fn subnets_of_a_network_that_has_gone_stay_until_the_controller_starts_again() {
+    let features = [Feature::RouteAdvertisements];
+    let accepted = route_advertisements("advertisements: [PodNetwork]", "True");
+    let known = networks(BY_RA, &accepted, &features);
+    let gone = zone_networks(TWO_NODES, &ipv4_settings(&features), None);
+    let mut zone = Zone::new();
+    zone.settle(&known);
+    let mut following = gone.clone();
+    following.follow(&known);
+    let mut removed = known;
+    removed.remove_network("blue_l3");
+    for left in [following, removed] {
+        zone.settle(&left);
+        assert_eq!(zone.set("advertised-network-subnets"), ["10.10.0.0/16"]);
+    }
+    zone.settle(&gone);
+    assert_eq!(zone.set("advertised-network-subnets"), [""; 0]);
+}
+
+#[test]
 fn without_the_feature_nothing_is_advertised() {
     let mut zone = Zone::new();
     let accepted = route_advertisements("advertisements: [PodNetwork]", "True");
