@@ -27,6 +27,8 @@ struct Setup {
     vips: &'static [Pair],
     protocol: &'static str,
     options: &'static [(&'static str, &'static str)],
+    /// `true` if health checks leave out all backends of the first VIP.
+    is_checked: bool,
     /// VIPs of another load balancer, without the option.
     others: &'static [Pair],
     /// External and logical address of a rule that translates sources.
@@ -40,6 +42,7 @@ const SETUP: Setup = Setup {
     vips: &[PLAIN],
     protocol: "tcp",
     options: &[],
+    is_checked: false,
     others: &[],
     rule: None,
 };
@@ -67,9 +70,14 @@ fn ask_router(release: &Release, setup: Setup, address: &str) -> (Answer, String
         }
     }
     let own = [setup.options, &[("use_stateless_nat", "true")]].concat();
+    let checks = setup.is_checked.then(|| {
+        let row = json!({"vip": setup.vips[0].0});
+        network.rows.insert("Load_Balancer_Health_Check", row)
+    });
+    let checks: Vec<_> = checks.into_iter().collect();
     let balancers = [
         json!({"name": "lb", "vips": map(setup.vips), "protocol": setup.protocol,
-            "options": map(&own)}),
+            "options": map(&own), "health_check": references(&checks)}),
         json!({"name": "other", "vips": map(setup.others)}),
     ];
     let balancers = balancers.map(|row| network.rows.insert("Load_Balancer", row));
@@ -193,6 +201,21 @@ fn a_router_with_two_gateway_ports_translates_without_state() {
         ),
         (
             Setup {
+                is_checked: true,
+                ..two
+            },
+            Some("v3"),
+        ),
+        (
+            Setup {
+                is_checked: true,
+                commits: true,
+                ..SETUP
+            },
+            None,
+        ),
+        (
+            Setup {
                 vips: &[OTHER_PORT],
                 others: &[WITH_PORT],
                 ..two
@@ -235,6 +258,13 @@ fn a_backend_that_seems_to_answer_gets_the_address_of_the_vip() {
                 ..two
             },
             None,
+        ),
+        (
+            Setup {
+                is_checked: true,
+                ..two
+            },
+            Some("10.96.0.1"),
         ),
         (rule("10.1.0.0/24"), Some("10.96.0.1")),
         (rule("10.1.0.2"), Some("10.2.0.8")),

@@ -36,7 +36,7 @@ pub(crate) use policy::{Policy, PolicyAction, PolicyHop};
 pub(crate) use route::{Route, RouteKind};
 pub(crate) use router::{CommitAll, Link, Router, RouterKind, RouterPort};
 pub(crate) use switch::{Switch, SwitchPort, SwitchPortKind};
-pub(crate) use vip::Vip;
+pub(crate) use vip::{Backend, Vip};
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -14,6 +14,7 @@ use super::nat::Nat;
 use super::note::RowRef;
 use super::policy::Policies;
 use super::route::Routes;
+use super::vip::{Backend, Vip};
 use crate::address::{Mac, Prefix};
 
 /// Router.
@@ -133,6 +134,15 @@ impl Router {
     /// `true` if the router translates for a load balancer without the state of connections.
     pub(crate) fn is_stateless(&self, balancer: &LoadBalancer) -> bool {
         balancer.is_stateless && self.kind.has_several_gateways()
+    }
+
+    /// The backends among which the router chooses. Without state it does not know health checks.
+    pub(crate) fn backends<'v>(&self, balancer: &LoadBalancer, vip: &'v Vip) -> &'v [Backend] {
+        if self.is_stateless(balancer) {
+            &vip.row_backends
+        } else {
+            &vip.backends
+        }
     }
 }
 

@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use super::Names;
 use crate::packet::IpPacket;
 
+/// Address and port of a backend.
+pub(crate) type Backend = (IpAddr, u16);
+
 /// Virtual address and its backends.
 #[derive(Debug)]
 pub(crate) struct Vip {
@@ -12,7 +15,9 @@ pub(crate) struct Vip {
     /// `None`: all protocols and ports.
     pub(crate) port: Option<u16>,
     /// Backends that get connections; the port is 0 if the packet's port stays.
-    pub(crate) backends: Vec<(IpAddr, u16)>,
+    pub(crate) backends: Vec<Backend>,
+    /// Backends of the row, with those that health checks leave out.
+    pub(crate) row_backends: Vec<Backend>,
     /// What happens to packets if there are no backends.
     pub(crate) empty: EmptyVip,
     /// `true` if the VIP came from a template.
@@ -39,10 +44,12 @@ impl Vip {
         let (address, port) = parse_endpoint(key)?;
         let backends = value.split(',').filter(|text| !text.is_empty());
         let backends = backends.map(|text| parse_backend(text, address.is_ipv4(), port != 0));
+        let backends = backends.collect::<Option<Vec<_>>>()?;
         Some(Self {
             address,
             port: (port != 0).then_some(port),
-            backends: backends.collect::<Option<_>>()?,
+            row_backends: backends.clone(),
+            backends,
             empty: EmptyVip::Drop,
             is_template: false,
             is_checked: false,
@@ -79,8 +86,9 @@ impl Vip {
             return None;
         }
         let own_port = port.map(|port| names.expand_templates(port).parse::<u16>());
+        let row_backends = expand_backends(&names.expand_templates(value), is_ipv4);
         let backends = match is_mapped {
-            None => expand_backends(&names.expand_templates(value), is_ipv4),
+            None => row_backends.clone(),
             Some(is_mapped) => mapped_backends(value, names, is_mapped),
         };
         let is_served = backends.is_some() && own_port.as_ref().is_none_or(Result::is_ok);
@@ -89,6 +97,7 @@ impl Vip {
             // A port that is not known is none that a packet has.
             port: own_port.map(Result::unwrap_or_default),
             backends: backends.unwrap_or_default(),
+            row_backends: row_backends.unwrap_or_default(),
             empty: EmptyVip::Drop,
             is_template: address.contains('^'),
             is_checked: false,
@@ -99,7 +108,7 @@ impl Vip {
     /// `true` if a packet of the VIP's protocol comes from a backend, as answers do.
     pub(super) fn is_answer(&self, packet: &IpPacket) -> bool {
         let port = packet.transport.source_port();
-        let mut backends = self.backends.iter();
+        let mut backends = self.row_backends.iter();
         backends
             .any(|backend| backend.0 == packet.source && (self.port.is_none() || backend.1 == port))
     }

@@ -52,13 +52,18 @@ impl Northbound {
 }
 
 impl Trace<'_> {
-    /// Records what decides on the backends of a VIP beside its row.
-    pub(super) fn limit_vip(&mut self, balancer: &LoadBalancer, vip: &Vip) {
+    /// Records that health checks decide on the backends of a VIP.
+    pub(super) fn limit_checks(&mut self, balancer: &LoadBalancer, vip: &Vip) {
         let label = balancer.label();
         if vip.is_checked && !vip.backends.is_empty() {
             let effect = format!("which backends of load balancer {label} are online");
             self.path.leave_unjudged(balancer.row, &effect);
         }
+    }
+
+    /// Records that the chassis decides on the variables of a template.
+    pub(super) fn limit_variables(&mut self, balancer: &LoadBalancer) {
+        let label = balancer.label();
         if balancer.variables == Variables::Guessed {
             let effect = format!("which chassis' variables load balancer {label} gets");
             self.path.leave_unjudged(balancer.row, &effect);

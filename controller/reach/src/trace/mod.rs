@@ -19,7 +19,7 @@ pub(crate) use sender::Source;
 use std::net::IpAddr;
 
 use crate::answer::Verdict;
-use crate::northbound::{Link, Northbound, PortId, RouterId, RouterPortId, SwitchPortId, Vip};
+use crate::northbound::{Backend, Link, Northbound, PortId, RouterId, RouterPortId, SwitchPortId};
 use crate::packet::{IpPacket, Packet, Payload};
 
 /// Routers that a packet crosses at most: its time to live.
@@ -173,14 +173,13 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Makes a backend of a VIP the destination. `label` names the load balancer.
+    /// Makes a backend the destination, one of `count`. `label` names the load balancer.
     fn send_to_backend(
         &mut self,
         label: &str,
-        vip: &Vip,
-        (backend, port): (IpAddr, u16),
+        count: usize,
+        (backend, port): Backend,
     ) -> Result<&IpPacket, End> {
-        let count = vip.backends.len();
         if count > 1 {
             self.path
                 .leave_open(format!("{label} has {count} backends"));

@@ -88,7 +88,11 @@ impl<'a> Trace<'a> {
             return Ok(Translated::default());
         };
         let label = format!("load balancer {}", balancer.label());
-        self.limit_vip(balancer, vip);
+        let backends = router.backends(balancer, vip);
+        self.limit_variables(balancer);
+        if !router.is_stateless(balancer) {
+            self.limit_checks(balancer, vip);
+        }
         if vips.len() > 1 {
             self.path.leave_open(format!(
                 "{} load balancers of {} have the VIP {}",
@@ -97,7 +101,7 @@ impl<'a> Trace<'a> {
                 vip.address
             ));
         }
-        let Some((backend, port)) = vip.backends.first().copied() else {
+        let Some((backend, port)) = backends.first().copied() else {
             let verb = vip.empty.verb();
             let decision = format!("{label} has no backends and {verb}");
             self.path
@@ -107,7 +111,7 @@ impl<'a> Trace<'a> {
         let decision = format!("{label}: backend {backend}");
         self.path
             .router(&router.name, STAGE, Some(balancer.row), decision);
-        self.send_to_backend(&label, vip, (backend, port))?;
+        self.send_to_backend(&label, backends.len(), (backend, port))?;
         if router.is_stateless(balancer) {
             return Ok(Translated::default());
         }
@@ -132,7 +136,7 @@ impl<'a> Trace<'a> {
         let stateless = balancers.stateless_at(attached, packet.destination);
         balancers.find(attached, packet, |balancer, vip| {
             if router.is_stateless(balancer) {
-                return !vip.backends.is_empty();
+                return !router.backends(balancer, vip).is_empty();
             }
             self.packet.is_tracked && (vip.port.is_none() || stateless.is_none())
         })

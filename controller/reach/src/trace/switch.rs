@@ -141,7 +141,8 @@ impl Trace<'_> {
             return Ok(None);
         };
         let label = format!("load balancer {}", balancer.label());
-        self.limit_vip(balancer, vip);
+        self.limit_variables(balancer);
+        self.limit_checks(balancer, vip);
         if vips.len() > 1 {
             let address = vip.address;
             self.path.leave_open(format!(
@@ -166,7 +167,7 @@ impl Trace<'_> {
         let decision = format!("{label}: backend {backend}");
         self.path
             .switch(&switch.name, "ls_in_lb", Some(balancer.row), decision);
-        let ip = self.send_to_backend(&label, vip, (backend, port))?;
+        let ip = self.send_to_backend(&label, vip.backends.len(), (backend, port))?;
         if ip.source != backend {
             return Ok(None);
         }
