@@ -12,8 +12,16 @@ pub struct ArpRequest {
     pub expression: String,
     /// Fields of a reply, without those of its sender.
     reply: String,
-    /// Port and MAC address of the machine that has the address. `None`: a router, or nobody.
-    owner: Option<(String, String)>,
+    /// The machine that has the address. `None`: a router, or nobody.
+    owner: Option<Owner>,
+}
+
+/// Machine that may have to answer itself.
+#[derive(Clone, Debug)]
+struct Owner {
+    switch: String,
+    port: String,
+    mac: String,
 }
 
 impl ArpRequest {
@@ -35,10 +43,16 @@ impl ArpRequest {
         }
     }
 
-    /// The request with the machine that has the address, if it is one.
-    pub(crate) fn owned_by(self, machine: Option<(&str, &str)>) -> Self {
+    /// The request with the machine that has the address: its switch, its port and its MAC address.
+    #[must_use]
+    pub fn owned_by(self, [switch, port, mac]: [&str; 3]) -> Self {
+        let owner = Owner {
+            switch: switch.to_owned(),
+            port: port.to_owned(),
+            mac: mac.to_owned(),
+        };
         Self {
-            owner: machine.map(|(port, mac)| (port.to_owned(), mac.to_owned())),
+            owner: Some(owner),
             ..self
         }
     }
@@ -46,18 +60,20 @@ impl ArpRequest {
     /// `true` if the sender gets a reply: of a switch or router, or of the machine that gets the
     /// request.
     pub(crate) fn is_answered(&self, trace: &mut TraceServer, datapath: &str) -> bool {
-        let mut outputs = |expression: &str| {
+        let mut outputs = |datapath: &str, expression: &str| {
             let text = trace.trace(datapath, expression).unwrap_or_default();
             TraceOutcome::read(&text).outputs
         };
-        let asked = outputs(&self.expression);
+        let asked = outputs(datapath, &self.expression);
         if asked.contains(&self.port) {
             return true;
         }
-        let Some((port, mac)) = self.owner.as_ref().filter(|(port, _)| asked.contains(port)) else {
+        let owner = self.owner.as_ref();
+        let Some(Owner { switch, port, mac }) = owner.filter(|owner| asked.contains(&owner.port))
+        else {
             return false;
         };
         let sender = format!("inport == \"{port}\" && eth.src == {mac} && arp.sha == {mac}");
-        outputs(&format!("{sender} && {}", self.reply)).contains(&self.port)
+        outputs(switch, &format!("{sender} && {}", self.reply)).contains(&self.port)
     }
 }

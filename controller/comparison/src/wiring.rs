@@ -248,9 +248,12 @@ impl Wiring {
                     Frame::Packet(packet) if source.is_ipv4() => {
                         let (address, target) = (source.to_string(), target.to_string());
                         let arp = ArpRequest::new(port, mac, &address, &target);
-                        let machine = owner.map(|port| (port, owner_mac));
+                        let arp = match owner {
+                            Some(port) => arp.owned_by([&switch.name, port, owner_mac]),
+                            None => arp,
+                        };
                         Frame::Packet(TracedPacket {
-                            arp: Some(arp.owned_by(machine)),
+                            arp: Some(arp),
                             ..packet
                         })
                     }

@@ -12,6 +12,9 @@ impl Mac {
     /// Address without any bit set, which OVN uses for "not resolved".
     pub const ZERO: Self = Self([0; 6]);
 
+    /// Address of all machines.
+    pub const BROADCAST: Self = Self([0xff; 6]);
+
     /// Creates an address from its bytes.
     pub const fn new(bytes: [u8; 6]) -> Self {
         Self(bytes)

@@ -140,7 +140,10 @@ pub(crate) fn question(
     let destination = destination.parse().expect("the address is written as one");
     let arp = arp.map(|(machine, neighbor, target)| {
         let arp = ArpRequest::new(&machine.port, &machine.mac, &machine.address, &target);
-        arp.owned_by(neighbor.as_ref().map(|owner| (&*owner.port, &*owner.mac)))
+        match &neighbor {
+            Some(owner) => arp.owned_by([&owner.switch, &owner.port, &owner.mac]),
+            None => arp,
+        }
     });
     Some(Asked {
         question: Question {

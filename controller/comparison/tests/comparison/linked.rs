@@ -2,25 +2,31 @@
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{
-    LearnedNeighbor, Ovn, TraceOutcome, read_northbound, references, start_server,
+    ArpRequest, Asked, LearnedNeighbor, Ovn, Tally, TraceOutcome, TracedPacket, compare, map,
+    read_northbound, references, start_server,
 };
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::features::{Network, WEB};
+use super::features::{Network, WEB, ask};
 
-/// The network with the switch `s3` of the machine `v4` behind `s1`. `peer`: that of the port on `s3`.
-fn database(peer: &str) -> String {
+/// The network with the switch `s3` of the machine `v4` behind `s1`. `peer`: that of the port on `s3`;
+/// `options`: those of `v4`; `acl`: direction and match of an ACL of both switches that drops.
+fn network(peer: &str, options: &Value, acl: (&str, &str)) -> Network {
     let mut network = Network::new(json!({}));
+    let (direction, text) = acl;
+    let row = json!({"direction": direction, "priority": 1, "match": text, "action": "drop"});
+    let acls = references(&[network.rows.insert("ACL", row)]);
+    network.columns["s1"] = json!({"acls": acls});
     network.add_port("a", json!({"type": "switch", "peer": "b"}));
     let ports = [
         json!({"name": "b", "type": "switch", "peer": peer}),
-        json!({"name": "v4", "addresses": "0a:00:00:00:01:04 10.1.0.4"}),
+        json!({"name": "v4", "addresses": "0a:00:00:00:01:04 10.1.0.4", "options": options}),
     ];
     let ports = ports.map(|row| network.rows.insert("Logical_Switch_Port", row));
-    let row = json!({"name": "s3", "ports": references(&ports)});
+    let row = json!({"name": "s3", "ports": references(&ports), "acls": acls});
     network.rows.insert("Logical_Switch", row);
-    network.finish()
+    network
 }
 
 #[test]
@@ -30,7 +36,11 @@ fn machines_on_linked_switches_are_neighbours() {
     };
     for (peer, is_linked) in [("a", true), ("other", false)] {
         let server = start_server(&release);
-        drop(Ovn::fill(&release, &server, &database(peer)));
+        drop(Ovn::fill(
+            &release,
+            &server,
+            &network(peer, &map::<&str, &str>(&[]), ("from-lport", "0")).finish(),
+        ));
         let learned = LearnedNeighbor {
             router_port: "rp1".to_owned(),
             address: "10.1.0.4".to_owned(),
@@ -67,4 +77,73 @@ fn machines_on_linked_switches_are_neighbours() {
             assert_eq!(is_reached, is_linked, "{answer:#?}");
         }
     }
+}
+
+#[test]
+fn acls_of_linked_switches_stop_requests_and_replies() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (direction, text, is_answered_for, is_answered_itself) in [
+        ("from-lport", "inport == \"b\" && ip4", true, true),
+        ("from-lport", "inport == \"b\" && arp", false, false),
+        ("from-lport", "inport == \"a\" && arp.op == 2", false, false),
+        ("from-lport", "inport == \"v4\" && arp", true, false),
+        ("to-lport", "outport == \"a\" && arp", false, false),
+        ("to-lport", "outport == \"b\" && arp.op == 2", false, false),
+        ("to-lport", "outport == \"v4\" && arp", true, false),
+        ("to-lport", "outport == \"v1\" && arp", false, false),
+    ] {
+        for (value, is_answered) in [("false", is_answered_for), ("true", is_answered_itself)] {
+            let options = map(&[("disable_arp_nd_rsp", value)]);
+            let server = start_server(&release);
+            let request = network("a", &options, (direction, text)).finish();
+            let mut ovn = Ovn::fill(&release, &server, &request);
+            let northbound = Northbound::new(&read_northbound(&server), None);
+            let arp = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", "10.1.0.4");
+            let expression = format!(
+                "inport == \"v1\" && eth.src == 0a:00:00:00:01:02 && \
+                 eth.dst == 0a:00:00:00:01:04 && ip4.src == 10.1.0.2 && ip4.dst == 10.1.0.4 && \
+                 ip.ttl == 64 && {}",
+                WEB.1
+            );
+            let asked = Asked {
+                question: Question {
+                    sender: Sender::port("v1"),
+                    destination: Destination::Port("v4".to_owned()),
+                    protocol: WEB.0,
+                },
+                packet: Some(TracedPacket {
+                    datapath: "s1".to_owned(),
+                    expression,
+                    arp: Some(arp.owned_by(["s3", "v4", "0a:00:00:00:01:04"])),
+                }),
+            };
+            let mut tally = Tally::default();
+            compare(&northbound, &mut ovn.trace, &asked, &mut tally);
+            assert!(tally.wrong.is_empty(), "{}", tally.differences());
+            let answer = northbound.answer(&asked.question).unwrap();
+            let is_unanswered = answer.verdict == Verdict::Unanswered;
+            assert_eq!(
+                is_unanswered, !is_answered,
+                "{direction} {text} {answer:#?}"
+            );
+        }
+    }
+}
+
+/// The switch floods packets for MAC addresses that none of its ports has.
+#[test]
+fn the_machine_of_a_linked_switch_gets_what_a_localnet_port_gets_as_well() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let mut network = network("a", &map::<&str, &str>(&[]), ("from-lport", "0"));
+    network.add_port("ln", json!({"type": "localnet", "addresses": "unknown"}));
+    let target = ("10.1.0.4", "0a:00:00:00:01:04");
+    let (answer, text) = ask(&release, &network.finish(), target, WEB);
+    let mut outputs = TraceOutcome::read(&text).outputs;
+    outputs.sort_unstable();
+    assert_eq!(outputs, ["ln", "v4"], "{text}");
+    assert_eq!(answer.out.as_deref(), Some("v4"), "{answer:#?}");
 }

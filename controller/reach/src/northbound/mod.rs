@@ -30,7 +30,7 @@ pub(crate) use id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
 pub(crate) use load_balancer::{LoadBalancer, Responder, Variables};
 pub(crate) use load_balancer_index::LoadBalancers;
 pub(crate) use nat::{Limit, Nat, NatEffect};
-pub(crate) use neighbor::Neighbor;
+pub(crate) use neighbor::{Neighbor, Owner};
 pub use note::{Note, RowRef};
 pub(crate) use policy::{Policy, PolicyAction, PolicyHop};
 pub(crate) use route::{Route, RouteKind};

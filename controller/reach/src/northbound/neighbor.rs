@@ -3,23 +3,30 @@
 use std::net::IpAddr;
 
 use super::{
-    Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchPort, SwitchPortId,
-    SwitchPortKind, Variables,
+    Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchId, SwitchPort,
+    SwitchPortId, Variables,
 };
 use crate::address::Mac;
 
 /// Who has an IP address on a switch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Neighbor {
-    /// A port of the switch, or a router behind one. Without a port the switch itself answers.
     Known {
-        port: Option<SwitchPortId>,
+        owner: Owner,
         mac: Mac,
     },
     /// A machine that the database does not know may have the address.
     Outside,
     /// Nobody answers.
     Nobody,
+}
+
+/// Who has an IP address: a machine, a router or a switch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Owner {
+    pub(crate) switch: SwitchId,
+    /// Port of the switch before the owner. `None`: the switch itself.
+    pub(crate) port: Option<SwitchPortId>,
 }
 
 /// MAC address of a next hop.
@@ -42,17 +49,16 @@ impl Northbound {
         asking: SwitchPortId,
         address: IpAddr,
     ) -> (Neighbor, usize) {
-        let (own, others) = self.own_neighbor(switch, asking, address);
+        let id = self.switch_port(asking).switch;
+        let (own, others) = self.own_neighbor((id, switch), asking, address);
         if matches!(own, Neighbor::Known { .. }) {
             return (own, others);
         }
         let mut result = own;
         for linked in self.linked(switch) {
-            match self.own_neighbor(linked.switch, linked.input, address) {
-                (Neighbor::Known { mac, .. }, others) => {
-                    let port = Some(linked.output);
-                    return (Neighbor::Known { port, mac }, others);
-                }
+            let place = (linked.id, linked.switch);
+            match self.own_neighbor(place, linked.crossing.input, address) {
+                known @ (Neighbor::Known { .. }, _) => return known,
                 (Neighbor::Outside, _) => result = Neighbor::Outside,
                 (Neighbor::Nobody, _) => {}
             }
@@ -60,10 +66,10 @@ impl Northbound {
         (result, 0)
     }
 
-    /// [`neighbor`](Self::neighbor) on the switch of the asker.
+    /// [`neighbor`](Self::neighbor) on one switch. `asking`: the port by which the request comes in.
     fn own_neighbor(
         &self,
-        switch: &Switch,
+        (id, switch): (SwitchId, &Switch),
         asking: SwitchPortId,
         address: IpAddr,
     ) -> (Neighbor, usize) {
@@ -103,7 +109,10 @@ impl Northbound {
             }
         }
         match found[..] {
-            [(port, mac), ..] => (Neighbor::Known { port, mac }, found.len() - 1),
+            [(port, mac), ..] => {
+                let owner = Owner { switch: id, port };
+                (Neighbor::Known { owner, mac }, found.len() - 1)
+            }
             [] if self.has_outside_port(switch, asking) => (Neighbor::Outside, 0),
             [] => (Neighbor::Nobody, 0),
         }
@@ -153,16 +162,22 @@ impl Northbound {
         others.any(|port| self.switch_port(*port).kind.is_outside())
     }
 
-    /// Ports of a switch, other than `asking`, that lead to machines that the database does not know:
-    /// outside, also behind another switch.
-    pub(crate) fn outside_ports(&self, switch: &Switch, asking: SwitchPortId) -> Vec<SwitchPortId> {
-        let others = switch.unknown.iter().filter(|port| **port != asking);
-        let own = others.filter(|port| self.switch_port(**port).kind.is_outside());
-        let linked = self.linked(switch).into_iter();
-        let linked = linked
-            .filter(|linked| self.has_outside_port(linked.switch, linked.input))
-            .map(|linked| linked.output);
-        own.copied().chain(linked).collect()
+    /// Ports of a switch, other than `asking`, and of those linked with it, that lead to machines that
+    /// the database does not know.
+    pub(crate) fn outside_ports(&self, switch: &Switch, asking: SwitchPortId) -> Vec<Owner> {
+        let linked = self.linked(switch);
+        let switches = linked.iter().map(|linked| linked.switch);
+        let ports = std::iter::once(switch)
+            .chain(switches)
+            .flat_map(|switch| &switch.unknown)
+            .filter(|port| **port != asking)
+            .map(|port| (*port, self.switch_port(*port)))
+            .filter(|(_, port)| port.kind.is_outside());
+        let owners = ports.map(|(id, port)| Owner {
+            switch: port.switch,
+            port: Some(id),
+        });
+        owners.collect()
     }
 
     /// The MAC address with which a router answers on a port for an address of the port, of NAT
@@ -232,14 +247,13 @@ impl Northbound {
         };
         let found = match port.link {
             Link::Switch(switch_port) => {
-                let switch = self.switch(self.switch_port(switch_port).switch);
+                let id = self.switch_port(switch_port).switch;
+                let switch = self.switch(id);
                 match self.neighbor(switch, switch_port, address) {
                     // Routers have to ask for addresses on linked switches.
-                    (Neighbor::Known { port, mac }, others) => Some(NextHopMac {
+                    (Neighbor::Known { owner, mac }, others) => Some(NextHopMac {
                         mac,
-                        is_known: port.is_none_or(|port| {
-                            self.switch_port(port).kind != SwitchPortKind::Switch
-                        }),
+                        is_known: owner.switch == id,
                         others,
                     }),
                     (Neighbor::Outside, _) => Some(learned),

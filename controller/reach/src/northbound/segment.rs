@@ -2,16 +2,26 @@
 
 use std::collections::HashSet;
 
-use super::{Northbound, RouterPortId, Switch, SwitchPortId};
+use super::{Northbound, RouterPortId, Switch, SwitchId, SwitchPortId};
+
+/// Ports of type `switch` by which packets get from one switch to the next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    /// Port by which packets leave the first switch.
+    pub(crate) output: SwitchPortId,
+    /// Port by which they come into the second one.
+    pub(crate) input: SwitchPortId,
+}
 
 /// Switch behind ports of type `switch`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linked<'a> {
+    pub(crate) id: SwitchId,
     pub(crate) switch: &'a Switch,
-    /// Port of the first switch that leads there.
-    pub(crate) output: SwitchPortId,
-    /// Port of the linked switch by which packets come in.
-    pub(crate) input: SwitchPortId,
+    /// The last crossing on the way to the switch.
+    pub(crate) crossing: Crossing,
+    /// Place of the switch before it in the list of linked ones. `None`: the first switch.
+    before: Option<usize>,
 }
 
 impl Northbound {
@@ -22,25 +32,42 @@ impl Northbound {
             return found;
         };
         let mut seen = HashSet::from([self.switch_port(*start).switch]);
-        let (mut current, mut first) = (switch, None);
+        let (mut current, mut before) = (switch, None);
         let mut next = 0;
         loop {
             for (port, peer) in &current.links {
                 let peer_port = self.switch_port(*peer);
                 if peer_port.is_enabled && seen.insert(peer_port.switch) {
                     found.push(Linked {
+                        id: peer_port.switch,
                         switch: self.switch(peer_port.switch),
-                        output: first.unwrap_or(*port),
-                        input: *peer,
+                        crossing: Crossing {
+                            output: *port,
+                            input: *peer,
+                        },
+                        before,
                     });
                 }
             }
             let Some(linked) = found.get(next) else {
                 return found;
             };
-            (current, first) = (linked.switch, Some(linked.output));
+            (current, before) = (linked.switch, Some(next));
             next += 1;
         }
+    }
+
+    /// The way from a switch to a linked one. It is empty if both are the same, or not linked.
+    pub(crate) fn crossings(&self, from: &Switch, to: SwitchId) -> Vec<Crossing> {
+        let linked = self.linked(from);
+        let mut next = linked.iter().position(|linked| linked.id == to);
+        let mut crossings = Vec::new();
+        while let Some(place) = next {
+            crossings.push(linked[place].crossing);
+            next = linked[place].before;
+        }
+        crossings.reverse();
+        crossings
     }
 
     /// The router ports on a switch and on those that are linked with it.

@@ -1,6 +1,7 @@
 //! Lookup of the port by which a switch sends a packet out.
 
 use super::{End, Trace};
+use crate::address::Mac;
 use crate::northbound::{ForwardingGroup, Switch, SwitchPortId};
 
 impl Trace<'_> {
@@ -114,8 +115,10 @@ impl Trace<'_> {
             interfaces.any(|interface| interface.mac == mac)
         };
         let owner = others().find(has_mac);
+        let linked = || self.find_linked(switch, mac).filter(|port| *port != input);
         let outside = || others().find(is_outside);
-        let Some(output) = owner.or_else(outside).or_else(|| others().next()) else {
+        let output = owner.or_else(linked).or_else(outside);
+        let Some(output) = output.or_else(|| others().next()) else {
             let reason = match switch.unknown.first() {
                 Some(_) => format!(
                     "the packet came in by {}, the only port for unknown MAC addresses",
@@ -137,5 +140,15 @@ impl Trace<'_> {
         self.path
             .switch(&switch.name, "ls_in_l2_unknown", None, decision);
         Ok(output)
+    }
+
+    /// The port of type `switch` that leads to the linked switch on which a port has a MAC address.
+    fn find_linked(&self, switch: &Switch, mac: Mac) -> Option<SwitchPortId> {
+        let linked = self.northbound.linked(switch);
+        let owner = linked
+            .iter()
+            .find(|linked| linked.switch.by_mac.contains_key(&mac))?;
+        let crossings = self.northbound.crossings(switch, owner.id);
+        crossings.first().map(|crossing| crossing.output)
     }
 }

@@ -10,6 +10,7 @@ mod router_output;
 mod router_redirect;
 mod router_tracking;
 mod sender;
+mod sender_arp;
 mod switch;
 
 pub(crate) use path::{End, Path};

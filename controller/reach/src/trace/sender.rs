@@ -1,11 +1,11 @@
 //! The sender: its source address, and the MAC address to which it sends.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use super::{End, HopKind, Path};
 use crate::address::Mac;
-use crate::northbound::{AclPlace, Neighbor, Northbound, PortId, Switch, SwitchPortId};
-use crate::packet::{Arp, IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
+use crate::northbound::{Neighbor, Northbound, Owner, Switch, SwitchPortId};
+use crate::packet::{IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 use crate::trace::Hop;
 
 /// MAC address of a machine that the database does not know.
@@ -27,11 +27,11 @@ pub(crate) struct Frame {
     pub(crate) packet: Packet,
     /// Address that the sender resolved. `None`: the MAC address was given, or a machine outside
     /// sends.
-    resolved: Option<Resolved>,
+    pub(super) resolved: Option<Resolved>,
 }
 
-/// Address that a sender resolved, and the ports behind one of which it is. `None`: the switch answered.
-type Resolved = (IpAddr, Vec<Option<SwitchPortId>>);
+/// Address that a sender resolved, and those of whom one has it.
+pub(super) type Resolved = (IpAddr, Vec<Owner>);
 
 impl Frame {
     /// Source address. `None`: not an IP packet.
@@ -156,11 +156,10 @@ impl Northbound {
             "gateway"
         };
         let (mac, resolved) = match neighbor {
-            Neighbor::Known { port, mac } => (mac, Some((target, vec![port]))),
+            Neighbor::Known { owner, mac } => (mac, Some((target, vec![owner]))),
             Neighbor::Outside => {
-                let ports = self.outside_ports(switch, asking);
-                let ports = ports.into_iter().map(Some).collect();
-                (Mac::ZERO, Some((target, ports)))
+                let owners = self.outside_ports(switch, asking);
+                (Mac::ZERO, Some((target, owners)))
             }
             Neighbor::Nobody => return Err(End::unanswered(format!("ARP/ND for {target}"))),
         };
@@ -231,119 +230,5 @@ impl Northbound {
             ));
         }
         Some(first)
-    }
-
-    /// The place where the ARP request of a frame's sender or the reply is stopped. `None`: the sender
-    /// gets the MAC address, or its port lets no packet of it pass.
-    pub(crate) fn blocked_arp(&self, frame: &Frame, path: &mut Path) -> Option<String> {
-        let (IpAddr::V4(target), ports) = frame.resolved.as_ref()? else {
-            return None;
-        };
-        let Payload::Ip(IpPacket {
-            source: IpAddr::V4(source),
-            ..
-        }) = frame.packet.payload
-        else {
-            return None;
-        };
-        let PortId::Switch(sender) = frame.packet.input else {
-            return None;
-        };
-        let asking = self.switch_port(sender);
-        if !asking.is_enabled || !asking.may_send(&frame.packet) {
-            return None;
-        }
-        let exchange = Exchange {
-            source,
-            source_mac: frame.packet.eth_source,
-            target: *target,
-            target_mac: frame.packet.eth_destination,
-        };
-        let (last, others) = ports.split_last()?;
-        let mut others = others.iter();
-        let is_answered = |port: &Option<SwitchPortId>| {
-            let path = &mut Path::default();
-            self.stopped_exchange(&exchange, sender, *port, path)
-                .is_none()
-        };
-        if others.any(is_answered) {
-            return None;
-        }
-        let at = self.stopped_exchange(&exchange, sender, *last, path)?;
-        Some(format!("ARP for {target}: {at}"))
-    }
-
-    /// The place where an ARP request or its reply is stopped. `port`: that of the owner of the address.
-    fn stopped_exchange(
-        &self,
-        exchange: &Exchange,
-        sender: SwitchPortId,
-        port: Option<SwitchPortId>,
-        path: &mut Path,
-    ) -> Option<String> {
-        let switch = self.switch(self.switch_port(sender).switch);
-        let ingress = [AclPlace::BeforeLoadBalancing, AclPlace::AfterLoadBalancing];
-        let mut steps = Vec::new();
-        steps.extend(ingress.map(|place| (place, exchange.packet(false, sender, None))));
-        let mut answering = sender;
-        let asked = port.filter(|port| !self.has_responder(switch, *port, exchange.target.into()));
-        if let Some(port) = asked {
-            let request = exchange.packet(false, sender, Some(port));
-            steps.push((AclPlace::Egress, request));
-            steps.extend(ingress.map(|place| (place, exchange.packet(true, port, None))));
-            answering = port;
-        }
-        let reply = exchange.packet(true, answering, Some(sender));
-        let owner = self.switch_port(answering);
-        let security = asked.filter(|_| !owner.kind.leads_on() && !owner.may_send(&reply));
-        let security = security.map(|_| format!("port security of {}", owner.name));
-        steps.push((AclPlace::Egress, reply));
-        let mut steps = steps.into_iter();
-        let acl = steps.find_map(|(place, arp)| self.stopped_by_acls(switch, place, &arp, path));
-        acl.or(security)
-    }
-}
-
-/// Addresses of an ARP request and its reply.
-struct Exchange {
-    source: Ipv4Addr,
-    source_mac: Mac,
-    target: Ipv4Addr,
-    target_mac: Mac,
-}
-
-impl Exchange {
-    fn packet(&self, is_reply: bool, input: SwitchPortId, output: Option<SwitchPortId>) -> Packet {
-        let broadcast = Mac::new([0xff; 6]);
-        let (arp, eth_source, eth_destination) = if is_reply {
-            let arp = Arp {
-                is_reply,
-                source: self.target,
-                source_mac: self.target_mac,
-                target: self.source,
-                target_mac: self.source_mac,
-            };
-            (arp, self.target_mac, self.source_mac)
-        } else {
-            let arp = Arp {
-                is_reply,
-                source: self.source,
-                source_mac: self.source_mac,
-                target: self.target,
-                target_mac: Mac::ZERO,
-            };
-            (arp, self.source_mac, broadcast)
-        };
-        Packet {
-            eth_source,
-            eth_destination,
-            payload: Payload::Arp(arp),
-            input: input.into(),
-            output: output.map(PortId::from),
-            mark: 0,
-            time_to_live: TIME_TO_LIVE,
-            dscp: 0,
-            is_tracked: false,
-        }
     }
 }

@@ -219,14 +219,17 @@ fn stage_of(place: AclPlace) -> &'static str {
 }
 
 impl Northbound {
-    /// The place where the ACLs of a switch stop an ARP packet. `None`: they let it pass.
-    pub(super) fn stopped_by_acls(
+    /// Lets the ACLs of one place of a switch decide on an ARP packet.
+    ///
+    /// # Errors
+    /// The ACL that stops it.
+    pub(super) fn pass_arp(
         &self,
         switch: &Switch,
         place: AclPlace,
         packet: &Packet,
         path: &mut Path,
-    ) -> Option<String> {
+    ) -> Result<(), String> {
         let decision = switch.acls.decide(place, packet);
         leave_tie_open(&decision, place, path);
         leave_function_unjudged(&decision, path);
@@ -241,10 +244,10 @@ impl Northbound {
                 let reason = "no ACL allows ARP".to_owned();
                 (None, reason.clone(), reason)
             }
-            _ => return None,
+            _ => return Ok(()),
         };
         path.switch(name, stage_of(place), row, decision);
-        Some(format!("{reason} on switch {name}"))
+        Err(format!("{reason} on switch {name}"))
     }
 }
 
