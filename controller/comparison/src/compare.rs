@@ -107,12 +107,14 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
     };
     tally.asked += 1;
     tally.arrived += usize::from(!outcome.outputs.is_empty());
-    if is_right(&answer, &outcome, &asked.question, mac)
+    let is_right = is_right(&answer, &outcome, &asked.question, mac)
+        && !(is_direct(&answer) && is_silent_neighbor(&outcome, mac, trace, packet));
+    if is_right
         || is_excused(&answer)
         || outcome.is_learning
         || is_asked(&answer, &outcome)
         || outcome.request == Some(MacRequest::Nd) && is_answered(trace, packet, &text)
-        || is_silent_neighbor(&answer, &outcome, mac, trace, packet)
+        || answer.verdict == Verdict::Unanswered && is_silent_neighbor(&outcome, mac, trace, packet)
     {
         return;
     }
@@ -127,10 +129,15 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
     tally.wrong.push(describe(&answer, &expected));
 }
 
-/// `true` if the answer is that nobody gives the sender a MAC address, and the machine with the address,
-/// whose IPv6 neighbour discovery is traced here, does not.
+/// `true` if the answer is that the machine to which the sender sends gets the packet.
+fn is_direct(answer: &Answer) -> bool {
+    let is_other = |hop: &Hop| hop.kind == HopKind::Router || hop.stage == "ls_in_lb";
+    answer.verdict == Verdict::Reaches && !answer.hops.iter().any(is_other)
+}
+
+/// `true` if the machine to which the sender sends does not give it a MAC address. The neighbour
+/// discovery of IPv6 is traced here.
 fn is_silent_neighbor(
-    answer: &Answer,
     outcome: &TraceOutcome,
     mac: MacAnswer,
     trace: &mut TraceServer,
@@ -139,9 +146,7 @@ fn is_silent_neighbor(
     let [output] = &outcome.outputs[..] else {
         return false;
     };
-    answer.verdict == Verdict::Unanswered
-        && mac == MacAnswer::NotAsked
-        && is_silent(trace, packet, output)
+    mac == MacAnswer::NotAsked && is_silent(trace, packet, output)
 }
 
 fn describe(answer: &Answer, expected: &str) -> String {

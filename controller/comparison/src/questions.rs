@@ -63,7 +63,11 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
     rows.insert("Chassis_Template_Var", row);
     let request = rows.request();
     let server = start_server(release);
-    let mut ovn = Ovn::fill(release, &server, &request);
+    let request = serde_json::from_str(&request).expect("the request is JSON");
+    transact(server.socket(), &request);
+    let learned = topologies.iter().flat_map(|topology| &topology.learned);
+    let learned: Vec<_> = learned.cloned().collect();
+    let mut ovn = Ovn::start(release, &server, &learned);
     let northbound = Northbound::new(&read_northbound(&server), None);
     for topology in &topologies {
         let first = tally.wrong.len();

@@ -141,7 +141,7 @@ impl Northbound {
             Ok(frame) => frame,
             Err(end) => return self.compose(end, path, None, None),
         };
-        if let Some(at) = self.blocked_arp(&frame, &mut path) {
+        if let Some(at) = self.blocked_resolution(&frame, &mut path) {
             return self.compose(End::unanswered(at), path, None, None);
         }
         let sent = frame.source();

@@ -35,7 +35,6 @@ impl Topology {
             gateway_address: format!("10.{network}.0.1"),
             gateway_mac,
             has_unknown: false,
-            hears: true,
         };
         self.machines.push(machine.clone());
         machine
@@ -55,7 +54,6 @@ impl Topology {
             gateway_address: "172.18.0.2".to_owned(),
             gateway_mac: gateway_mac.to_owned(),
             has_unknown: false,
-            hears: true,
             row: row.clone(),
         });
         row

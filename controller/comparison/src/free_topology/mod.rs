@@ -3,6 +3,7 @@
 mod dual_stack;
 mod extras;
 mod family;
+mod linked;
 mod load_balancers;
 mod matches;
 mod nats;
@@ -17,6 +18,7 @@ use std::ops::Range;
 
 use serde_json::json;
 
+use crate::ovn::LearnedNeighbor;
 use crate::random::Random;
 use dual_stack::add_ipv6;
 use family::to_ipv6;
@@ -39,6 +41,8 @@ pub(crate) struct Topology {
     pub(super) collector: String,
     /// Reference to the group of network functions. `None`: no ACL has it yet.
     function_group: Option<serde_json::Value>,
+    /// Machines that routers know behind ports of type `switch`.
+    pub(crate) learned: Vec<LearnedNeighbor>,
     /// `true` if a switch answers ARP requests by `arp_proxy`.
     pub(super) has_proxy: bool,
     /// `true` if a route has a session of BFD.
@@ -60,8 +64,6 @@ pub(crate) struct Machine {
     pub(crate) gateway_address: String,
     pub(crate) gateway_mac: String,
     pub(crate) has_unknown: bool,
-    /// `true` if the machine gets ARP requests.
-    hears: bool,
     row: String,
 }
 
@@ -116,6 +118,7 @@ impl Topology {
             inner_gateways: Vec::new(),
             collector: String::new(),
             function_group: None,
+            learned: Vec::new(),
             has_proxy: false,
             has_session: false,
             variables: Vec::new(),
@@ -128,11 +131,20 @@ impl Topology {
             Families::Ipv4 => {}
             Families::Ipv6 => {
                 rows.rewrite(start, to_ipv6);
+                for neighbor in &mut topology.learned {
+                    neighbor.address = to_ipv6(&neighbor.address);
+                }
                 for (_, value) in &mut topology.variables {
                     *value = to_ipv6(value);
                 }
             }
-            Families::Both => add_ipv6(rows, start),
+            Families::Both => {
+                add_ipv6(rows, start);
+                for mut neighbor in topology.learned.clone() {
+                    neighbor.address = to_ipv6(&neighbor.address);
+                    topology.learned.push(neighbor);
+                }
+            }
         }
         topology.rows = start..rows.len();
         topology
@@ -186,7 +198,6 @@ impl Topology {
                 if kind.is_empty() {
                     self.vary_machine(random, rows, &mut row, has_unknown);
                 }
-                let hears = is_enabled && !row.to_string().contains("receive_multicast");
                 let row = rows.insert("Logical_Switch_Port", row);
                 ports.push(row.clone());
                 self.destinations.push(address.clone());
@@ -201,7 +212,6 @@ impl Topology {
                     gateway_address: gateway_address.clone(),
                     gateway_mac: mac(1),
                     has_unknown,
-                    hears,
                     row,
                 });
             }
@@ -211,6 +221,11 @@ impl Topology {
             }
             let mut config = map::<&str, &str>(&[]);
             ports.extend(self.chosen_ports(random, rows, (&switch, index), &mut config));
+            let linked = random.chance(15).then(|| {
+                let (linked, port) = self.linked_switches(random, rows, index);
+                ports.push(port);
+                linked
+            });
             router_ports.push(self.attach(
                 rows,
                 &mut ports,
@@ -221,6 +236,9 @@ impl Topology {
             ));
             self.destinations.push(gateway_address);
             switches.push((switch, ports, config));
+            let linked = linked.into_iter().flatten();
+            switches
+                .extend(linked.map(|linked| (linked.name, linked.ports, map::<&str, &str>(&[]))));
         }
         let address_set = self.name("as").replace('-', "_");
         let mut members: Vec<_> = (0..2)

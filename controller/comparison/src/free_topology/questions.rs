@@ -62,19 +62,14 @@ pub(crate) fn question(
         _ => {
             let machine = random.pick(&topology.machines).clone();
             let own = |address: &str| address.rsplit_once('.').map(|(net, _)| net.to_owned());
-            let neighbor = topology
-                .machines
-                .iter()
-                .find(|other| other.switch == machine.switch && other.address == destination);
+            let neighbor = topology.machines.iter().find(|other| {
+                own(&other.address) == own(&machine.address) && other.address == destination
+            });
             if destination == machine.address {
                 return None;
             }
             let (mac, target) = match neighbor {
                 Some(neighbor) if neighbor.has_unknown => return None,
-                // A machine outside may have the address.
-                Some(neighbor) if !neighbor.hears && topology.leads_outside(&neighbor.switch) => {
-                    return None;
-                }
                 Some(neighbor) if !topology.has_proxy => {
                     (neighbor.mac.clone(), destination.clone())
                 }

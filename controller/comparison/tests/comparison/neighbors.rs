@@ -361,6 +361,44 @@ fn an_ipv6_machine_is_silent_only_if_ovn_drops_its_advertisement() {
     assert_eq!(differences(&database("BGP", "false")), 1);
 }
 
+/// ovn-trace compares with single addresses, and so do these elements.
+#[test]
+fn port_security_stops_ipv6_advertisements_of_machines_that_answer_themselves() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (security, disabled, verdict) in [
+        ("0a:00:00:00:01:03 fd10::3", "true", Verdict::Reaches),
+        ("0a:00:00:00:01:03", "true", Verdict::Reaches),
+        ("0a:00:00:00:01:03 fd10::4", "true", Verdict::Unanswered),
+        ("0a:00:00:00:01:03 10.1.0.3", "true", Verdict::Unanswered),
+        ("0a:00:00:00:01:04", "true", Verdict::Unanswered),
+        ("0a:00:00:00:01:03 fd10::4", "false", Verdict::Dropped),
+    ] {
+        let v2 = json!({"addresses": "0a:00:00:00:01:03 10.1.0.3 fd10::3",
+            "options": map(&[("disable_arp_nd_rsp", disabled)]), "port_security": security});
+        let v1 = json!({"addresses": "0a:00:00:00:01:02 10.1.0.2 fd10::2"});
+        let server = start_server(&release);
+        let request = Network::new(json!({"v1": v1, "v2": v2})).finish();
+        let mut ovn = Ovn::fill(&release, &server, &request);
+        let northbound = Northbound::new(&read_northbound(&server), None);
+        let answer = northbound.answer(&Question {
+            sender: Sender::port("v1"),
+            destination: Destination::Address("fd10::3".parse().unwrap()),
+            protocol: WEB.0,
+        });
+        let answer = answer.unwrap();
+        assert_eq!(answer.verdict, verdict, "{security} {answer:#?}");
+        let advertisement = "inport == \"v2\" && eth.src == 0a:00:00:00:01:03 && \
+                             eth.dst == 0a:00:00:00:01:02 && ip6.src == fd10::3 && \
+                             ip6.dst == fd10::2 && ip.ttl == 255 && nd_na && \
+                             nd.target == fd10::3 && nd.tll == 0a:00:00:00:01:03";
+        let text = ovn.trace.trace("s1", advertisement).unwrap();
+        let is_stopped = TraceOutcome::read(&text).outputs.is_empty();
+        assert_eq!(is_stopped, verdict != Verdict::Reaches, "{security} {text}");
+    }
+}
+
 #[test]
 fn a_network_function_that_gets_replies_is_not_judged() {
     let Some(release) = Release::newest() else {

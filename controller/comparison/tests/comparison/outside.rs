@@ -74,3 +74,51 @@ fn a_sender_gets_no_answer_from_outside_if_acls_stop_arp() {
         assert_eq!(is_answered, verdict != Verdict::Unanswered, "{text}");
     }
 }
+
+/// Requests for the address go outside, where nobody has an address of the database.
+#[test]
+fn nobody_outside_has_the_address_of_a_port_that_does_not_answer() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let deaf = json!({"options": map(&[
+        ("disable_arp_nd_rsp", "true"), ("receive_multicast", "false")])});
+    let transparent = json!({"other_config": map(&[("vlan-passthru", "true")])});
+    let disabled = json!({"enabled": false});
+    for (columns, address, verdict) in [
+        (json!({"v2": deaf}), "10.1.0.3", Verdict::Unanswered),
+        (json!({"v2": deaf}), "10.1.0.4", Verdict::Leaves),
+        (
+            json!({"s1": transparent, "rp1": disabled}),
+            "10.1.0.1",
+            Verdict::Unanswered,
+        ),
+        (
+            json!({"s1": transparent, "rp1": disabled}),
+            "10.2.0.2",
+            Verdict::Unanswered,
+        ),
+    ] {
+        let mut network = Network::new(columns.clone());
+        network.add_port("ln", localnet());
+        let server = start_server(&release);
+        let mut ovn = Ovn::fill(&release, &server, &network.finish());
+        let northbound = Northbound::new(&read_northbound(&server), None);
+        let answer = northbound.answer(&Question {
+            sender: Sender::port("v1"),
+            destination: Destination::Address(address.parse().unwrap()),
+            protocol: WEB.0,
+        });
+        assert_eq!(answer.unwrap().verdict, verdict, "{columns} {address}");
+        let target = if address == "10.2.0.2" {
+            "10.1.0.1"
+        } else {
+            address
+        };
+        let request = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", target);
+        let text = ovn.trace.trace("s1", &request.expression).unwrap();
+        let outputs = TraceOutcome::read(&text).outputs;
+        assert!(outputs.contains(&"ln".to_owned()), "{text}");
+        assert!(!outputs.contains(&"v1".to_owned()), "{text}");
+    }
+}

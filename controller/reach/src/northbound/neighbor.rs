@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use super::{
-    Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchId, SwitchPort,
-    SwitchPortId, Variables,
+    Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchId, SwitchPortId,
+    Variables,
 };
 use crate::address::Mac;
 
@@ -63,7 +63,23 @@ impl Northbound {
                 (Neighbor::Nobody, _) => {}
             }
         }
+        // For machines, nobody outside has an address of a port, also if its owner does not answer.
+        let is_machine = !matches!(self.switch_port(asking).peer, Some(PortId::Router(_)));
+        if result == Neighbor::Outside && is_machine && self.is_assigned(switch, address) {
+            result = Neighbor::Nobody;
+        }
         (result, 0)
+    }
+
+    /// `true` if a port of a switch or of those linked with it has an address, or a router behind one.
+    fn is_assigned(&self, switch: &Switch, address: IpAddr) -> bool {
+        let has = |switch: &Switch| {
+            let mut routers = switch.router_ports.iter();
+            switch.by_address.contains_key(&address)
+                || routers.any(|(_, port)| self.router_port(*port).has_address(address))
+        };
+        let linked = self.linked(switch);
+        has(switch) || linked.iter().any(|linked| has(linked.switch))
     }
 
     /// [`neighbor`](Self::neighbor) on one switch. `asking`: the port by which the request comes in.
@@ -76,12 +92,14 @@ impl Northbound {
         let is_router = matches!(self.switch_port(asking).peer, Some(PortId::Router(_)));
         let mut found = if is_router {
             // Routers know the addresses of enabled ports without requests, but not link-local ones.
-            self.owners(switch, address, |id, port| {
+            owners(switch, address, |id, mac| {
+                let port = self.switch_port(id);
                 let is_known = port.is_enabled && port.has(address);
-                id != asking && (is_known || self.answers_itself(switch, id))
+                let answers = || port.may_answer(mac, address) && self.answers_itself(switch, id);
+                id != asking && (is_known || answers())
             })
         } else {
-            self.owners(switch, address, |id, _| {
+            owners(switch, address, |id, _| {
                 self.has_responder(switch, id, address)
             })
         };
@@ -96,7 +114,7 @@ impl Northbound {
         }
         // The others get the request and answer themselves.
         if found.is_empty() && !is_router {
-            found = self.owners(switch, address, |id, _| self.answers_itself(switch, id));
+            found = owners(switch, address, |id, _| self.answers_itself(switch, id));
         }
         if found.is_empty() {
             let others = switch
@@ -118,19 +136,7 @@ impl Northbound {
         }
     }
 
-    /// Ports of a switch that have an address and fulfil a condition, with their MAC addresses.
-    fn owners(
-        &self,
-        switch: &Switch,
-        address: IpAddr,
-        is_wanted: impl Fn(SwitchPortId, &SwitchPort) -> bool,
-    ) -> Vec<(Option<SwitchPortId>, Mac)> {
-        let owners = switch.by_address.get(&address).into_iter().flatten();
-        let wanted = owners.filter(|(id, _)| is_wanted(*id, self.switch_port(*id)));
-        wanted.map(|(id, mac)| (Some(*id), *mac)).collect()
-    }
-
-    /// `true` if what is behind a port gets requests for its addresses, and its replies leave the port.
+    /// `true` if what is behind a port gets requests for its addresses, and replies to them.
     fn answers_itself(&self, switch: &Switch, id: SwitchPortId) -> bool {
         let port = self.switch_port(id);
         let is_router_enabled = match port.peer {
@@ -287,4 +293,15 @@ impl Northbound {
             None => found,
         }
     }
+}
+
+/// Ports of a switch that have an address and fulfil a condition, with their MAC addresses.
+fn owners(
+    switch: &Switch,
+    address: IpAddr,
+    is_wanted: impl Fn(SwitchPortId, Mac) -> bool,
+) -> Vec<(Option<SwitchPortId>, Mac)> {
+    let owners = switch.by_address.get(&address).into_iter().flatten();
+    let wanted = owners.filter(|(id, mac)| is_wanted(*id, *mac));
+    wanted.map(|(id, mac)| (Some(*id), *mac)).collect()
 }

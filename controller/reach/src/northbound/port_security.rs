@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::address::{Interface, Prefix, bits};
+use crate::address::{Interface, Mac, Prefix, bits};
 use crate::packet::{Packet, Payload};
 
 /// Elements of the column `port_security`, at least one.
@@ -22,16 +22,18 @@ impl PortSecurity {
 
     /// `true` if the port may send a packet.
     pub(super) fn may_send(&self, packet: &Packet) -> bool {
-        let mut elements = self.0.iter().filter(|own| own.mac == packet.eth_source);
-        elements.any(|own| match &packet.payload {
-            Payload::Arp(arp) => {
-                let mut addresses = own.addresses.iter();
-                arp.source_mac == own.mac
-                    && (own.addresses.is_empty()
-                        || addresses.any(|allowed| allows(allowed, arp.source.into())))
-            }
-            Payload::Ip(ip) => own.addresses.is_empty() || has(own, ip.source),
-        })
+        let (address, mac) = match &packet.payload {
+            Payload::Arp(arp) => (arp.source.into(), arp.source_mac),
+            Payload::Ip(ip) => (ip.source, packet.eth_source),
+        };
+        mac == packet.eth_source && self.may_answer(mac, address)
+    }
+
+    /// `true` if the port may send packets from a MAC address and an IP address, such as an answer for
+    /// the latter.
+    pub(super) fn may_answer(&self, mac: Mac, address: IpAddr) -> bool {
+        let mut elements = self.0.iter().filter(|own| own.mac == mac);
+        elements.any(|own| own.addresses.is_empty() || has(own, address))
     }
 
     /// `true` if the port may receive a packet.

@@ -236,6 +236,12 @@ impl SwitchPort {
         security.is_none_or(|security| security.may_send(packet))
     }
 
+    /// `true` if a machine with a MAC address may answer for an IP address.
+    pub(crate) fn may_answer(&self, mac: Mac, address: IpAddr) -> bool {
+        let security = self.security.as_ref();
+        security.is_none_or(|security| security.may_answer(mac, address))
+    }
+
     /// `true` if the port may receive a packet: its own MAC and IP addresses only.
     pub(crate) fn may_receive(&self, packet: &Packet) -> bool {
         let security = self.security.as_ref();

@@ -4,13 +4,13 @@ mod egress;
 mod limits;
 mod lookup;
 mod path;
+mod resolution;
 mod router;
 mod router_nat;
 mod router_output;
 mod router_redirect;
 mod router_tracking;
 mod sender;
-mod sender_arp;
 mod switch;
 
 pub(crate) use path::{End, Path};

@@ -219,17 +219,21 @@ fn stage_of(place: AclPlace) -> &'static str {
 }
 
 impl Northbound {
-    /// Lets the ACLs of one place of a switch decide on an ARP packet.
+    /// Lets the ACLs of one place of a switch decide on a request for a MAC address, or on its reply.
+    /// Neighbour discovery passes.
     ///
     /// # Errors
     /// The ACL that stops it.
-    pub(super) fn pass_arp(
+    pub(super) fn pass_request(
         &self,
         switch: &Switch,
         place: AclPlace,
         packet: &Packet,
         path: &mut Path,
     ) -> Result<(), String> {
+        if matches!(packet.payload, Payload::Ip(_)) {
+            return Ok(());
+        }
         let decision = switch.acls.decide(place, packet);
         leave_tie_open(&decision, place, path);
         leave_function_unjudged(&decision, path);

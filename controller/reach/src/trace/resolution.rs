@@ -1,27 +1,19 @@
-//! ARP requests of senders, and the replies: where ACLs and port security stop them.
+//! Requests of senders for MAC addresses, and the replies: where ACLs and port security stop them.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use super::Path;
 use super::sender::Frame;
 use crate::address::Mac;
 use crate::northbound::{AclPlace, Northbound, Owner, PortId, SwitchPortId, SwitchPortKind};
-use crate::packet::{Arp, IpPacket, Packet, Payload, TIME_TO_LIVE};
+use crate::packet::{Arp, IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 
 impl Northbound {
-    /// The place where the ARP request of a frame's sender or the reply is stopped. `None`: the sender
+    /// The place where the request of a frame's sender or the reply is stopped. `None`: the sender
     /// gets the MAC address, or its port lets no packet of it pass.
-    pub(crate) fn blocked_arp(&self, frame: &Frame, path: &mut Path) -> Option<String> {
-        let (IpAddr::V4(target), owners) = frame.resolved.as_ref()? else {
-            return None;
-        };
-        let Payload::Ip(IpPacket {
-            source: IpAddr::V4(source),
-            ..
-        }) = frame.packet.payload
-        else {
-            return None;
-        };
+    pub(crate) fn blocked_resolution(&self, frame: &Frame, path: &mut Path) -> Option<String> {
+        let (target, owners) = frame.resolved.as_ref()?;
+        let source = frame.source()?;
         let PortId::Switch(sender) = frame.packet.input else {
             return None;
         };
@@ -45,10 +37,11 @@ impl Northbound {
             return None;
         }
         let at = self.exchange(&exchange, sender, *last, path).err()?;
-        Some(format!("ARP for {target}: {at}"))
+        let protocol = if target.is_ipv4() { "ARP" } else { "ND" };
+        Some(format!("{protocol} for {target}: {at}"))
     }
 
-    /// Follows an ARP request from switch to switch, and the reply of the owner of the address.
+    /// Follows a request from switch to switch, and the reply of the owner of the address.
     ///
     /// # Errors
     /// The place where one of them is stopped.
@@ -74,7 +67,7 @@ impl Northbound {
         let switch = self.switch(owner.switch);
         let asked = owner
             .port
-            .filter(|port| !self.has_responder(switch, *port, exchange.target.into()));
+            .filter(|port| !self.has_responder(switch, *port, exchange.target));
         if let Some(port) = asked {
             self.leave(&exchange.request(input, Some(port)), port, path)?;
             self.enter(&exchange.reply(port, None), port, path)?;
@@ -90,28 +83,28 @@ impl Northbound {
         Ok(())
     }
 
-    /// Ingress pipeline of a switch for an ARP packet.
-    fn enter(&self, arp: &Packet, input: SwitchPortId, path: &mut Path) -> Result<(), String> {
+    /// Ingress pipeline of a switch for a request or a reply.
+    fn enter(&self, packet: &Packet, input: SwitchPortId, path: &mut Path) -> Result<(), String> {
         let port = self.switch_port(input);
         // The lookup of a destination is the first stage for what comes from a VTEP.
         if port.kind == SwitchPortKind::Ramp {
             return Ok(());
         }
         // Machines outside have MAC addresses that are not known here.
-        if !port.kind.is_outside() && !port.may_send(arp) {
+        if !port.kind.is_outside() && !port.may_send(packet) {
             return Err(format!("port security of {}", port.name));
         }
         let switch = self.switch(port.switch);
-        self.pass_arp(switch, AclPlace::BeforeLoadBalancing, arp, path)?;
-        self.pass_arp(switch, AclPlace::AfterLoadBalancing, arp, path)
+        self.pass_request(switch, AclPlace::BeforeLoadBalancing, packet, path)?;
+        self.pass_request(switch, AclPlace::AfterLoadBalancing, packet, path)
     }
 
-    /// Egress pipeline of a switch for an ARP packet.
-    fn leave(&self, arp: &Packet, output: SwitchPortId, path: &mut Path) -> Result<(), String> {
+    /// Egress pipeline of a switch for a request or a reply.
+    fn leave(&self, packet: &Packet, output: SwitchPortId, path: &mut Path) -> Result<(), String> {
         let port = self.switch_port(output);
-        self.pass_arp(self.switch(port.switch), AclPlace::Egress, arp, path)?;
-        let is_broadcast = arp.eth_destination == Mac::BROADCAST;
-        if is_broadcast || port.may_receive(arp) {
+        self.pass_request(self.switch(port.switch), AclPlace::Egress, packet, path)?;
+        let is_broadcast = packet.eth_destination == Mac::BROADCAST;
+        if is_broadcast || port.may_receive(packet) {
             Ok(())
         } else {
             Err(format!("port security of {}", port.name))
@@ -119,48 +112,63 @@ impl Northbound {
     }
 }
 
-/// Addresses of an ARP request and its reply.
+/// Addresses of a request and its reply.
 struct Exchange {
-    source: Ipv4Addr,
+    source: IpAddr,
     source_mac: Mac,
-    target: Ipv4Addr,
+    target: IpAddr,
     target_mac: Mac,
 }
 
 impl Exchange {
     fn request(&self, input: SwitchPortId, output: Option<SwitchPortId>) -> Packet {
-        let arp = Arp {
-            is_reply: false,
-            source: self.source,
-            source_mac: self.source_mac,
-            target: self.target,
-            target_mac: Mac::ZERO,
+        let payload = match (self.source, self.target) {
+            (IpAddr::V4(source), IpAddr::V4(target)) => Payload::Arp(Arp {
+                is_reply: false,
+                source,
+                source_mac: self.source_mac,
+                target,
+                target_mac: Mac::ZERO,
+            }),
+            (source, destination) => neighbor_discovery(source, destination),
         };
-        packet(arp, Mac::BROADCAST, input, output)
+        packet(payload, [self.source_mac, Mac::BROADCAST], input, output)
     }
 
     fn reply(&self, input: SwitchPortId, output: Option<SwitchPortId>) -> Packet {
-        let arp = Arp {
-            is_reply: true,
-            source: self.target,
-            source_mac: self.target_mac,
-            target: self.source,
-            target_mac: self.source_mac,
+        let payload = match (self.target, self.source) {
+            (IpAddr::V4(source), IpAddr::V4(target)) => Payload::Arp(Arp {
+                is_reply: true,
+                source,
+                source_mac: self.target_mac,
+                target,
+                target_mac: self.source_mac,
+            }),
+            (source, destination) => neighbor_discovery(source, destination),
         };
-        packet(arp, self.source_mac, input, output)
+        packet(payload, [self.target_mac, self.source_mac], input, output)
     }
 }
 
+/// Packet of neighbour discovery. Port security looks at the addresses only.
+fn neighbor_discovery(source: IpAddr, destination: IpAddr) -> Payload {
+    Payload::Ip(IpPacket {
+        source,
+        destination,
+        transport: Transport::Echo { is_reply: false },
+    })
+}
+
 fn packet(
-    arp: Arp,
-    eth_destination: Mac,
+    payload: Payload,
+    [eth_source, eth_destination]: [Mac; 2],
     input: SwitchPortId,
     output: Option<SwitchPortId>,
 ) -> Packet {
     Packet {
-        eth_source: arp.source_mac,
+        eth_source,
         eth_destination,
-        payload: Payload::Arp(arp),
+        payload,
         input: input.into(),
         output: output.map(PortId::from),
         mark: 0,
