@@ -129,9 +129,10 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
     tally.wrong.push(describe(&answer, &expected));
 }
 
-/// `true` if the answer is that the machine to which the sender sends gets the packet.
+/// `true` if the answer is that the machine to which the sender sends gets the packet, on its switch.
 fn is_direct(answer: &Answer) -> bool {
-    let is_other = |hop: &Hop| hop.kind == HopKind::Router || hop.stage == "ls_in_lb";
+    let switch = answer.hops.first().map(|hop| &hop.name);
+    let is_other = |hop: &Hop| Some(&hop.name) != switch || hop.stage == "ls_in_lb";
     answer.verdict == Verdict::Reaches && !answer.hops.iter().any(is_other)
 }
 

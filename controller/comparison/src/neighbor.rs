@@ -97,7 +97,8 @@ pub(crate) fn is_silent(trace: &mut TraceServer, packet: &TracedPacket, output: 
          ip6.dst == {source} && ip.ttl == 255 && nd_na && nd.target == {address} && nd.tll == {mac}"
     );
     let text = trace.trace(&packet.datapath, &advertisement);
-    text.is_some_and(|text| TraceOutcome::read(&text).outputs.is_empty())
+    // An error does not begin with the fields of the packet.
+    text.is_some_and(|text| text.starts_with('#') && TraceOutcome::read(&text).outputs.is_empty())
 }
 
 /// Request for a MAC address.

@@ -118,3 +118,38 @@ fn allowed_sources_enter_again_if_the_last_rule_has_the_address() {
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}\n{text}");
     }
 }
+
+/// Of two gateway ports, ovn-northd writes the flow for one of them, whichever it has last.
+#[test]
+fn it_is_open_at_which_gateway_port_allowed_sources_of_new_connections_enter_again() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (set, choices) in [("10.1.0.2", 1), ("10.1.0.9", 0)] {
+        let mut network = network(false, &[]);
+        let row = json!({"name": "gc1", "chassis_name": "c1", "priority": 1});
+        let chassis = network.rows.insert("Gateway_Chassis", row);
+        network.columns["rp1"] = json!({"gateway_chassis": references(&[chassis])});
+        let row = json!({"name": "as", "addresses": set});
+        let set = network.rows.insert("Address_Set", row);
+        let row = json!({"type": "dnat_and_snat", "external_ip": "10.2.0.8",
+            "logical_ip": "10.1.0.3", "options": map(&[("stateless", "true")]),
+            "allowed_ext_ips": ["named-uuid", set]});
+        let rule = network.rows.insert("NAT", row);
+        let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.1.0.3:80")])});
+        let balancer = network.rows.insert("Load_Balancer", row);
+        network.columns["lr"] = json!({"nat": references(&[rule]),
+            "load_balancer": references(&[balancer]),
+            "options": map(&[("ct-commit-all", "true")])});
+        let target = ("10.2.0.2", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        let is_noted = |text: &&String| text.contains("at one of its gateway ports");
+        let noted = answer.open.iter().filter(is_noted).count();
+        assert_eq!(noted > 0, choices > 0, "{answer:#?}");
+        let outputs = TraceOutcome::read(&text).outputs;
+        assert!(
+            outputs == ["v3"] || choices > 0 && outputs.is_empty(),
+            "{text}"
+        );
+    }
+}

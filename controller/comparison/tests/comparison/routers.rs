@@ -294,3 +294,33 @@ fn a_static_mac_address_counts_where_a_gateway_port_asks_machines() {
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
     }
 }
+
+/// `other` has the route, and no ports.
+#[test]
+fn a_route_by_a_port_of_another_router_is_one_of_that_router() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (port, next_hops, out) in [
+        ("rp2", &["10.2.0.2"][..], Some("v3")),
+        ("rp1", &["10.2.0.2"], None),
+        ("nowhere", &["10.2.0.2"], None),
+        // Equal routes stay with their router.
+        ("rp2", &["10.2.0.2", "10.2.0.3"], None),
+    ] {
+        let mut network = Network::new(json!({}));
+        let routes = next_hops.iter().map(|next_hop| {
+            let row = json!({"ip_prefix": "20.0.0.0/16", "nexthop": next_hop, "output_port": port});
+            network.rows.insert("Logical_Router_Static_Route", row)
+        });
+        let routes = references(&routes.collect::<Vec<_>>());
+        let row = json!({"name": "other", "static_routes": routes});
+        network.rows.insert("Logical_Router", row);
+        let target = ("20.0.0.5", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}\n{text}");
+        if port != "rp1" {
+            assert_same(&answer, &text);
+        }
+    }
+}

@@ -236,7 +236,10 @@ fn build_routers(
             own_addresses: networks().map(|(id, own)| (own.address, id)).collect(),
             broadcasts: networks().filter_map(|(_, own)| own.broadcast()).collect(),
             routes: Routes::new(
-                tables.static_routes.of(&row.static_routes),
+                tables
+                    .static_routes
+                    .of(&row.static_routes)
+                    .filter(|(_, route)| foreign_output(route, ids, ports).is_none()),
                 &own,
                 tables,
                 notes,
@@ -255,7 +258,65 @@ fn build_routers(
             kind,
         });
     }
+    for ((_, row), ids) in rows.iter().zip(&ports.of_routers) {
+        add_foreign_routes(row, ids, ports, tables, &mut routers, notes);
+    }
     routers
+}
+
+/// The port of another router that a route names.
+fn foreign_output(
+    route: &nb::LogicalRouterStaticRoute,
+    ids: &[RouterPortId],
+    ports: &Ports,
+) -> Option<RouterPortId> {
+    let name = route
+        .output_port
+        .as_ref()
+        .filter(|_| route.nexthop != "discard")?;
+    match ports.by_name.get(name)? {
+        PortId::Router(id) if !ids.contains(id) => Some(*id),
+        _ => None,
+    }
+}
+
+/// Adds the routes of a router by ports of other routers to those. OVN does so unless the router has
+/// several equal ones.
+fn add_foreign_routes<'a>(
+    row: &'a nb::LogicalRouter,
+    ids: &[RouterPortId],
+    ports: &Ports,
+    tables: &'a Tables,
+    routers: &mut [Router],
+    notes: &mut Notes,
+) {
+    let all = || tables.static_routes.of(&row.static_routes);
+    let foreign: Vec<_> = all()
+        .filter_map(|(uuid, route)| Some((uuid, route, foreign_output(route, ids, ports)?)))
+        .collect();
+    if foreign.is_empty() {
+        return;
+    }
+    let mut counts: HashMap<(&str, bool), usize, RandomState> = HashMap::default();
+    let key = |route: &'a nb::LogicalRouterStaticRoute| {
+        let is_source = route.policy == Some(nb::LogicalRouterStaticRoutePolicy::SrcIp);
+        (route.ip_prefix.as_str(), is_source)
+    };
+    for (_, route) in all() {
+        *counts.entry(key(route)).or_default() += 1;
+    }
+    for (uuid, route, output) in foreign {
+        let is_single = counts.get(&key(route)) == Some(&1);
+        let reference = RowRef::new::<nb::LogicalRouterStaticRoute>(uuid);
+        if !is_single || !route.route_table.is_empty() {
+            notes.add(reference, "output_port is a port of another router");
+            continue;
+        }
+        let own = ports.router_ports_of(&[output]);
+        let router = ports.router_ports[output.0 as usize].router;
+        let routes = &mut routers[router.0 as usize].routes;
+        routes.add_static((uuid, route), &own, tables, notes);
+    }
 }
 
 fn read_static_macs(

@@ -85,32 +85,8 @@ impl Routes {
         notes: &mut Notes,
     ) -> Self {
         let mut routes = Self::default();
-        for (uuid, row) in rows {
-            let reference = RowRef::new::<LogicalRouterStaticRoute>(uuid);
-            match static_route(row, reference, ports, tables) {
-                Ok(mut route) => {
-                    let table = routes.table_number(&row.route_table);
-                    let is_connected = row
-                        .options
-                        .get("origin")
-                        .is_some_and(|origin| origin == "connected");
-                    let rank = if is_connected {
-                        CONNECTED_RANK
-                    } else {
-                        STATIC_RANK
-                    };
-                    if is_connected && route.kind == RouteKind::Destination {
-                        route.kind = RouteKind::Connected;
-                    }
-                    let table = if is_connected && table == 0 {
-                        Table::All
-                    } else {
-                        Table::Number(table)
-                    };
-                    routes.add(table, rank, route);
-                }
-                Err(reason) => notes.add(reference, reason),
-            }
+        for row in rows {
+            routes.add_static(row, ports, tables, notes);
         }
         for (id, port) in ports {
             for network in &port.networks {
@@ -118,6 +94,40 @@ impl Routes {
             }
         }
         routes
+    }
+
+    /// Adds a static route. `ports`: those by which it may lead.
+    pub(super) fn add_static(
+        &mut self,
+        (uuid, row): (Uuid, &LogicalRouterStaticRoute),
+        ports: &[(RouterPortId, &RouterPort)],
+        tables: &Tables,
+        notes: &mut Notes,
+    ) {
+        let reference = RowRef::new::<LogicalRouterStaticRoute>(uuid);
+        let mut route = match static_route(row, reference, ports, tables) {
+            Ok(route) => route,
+            Err(reason) => return notes.add(reference, reason),
+        };
+        let table = self.table_number(&row.route_table);
+        let is_connected = row
+            .options
+            .get("origin")
+            .is_some_and(|origin| origin == "connected");
+        let rank = if is_connected {
+            CONNECTED_RANK
+        } else {
+            STATIC_RANK
+        };
+        if is_connected && route.kind == RouteKind::Destination {
+            route.kind = RouteKind::Connected;
+        }
+        let table = if is_connected && table == 0 {
+            Table::All
+        } else {
+            Table::Number(table)
+        };
+        self.add(table, rank, route);
     }
 
     fn table_number(&mut self, name: &str) -> u32 {

@@ -12,7 +12,8 @@ use crate::northbound::{Limit, Router, RouterKind, RouterPortId};
 enum Condition {
     /// The packet is for the address of the router's last rule.
     LastRule,
-    /// The packet is that of a new connection and goes out by the last gateway port.
+    /// The packet is that of a new connection and goes out by the last gateway port. OVN has several
+    /// of them in no defined order.
     New,
     /// No first packet of a connection.
     Never,
@@ -32,9 +33,9 @@ impl Trace<'_> {
             let nats = router.nats.iter();
             nats.filter_map(|nat| Some((nat, nat.stateless_limit()?)))
         };
-        let Some(last_gateway) = gateways.last().filter(|_| limits().next().is_some()) else {
+        if gateways.is_empty() || limits().next().is_none() {
             return Ok(false);
-        };
+        }
         let ip = self.ip()?;
         let (source, destination) = (ip.source, ip.destination);
         let is_gateway = router.kind.is_gateway_port(output);
@@ -60,7 +61,7 @@ impl Trace<'_> {
             Condition::LastRule => router.nats.last().is_some_and(|nat| {
                 nat.external == destination && nat.gateway == Some(output) && nat.is_resident()
             }),
-            Condition::New => self.packet.is_tracked && output == *last_gateway,
+            Condition::New => self.packet.is_tracked && is_gateway,
             Condition::Never => false,
         };
         let names_source = |limit: Limit| {
@@ -74,6 +75,13 @@ impl Trace<'_> {
             if is_allowed && is_exempted {
                 self.path.leave_open(format!(
                     "rules of {} without state allow and exempt {source}",
+                    router.name
+                ));
+            }
+            let is_choice = condition == Condition::New && gateways.len() > 1;
+            if is_choice && (is_allowed || is_exempted) {
+                self.path.leave_open(format!(
+                    "rules of {} without state hold at one of its gateway ports",
                     router.name
                 ));
             }
