@@ -8,6 +8,7 @@ mod linked;
 mod nat_rules;
 mod neighbors;
 mod northd;
+mod notations;
 mod outside;
 mod questions;
 mod routers;

@@ -324,3 +324,48 @@ fn a_route_by_a_port_of_another_router_is_one_of_that_router() {
         }
     }
 }
+
+#[test]
+fn a_policy_by_a_port_of_another_router_loses_its_packets() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (is_attached, out) in [(true, None), (false, Some("v2"))] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "rp9", "mac": "0a:00:00:00:09:01", "networks": "10.9.0.1/24"});
+        let port = network.rows.insert("Logical_Router_Port", row);
+        let row = json!({"name": "other", "ports": references(std::slice::from_ref(&port)),
+            "enabled": is_attached});
+        network.rows.insert("Logical_Router", row);
+        let row = json!({"ip_prefix": "20.0.0.0/16", "nexthop": "10.1.0.3"});
+        let route = network.rows.insert("Logical_Router_Static_Route", row);
+        let row = json!({"priority": 1, "match": "ip4.dst == 20.0.0.5", "action": "reroute",
+            "nexthops": "10.2.0.2", "output_port": ["named-uuid", port]});
+        let policy = network.rows.insert("Logical_Router_Policy", row);
+        network.columns["lr"] = json!({"static_routes": references(&[route]),
+            "policies": references(&[policy])});
+        let target = ("20.0.0.5", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}\n{text}");
+    }
+}
+
+#[test]
+fn it_is_open_by_which_of_several_switch_ports_a_router_port_sends() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let mut network = Network::new(json!({}));
+    let options = map(&[("router-port", "rp2")]);
+    let row = json!({"type": "router", "addresses": "router", "options": options});
+    network.add_port("second", row);
+    let target = ("10.2.0.2", "0a:00:00:00:01:01");
+    let (answer, text) = ask(&release, &network.finish(), target, WEB);
+    let outputs = TraceOutcome::read(&text).outputs;
+    assert!(outputs.is_empty() || outputs == ["v3"], "{text}");
+    assert_eq!(
+        answer.open,
+        ["several switch ports lead to router port rp2"]
+    );
+}

@@ -246,7 +246,7 @@ fn build_routers(
             ),
             policies: Policies::new(
                 tables.policies.of(&row.policies),
-                &own,
+                (&own, ports),
                 tables,
                 names,
                 notes,

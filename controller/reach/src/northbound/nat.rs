@@ -45,12 +45,20 @@ pub(crate) struct Nat {
     is_resident: bool,
     /// `stateless`: the rule translates without connection tracking.
     pub(crate) is_stateless: bool,
+    actions: ValidActions,
     matches: NatMatch,
     row_priority: i64,
     /// Addresses on the other side for which the rule holds. `None`: all.
     allowed: Option<Arc<ValueSet>>,
     /// Addresses on the other side for which the rule does not hold.
     exempted: Option<Arc<ValueSet>>,
+}
+
+/// Which actions of a rule OVN can read: they have texts of the row.
+#[derive(Clone, Copy, Debug)]
+struct ValidActions {
+    on_destinations: bool,
+    on_sources: bool,
 }
 
 /// Condition of the column `match`.
@@ -122,6 +130,12 @@ impl Nat {
             let set = tables.address_sets.get(reference?)?;
             names.address_set(&set.name).map(Arc::clone)
         };
+        let is_stateless = row.r#type == NatType::DnatAndSnat && option(&row.options, "stateless");
+        let range = &row.external_port_range;
+        let is_range_valid = is_stateless || range.is_empty() || is_port_range(range);
+        if !is_range_valid {
+            notes.add(reference, format!("bad external_port_range {range}"));
+        }
         // OVN cannot compare IPv4 addresses with a set that has IPv6 addresses.
         let is_comparable = |set: &Arc<ValueSet>| set.width() <= width(external.address).into();
         Ok(Self {
@@ -133,7 +147,11 @@ impl Nat {
             distributed_mac: distributed.map(|(_, mac)| mac),
             is_routable: row.r#type != NatType::Snat && option(&row.options, "add_route"),
             is_resident: distributed.is_none_or(|(port, _)| names.is_resident(port)),
-            is_stateless: row.r#type == NatType::DnatAndSnat && option(&row.options, "stateless"),
+            is_stateless,
+            actions: ValidActions {
+                on_destinations: is_range_valid && !row.logical_ip.contains('/'),
+                on_sources: is_range_valid && !row.external_ip.contains('/'),
+            },
             matches,
             row_priority: row.priority,
             allowed: address_set(row.allowed_ext_ips).map(|set| {
@@ -201,7 +219,13 @@ impl Nat {
             && self.is_resident
             && destination == self.external
             && self.gateway.is_none_or(|gateway| gateway == input);
-        self.effect(applies, self.dnat_priority(), packet, source)
+        self.effect(
+            applies,
+            self.actions.on_destinations,
+            self.dnat_priority(),
+            packet,
+            source,
+        )
     }
 
     /// The effect of the rule on the source of a packet that goes out by a port.
@@ -216,7 +240,13 @@ impl Nat {
             && self.is_resident
             && self.logical.contains(source)
             && self.gateway.is_none_or(|gateway| gateway == output);
-        self.effect(applies, self.snat_priority(), packet, destination)
+        self.effect(
+            applies,
+            self.actions.on_sources,
+            self.snat_priority(),
+            packet,
+            destination,
+        )
     }
 
     /// `true` if the rule holds for an address on the other side, apart from exempted ones.
@@ -226,9 +256,11 @@ impl Nat {
     }
 
     /// The effect of the rule, if it applies, with the address on the other side of the packet.
+    /// `is_valid`: OVN can read its action.
     fn effect(
         &self,
         applies: bool,
+        is_valid: bool,
         priority: i64,
         packet: &Packet,
         other: IpAddr,
@@ -244,7 +276,7 @@ impl Nat {
                 is_exempted: true,
             });
         }
-        self.matches.holds(packet).then_some(NatEffect {
+        (is_valid && self.matches.holds(packet)).then_some(NatEffect {
             priority,
             nat: self,
             is_exempted: false,
@@ -287,6 +319,20 @@ pub(super) fn read_rules<'a>(
         }
     }
     rules
+}
+
+/// `true` if a text is `PORT`, or `PORT-PORT` with a greater second one.
+fn is_port_range(text: &str) -> bool {
+    // OVN keeps 16 bits of a number.
+    let port = |text: &str| text.trim().parse::<u64>().ok().map(|port| port as u16);
+    let (first, last) = match text.split_once('-') {
+        Some((first, last)) => (port(first), Some(port(last))),
+        None => (port(text), None),
+    };
+    let Some(first) = first.filter(|port| *port != 0) else {
+        return false;
+    };
+    last.is_none_or(|last| last.is_some_and(|last| last > first))
 }
 
 /// `true` if a gateway port serves all addresses at its chassis.

@@ -7,8 +7,9 @@ use patchbay_schemas::nb::{LogicalRouterPolicy, LogicalRouterPolicyAction};
 use uuid::Uuid;
 
 use super::Names;
-use super::id::RouterPortId;
+use super::id::{PortId, RouterPortId};
 use super::note::{Notes, RowRef};
+use super::ports::Ports;
 use super::route::{is_down, output_port};
 use super::router::RouterPort;
 use super::rows::Tables;
@@ -56,7 +57,7 @@ pub(crate) struct Policies(Vec<Policy>);
 impl Policies {
     pub(super) fn new<'a>(
         rows: impl IntoIterator<Item = (Uuid, &'a LogicalRouterPolicy)>,
-        ports: &[(RouterPortId, &RouterPort)],
+        (ports, all): (&[(RouterPortId, &RouterPort)], &Ports),
         tables: &Tables,
         names: &Names,
         notes: &mut Notes,
@@ -67,7 +68,7 @@ impl Policies {
         let mut policies = Vec::new();
         for (uuid, row) in rows {
             let reference = RowRef::new::<LogicalRouterPolicy>(uuid);
-            match policy(row, reference, &chains, ports, tables, names) {
+            match policy(row, reference, &chains, (ports, all), tables, names) {
                 Ok(policy) => policies.push(policy),
                 Err(reason) => notes.add(reference, reason),
             }
@@ -99,7 +100,7 @@ fn policy(
     row: &LogicalRouterPolicy,
     reference: RowRef,
     chains: &HashSet<&str>,
-    ports: &[(RouterPortId, &RouterPort)],
+    ports: (&[(RouterPortId, &RouterPort)], &Ports),
     tables: &Tables,
     names: &Names,
 ) -> Result<Policy, String> {
@@ -149,9 +150,10 @@ fn policy(
     })
 }
 
+/// Next hops of a policy. A port that it names is looked for among those of all routers.
 fn next_hops(
     row: &LogicalRouterPolicy,
-    ports: &[(RouterPortId, &RouterPort)],
+    (own, all): (&[(RouterPortId, &RouterPort)], &Ports),
     tables: &Tables,
 ) -> Result<Vec<PolicyHop>, String> {
     if row.output_port.is_some() && row.nexthops.len() != 1 {
@@ -161,6 +163,11 @@ fn next_hops(
         .output_port
         .and_then(|port| tables.router_ports.get(port));
     let output = output.map(|port| port.name.as_str());
+    let foreign = output.and_then(|name| match all.by_name.get(name) {
+        Some(PortId::Router(id)) => Some([(*id, &all.router_ports[id.0 as usize])]),
+        _ => None,
+    });
+    let ports = foreign.as_ref().map_or(own, |foreign| &foreign[..]);
     let sessions: Vec<_> = tables.bfd.of(&row.bfd_sessions).collect();
     let mut valid = Vec::new();
     for text in &row.nexthops {

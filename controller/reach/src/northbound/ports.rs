@@ -128,6 +128,7 @@ impl Ports {
                     if peers.contains_key(router_port.name.as_str()) {
                         continue;
                     }
+                    router_port.switch_ports += 1;
                     router_port.link = Link::Switch(id);
                     let interface = Interface {
                         mac: router_port.mac,

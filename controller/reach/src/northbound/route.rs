@@ -256,6 +256,10 @@ fn static_route(
         let next_hop = Prefix::parse(&row.nexthop)
             .filter(Prefix::is_host)
             .ok_or_else(|| format!("bad nexthop {}", row.nexthop))?;
+        // OVN compares the text with the networks of ports, unless the row names the port.
+        if row.output_port.is_none() && row.nexthop.contains('/') {
+            return Err(format!("nexthop {} without output_port", row.nexthop));
+        }
         route.next_hop = Some(next_hop.address);
     }
     let is_ipv4 = route.next_hop.unwrap_or(prefix.address).is_ipv4();

@@ -85,6 +85,8 @@ pub(crate) struct RouterPort {
     /// `true` if a gateway port asks for the MAC addresses of machines: `redirect-type=bridged`.
     pub(crate) asks_machines: bool,
     pub(crate) link: Link,
+    /// Number of the switch ports that lead to the port. OVN takes any of them for the way back.
+    pub(crate) switch_ports: usize,
     /// `true` if the port is on a switch without a `localnet` port: a gateway port that is the only
     /// one of its router then serves all addresses at its chassis.
     pub(crate) is_overlay: bool,
@@ -211,6 +213,7 @@ impl RouterPort {
             } else {
                 Link::Missing
             },
+            switch_ports: 0,
             is_overlay: false,
             route_table: row.options.get("route_table").cloned(),
         })

@@ -126,7 +126,7 @@ impl EmptyVip {
 
 /// Parses a backend of a VIP of this family and kind. `None`: OVN ignores the VIP.
 fn parse_backend(text: &str, is_ipv4: bool, has_port: bool) -> Option<(IpAddr, u16)> {
-    let (address, port) = parse_endpoint(text.trim())?;
+    let (address, port) = parse_endpoint(text)?;
     let is_same_kind = address.is_ipv4() == is_ipv4 && (port != 0) == has_port;
     is_same_kind.then_some((address, port))
 }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_vip_and_its_backends_are_of_one_kind() {
-        let vip = Vip::parse("10.96.0.1:80", "10.0.0.1:8080, 10.0.0.2:81").unwrap();
+        let vip = Vip::parse("10.96.0.1:80", "10.0.0.1:8080,10.0.0.2:81").unwrap();
         assert_eq!((vip.port, vip.backends.len()), (Some(80), 2));
         let vip = Vip::parse("[fd00::1]:80", "[fd01::1]:8080").unwrap();
         assert_eq!(vip.backends, [("fd01::1".parse().unwrap(), 8080)]);
@@ -201,6 +201,7 @@ mod tests {
             ("10.96.0.1", "10.0.0.1:80"),
             ("10.96.0.1:80", "[fd00::1]:80"),
             ("10.96.0.1:80", "10.0.0.1:80,?"),
+            ("10.96.0.1:80", "10.0.0.1:8080, 10.0.0.2:81"),
             ("10.96.0.1:99999", ""),
         ] {
             assert!(Vip::parse(key, value).is_none(), "{key} {value}");
