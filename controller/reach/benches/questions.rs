@@ -1,9 +1,11 @@
-//! Cost of the index and of 10,000 questions, on a database of 2,000 pods.
+//! Cost of the index and of 10,000 questions, on databases of 2,000 pods: on 20 switches, on one, and
+//! on 20 switches that ports of type `switch` link.
 //!
 //! `cargo bench -p patchbay-reach --bench questions` prints the figures.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use patchbay_engine::db::{Database, Snapshot};
@@ -16,12 +18,12 @@ use patchbay_schemas::nb::{
 };
 use patchbay_schemas::typed::Ref;
 
-/// Networks, each a switch at the router.
-const NETWORKS: usize = 20;
-/// Pods of each network.
-const PODS: usize = 100;
-/// Network policies of each network, with two ACLs and an address set each.
-const POLICIES: usize = 10;
+/// Pods of all switches.
+const PODS: usize = 2_000;
+/// Network policies of all switches, with two ACLs and an address set each.
+const POLICIES: usize = 200;
+/// Pods of a network policy.
+const POLICY_PODS: usize = 50;
 /// Services, each with one VIP and four backends.
 const SERVICES: usize = 500;
 /// Policies of the router.
@@ -33,9 +35,45 @@ const QUESTIONS: usize = 10_000;
 /// Runs, of which the best counts.
 const RUNS: usize = 5;
 
+/// Switches of a database.
+#[derive(Clone, Copy)]
+struct Shape {
+    name: &'static str,
+    switches: usize,
+    /// `true` if the switches are one network, with the router on the first one. Otherwise each has a
+    /// port of the router.
+    is_linked: bool,
+}
+
+const SHAPES: [Shape; 3] = [
+    Shape {
+        name: "20 switches",
+        switches: 20,
+        is_linked: false,
+    },
+    Shape {
+        name: "one switch",
+        switches: 1,
+        is_linked: false,
+    },
+    Shape {
+        name: "20 linked switches",
+        switches: 20,
+        is_linked: true,
+    },
+];
+
 fn main() {
-    let snapshot = snapshot().expect("the rows are valid");
-    let questions: Vec<_> = (0..QUESTIONS).map(question).collect();
+    for shape in SHAPES {
+        measure(shape);
+    }
+}
+
+fn measure(shape: Shape) {
+    let snapshot = snapshot(shape).expect("the rows are valid");
+    let questions: Vec<_> = (0..QUESTIONS)
+        .map(|number| question(shape, number))
+        .collect();
     let index = best(|| {
         black_box(Northbound::new(&snapshot, None));
     });
@@ -47,7 +85,8 @@ fn main() {
         }
     });
     println!(
-        "{} ports, {} rows",
+        "{}: {} ports, {} rows",
+        shape.name,
         northbound.port_count(),
         snapshot.row_count()
     );
@@ -69,36 +108,59 @@ fn best(mut run: impl FnMut()) -> Duration {
     times.min().unwrap_or_default()
 }
 
-fn question(number: usize) -> Question {
-    let from = number * 7919 % (NETWORKS * PODS);
-    let to = number * 104_729 % (NETWORKS * PODS);
+fn question(shape: Shape, number: usize) -> Question {
+    let from = number * 7919 % PODS;
+    let to = number * 104_729 % PODS;
     let destination = match number % 4 {
         0 => format!("10.96.{}.{}", number % SERVICES / 250, number % 250),
         1 => format!("172.16.{}.7", number % 250),
-        _ => address(to / PODS, to % PODS),
+        _ => shape.address(to),
     };
     Question {
-        sender: Sender::port(port_name(from / PODS, from % PODS)),
+        sender: Sender::port(port_name(from)),
         destination: Destination::Address(destination.parse().expect("an address")),
         protocol: Protocol::Tcp(if number.is_multiple_of(5) { 443 } else { 80 }),
     }
 }
 
-fn port_name(network: usize, pod: usize) -> String {
-    format!("net{network}_pod{pod}")
+fn port_name(pod: usize) -> String {
+    format!("pod{pod}")
 }
 
-fn address(network: usize, pod: usize) -> String {
-    format!("10.{network}.0.{}", pod + 10)
+impl Shape {
+    /// Pods of a switch.
+    fn pods(self, switch: usize) -> Range<usize> {
+        let count = PODS / self.switches;
+        switch * count..(switch + 1) * count
+    }
+
+    /// Number of the router's networks.
+    fn networks(self) -> usize {
+        if self.is_linked { 1 } else { self.switches }
+    }
+
+    fn network(self, pod: usize) -> usize {
+        pod * self.networks() / PODS
+    }
+
+    fn address(self, pod: usize) -> String {
+        let host = pod % (PODS / self.networks()) + 10;
+        format!("10.{}.{}.{}", self.network(pod), host / 250, host % 250)
+    }
+
+    fn interface(self, pod: usize) -> String {
+        let [high, low] = (pod as u16).to_be_bytes();
+        format!("0a:58:0a:00:{high:02x}:{low:02x} {}", self.address(pod))
+    }
 }
 
-fn snapshot() -> Result<Snapshot, Box<dyn std::error::Error>> {
+fn snapshot(shape: Shape) -> Result<Snapshot, Box<dyn std::error::Error>> {
     let mut database = Database::new(nb::schema());
     let mut txn = TxnBuilder::new(&database.snapshot());
-    let group = services(&mut txn)?;
+    let group = services(&mut txn, shape)?;
     let mut router_ports = BTreeSet::new();
-    for network in 0..NETWORKS {
-        router_ports.insert(add_network(&mut txn, network, group)?);
+    for switch in 0..shape.switches {
+        router_ports.extend(add_switch(&mut txn, shape, switch, group)?);
     }
     let mut policies = BTreeSet::new();
     for number in 0..ROUTER_POLICIES {
@@ -116,7 +178,7 @@ fn snapshot() -> Result<Snapshot, Box<dyn std::error::Error>> {
     for number in 0..ROUTES {
         static_routes.insert(txn.insert(&LogicalRouterStaticRoute {
             ip_prefix: format!("172.{}.{}.0/24", 16 + number / 250, number % 250),
-            nexthop: address(number % NETWORKS, number % PODS),
+            nexthop: shape.address(number % PODS),
             ..Default::default()
         })?);
     }
@@ -131,12 +193,17 @@ fn snapshot() -> Result<Snapshot, Box<dyn std::error::Error>> {
     Ok(database.snapshot())
 }
 
-fn services(txn: &mut TxnBuilder) -> Result<Ref<LoadBalancerGroup>, BuildError> {
+fn services(txn: &mut TxnBuilder, shape: Shape) -> Result<Ref<LoadBalancerGroup>, BuildError> {
     let mut load_balancer = BTreeSet::new();
     for number in 0..SERVICES {
         let vip = format!("10.96.{}.{}:80", number / 250, number % 250);
         let backends: Vec<_> = (0..4)
-            .map(|backend| format!("{}:8080", address(number % NETWORKS, backend * 20)))
+            .map(|backend| {
+                format!(
+                    "{}:8080",
+                    shape.address((number * 100 + backend * 20) % PODS)
+                )
+            })
             .collect();
         load_balancer.insert(txn.insert(&LoadBalancer {
             name: format!("service{number}"),
@@ -150,62 +217,78 @@ fn services(txn: &mut TxnBuilder) -> Result<Ref<LoadBalancerGroup>, BuildError> 
     })
 }
 
-fn add_network(
+/// Adds a switch with its pods. Returns its port of the router.
+fn add_switch(
     txn: &mut TxnBuilder,
-    network: usize,
+    shape: Shape,
+    switch: usize,
     group: Ref<LoadBalancerGroup>,
-) -> Result<Ref<LogicalRouterPort>, BuildError> {
-    let router_port = format!("rp{network}");
-    let mut pods = BTreeSet::new();
-    for pod in 0..PODS {
-        let interface = format!(
-            "0a:58:0a:{network:02x}:00:{pod:02x} {}",
-            address(network, pod)
-        );
-        pods.insert(txn.insert(&LogicalSwitchPort {
-            name: port_name(network, pod),
+) -> Result<Option<Ref<LogicalRouterPort>>, BuildError> {
+    let mut pods = Vec::new();
+    for pod in shape.pods(switch) {
+        let interface = shape.interface(pod);
+        pods.push(txn.insert(&LogicalSwitchPort {
+            name: port_name(pod),
             addresses: [interface.clone()].into(),
             port_security: [interface].into(),
             ..Default::default()
         })?);
     }
-    for number in 0..POLICIES {
-        add_policy(txn, network, number, &pods)?;
+    for number in 0..POLICIES / shape.switches {
+        add_policy(txn, shape, (switch, number), &pods)?;
     }
-    let mut ports = pods;
-    ports.insert(txn.insert(&LogicalSwitchPort {
-        name: format!("sp{network}"),
-        r#type: "router".into(),
-        addresses: ["router".into()].into(),
-        options: [("router-port".into(), router_port.clone())].into(),
-        ..Default::default()
-    })?);
+    let mut ports: BTreeSet<_> = pods.into_iter().collect();
+    for (own, other) in [(switch, switch + 1), (switch, switch.wrapping_sub(1))] {
+        if shape.is_linked && other < shape.switches {
+            ports.insert(txn.insert(&LogicalSwitchPort {
+                name: format!("link{own}_{other}"),
+                r#type: "switch".into(),
+                peer: Some(format!("link{other}_{own}")),
+                ..Default::default()
+            })?);
+        }
+    }
+    let has_router = switch < shape.networks();
+    let router_port = format!("rp{switch}");
+    if has_router {
+        ports.insert(txn.insert(&LogicalSwitchPort {
+            name: format!("sp{switch}"),
+            r#type: "router".into(),
+            addresses: ["router".into()].into(),
+            options: [("router-port".into(), router_port.clone())].into(),
+            ..Default::default()
+        })?);
+    }
     txn.insert(&LogicalSwitch {
-        name: format!("net{network}"),
+        name: format!("net{switch}"),
         ports,
         load_balancer_group: [group].into(),
         ..Default::default()
     })?;
-    txn.insert(&LogicalRouterPort {
+    if !has_router {
+        return Ok(None);
+    }
+    let port = txn.insert(&LogicalRouterPort {
         name: router_port,
-        mac: format!("0a:58:0a:{network:02x}:ff:01"),
-        networks: [format!("10.{network}.0.1/24")].into(),
+        mac: format!("0a:58:0a:{switch:02x}:ff:01"),
+        networks: [format!("10.{switch}.0.1/16")].into(),
         ..Default::default()
-    })
+    })?;
+    Ok(Some(port))
 }
 
-/// Adds what OVN-Kubernetes makes of a network policy for half of the pods.
+/// Adds what OVN-Kubernetes makes of a network policy for some of a switch's pods.
 fn add_policy(
     txn: &mut TxnBuilder,
-    network: usize,
-    number: usize,
-    pods: &BTreeSet<Ref<LogicalSwitchPort>>,
+    shape: Shape,
+    (switch, number): (usize, usize),
+    pods: &[Ref<LogicalSwitchPort>],
 ) -> Result<(), BuildError> {
-    let name = format!("policy_{network}_{number}");
-    let peers = (0..PODS).map(|pod| address((network + number) % NETWORKS, pod));
+    let name = format!("policy_{switch}_{number}");
+    let peers = shape.pods((switch + number) % shape.switches);
     txn.insert(&AddressSet {
         name: name.clone(),
-        addresses: peers.collect(),
+        addresses: peers.take(100).map(|pod| shape.address(pod)).collect(),
         ..Default::default()
     })?;
     let acl = |action, priority, extra: &str| Acl {
@@ -220,16 +303,12 @@ fn add_policy(
         txn.insert(&acl(AclAction::AllowRelated, 1001, &allowed))?,
         txn.insert(&acl(AclAction::Drop, 1000, "ip4.src == 10.99.0.0/16"))?,
     ];
-    let ports = pods
-        .iter()
-        .copied()
-        .skip(number * 5)
-        .take(PODS / 2)
-        .collect();
+    let first = number * 5 % (pods.len() - POLICY_PODS);
+    let ports = pods.iter().copied().skip(first).take(POLICY_PODS);
     txn.insert(&PortGroup {
         name,
         acls: acls.into(),
-        ports,
+        ports: ports.collect(),
         ..Default::default()
     })?;
     Ok(())
