@@ -222,6 +222,28 @@ fn a_network_function_is_not_judged() {
     assert_unjudged(&answer, effect, "ACL");
 }
 
+/// The replies of the machine at the port of a network function meet no egress ACL.
+#[test]
+fn a_reply_of_a_network_function_is_not_judged() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    let row = json!({"addresses": "0a:00:00:00:01:09 10.1.0.9",
+        "options": map(&[("disable_arp_nd_rsp", "true")])});
+    let mut network = Network::new(json!({"in": row}));
+    network.add_network_function("from-lport", "ip6");
+    let row = json!({"direction": "to-lport", "priority": 2, "match": "outport == \"v1\"",
+        "action": "drop"});
+    let acl = network.rows.insert("ACL", row);
+    let acls = network.columns["s1"]["acls"][1].as_array_mut().unwrap();
+    acls.push(json!(["named-uuid", acl]));
+    let target = ("10.1.0.9", "0a:00:00:00:01:09");
+    let (answer, text) = ask(&release, &network.finish(), target, WEB);
+    assert_eq!(TraceOutcome::read(&text).outputs, ["in"], "{text}");
+    let effect = "which packets a network function sends on: in";
+    assert_unjudged(&answer, effect, "Logical_Switch_Port");
+}
+
 #[test]
 fn ovn_ignores_acls_that_give_nothing_to_their_network_function() {
     let Some(release) = Release::newest() else {

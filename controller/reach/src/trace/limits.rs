@@ -9,12 +9,18 @@ use crate::northbound::{LoadBalancer, Northbound, Switch, SwitchPortId, Variable
 pub(super) const DNS_PORT: u16 = 53;
 
 impl Northbound {
-    /// Records what the type of the sender's port and the destination leave unjudged.
-    pub(crate) fn limit_sender(&self, sender: SwitchPortId, destination: IpAddr, path: &mut Path) {
-        let port = self.switch_port(sender);
+    /// Records what the type of the port leaves unjudged of packets that come in through it.
+    pub(super) fn limit_port(&self, port: SwitchPortId, path: &mut Path) {
+        let port = self.switch_port(port);
         if let Some(limit) = port.sender_limit {
             path.leave_unjudged(port.row, &format!("{limit}: {}", port.name));
         }
+    }
+
+    /// Records what the type of the sender's port and the destination leave unjudged.
+    pub(crate) fn limit_sender(&self, sender: SwitchPortId, destination: IpAddr, path: &mut Path) {
+        self.limit_port(sender, path);
+        let port = self.switch_port(sender);
         let is_broadcast = matches!(destination, IpAddr::V4(address) if address.is_broadcast());
         if is_broadcast || destination.is_multicast() {
             let switch = self.switch(port.switch);

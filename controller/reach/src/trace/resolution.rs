@@ -70,6 +70,7 @@ impl Northbound {
             .filter(|port| !self.has_responder(switch, *port, exchange.target));
         if let Some(port) = asked {
             self.leave(&exchange.request(input, Some(port)), port, path)?;
+            self.limit_port(port, path);
             self.enter(&exchange.reply(port, None), port, path)?;
         }
         let reply = exchange.reply(asked.unwrap_or(input), Some(input));
