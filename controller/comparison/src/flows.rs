@@ -9,8 +9,8 @@ use crate::json_rpc::transact;
 
 /// Changes the flows of a translated Southbound database:
 ///
-/// - Packets lose the state of their connection where they enter a switch or router, as at the patch
-///   ports of OVN. ovn-trace keeps it.
+/// - Packets lose the state of their connection and the registers where they enter a switch or router,
+///   as at the patch ports of OVN. ovn-trace keeps them.
 /// - Gateway routers only track packets where they look for a source to restore, which a new
 ///   connection does not have. ovn-trace ends there.
 /// - Gateway routers forget the state of a packet whose connection they commit, as the lab shows with
@@ -41,6 +41,9 @@ pub(crate) fn adapt_flows(server: &RealServer) {
     transact(server.socket(), &Value::Array(request));
 }
 
+/// Actions that clear the state of the connection and the registers 0 to 9.
+const FRESH_PACKET: &str = "ct_clear; xxreg0 = 0; xxreg1 = 0; reg8 = 0; reg9 = 0; ";
+
 /// Actions of a flow in place of others. `is_first`: the flow is in the first table.
 fn adapt_actions(actions: &str, is_first: bool) -> String {
     if actions == "ct_snat;" {
@@ -53,7 +56,7 @@ fn adapt_actions(actions: &str, is_first: bool) -> String {
         return "next;".to_owned();
     }
     if is_first && actions != "drop;" {
-        return format!("ct_clear; {actions}");
+        return format!("{FRESH_PACKET}{actions}");
     }
     actions.to_owned()
 }
@@ -96,7 +99,11 @@ fn variables_and_actions_are_replaced() {
         "ip4.dst == 10.0.0.1 && ^NO"
     );
     for (actions, is_first, expected) in [
-        ("next;", true, "ct_clear; next;"),
+        (
+            "next;",
+            true,
+            "ct_clear; xxreg0 = 0; xxreg1 = 0; reg8 = 0; reg9 = 0; next;",
+        ),
         ("next;", false, "next;"),
         ("drop;", true, "drop;"),
         ("ct_snat;", false, "ct_next;"),

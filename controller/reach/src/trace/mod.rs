@@ -224,10 +224,6 @@ impl<'a> Trace<'a> {
     /// Delivers a packet behind a router port.
     fn deliver_from_router(&mut self, port: RouterPortId) -> Step {
         let own = self.northbound.router_port(port);
-        if own.switch_ports > 1 {
-            let choice = format!("several switch ports lead to router port {}", own.name);
-            self.path.leave_open(choice);
-        }
         match own.link {
             Link::Switch(port) => Step::Next(Entry::Switch(port)),
             Link::Router(port) => Step::Next(Entry::Router {

@@ -33,6 +33,11 @@ impl<'a> Trace<'a> {
         let port = northbound.router_port(next_hop.output);
         self.packet.output = Some(next_hop.output.into());
         self.packet.eth_source = port.mac;
+        // The next hop is looked up behind one of them.
+        if port.switch_ports > 1 {
+            let choice = format!("several switch ports lead to router port {}", port.name);
+            self.path.leave_open(choice);
+        }
         self.resolve(router, input, next_hop)?;
         if self.redirect(router, next_hop.output)? {
             return Ok(self.enter_again(next_hop.output));
