@@ -204,6 +204,7 @@ fn build_routers(
 ) -> Vec<Router> {
     let mut routers = Vec::with_capacity(rows.len());
     for (((uuid, row), kind), ids) in rows.iter().zip(kinds).zip(&ports.of_routers) {
+        let id = RouterId(routers.len() as u32);
         let own = ports.router_ports_of(ids);
         let networks = || {
             own.iter()
@@ -239,7 +240,7 @@ fn build_routers(
                 tables
                     .static_routes
                     .of(&row.static_routes)
-                    .filter(|(_, route)| foreign_output(route, ids, ports).is_none()),
+                    .filter(|(_, route)| foreign_output(route, id, ports).is_none()),
                 &own,
                 tables,
                 notes,
@@ -258,16 +259,17 @@ fn build_routers(
             kind,
         });
     }
-    for ((_, row), ids) in rows.iter().zip(&ports.of_routers) {
-        add_foreign_routes(row, ids, ports, tables, &mut routers, notes);
+    for (number, (_, row)) in rows.iter().enumerate() {
+        let id = RouterId(number as u32);
+        add_foreign_routes(row, id, ports, tables, &mut routers, notes);
     }
     routers
 }
 
-/// The port of another router that a route names.
+/// The port of another router that a route of `router` names.
 fn foreign_output(
     route: &nb::LogicalRouterStaticRoute,
-    ids: &[RouterPortId],
+    router: RouterId,
     ports: &Ports,
 ) -> Option<RouterPortId> {
     let name = route
@@ -275,7 +277,7 @@ fn foreign_output(
         .as_ref()
         .filter(|_| route.nexthop != "discard")?;
     match ports.by_name.get(name)? {
-        PortId::Router(id) if !ids.contains(id) => Some(*id),
+        PortId::Router(id) if ports.router_ports[id.0 as usize].router != router => Some(*id),
         _ => None,
     }
 }
@@ -284,7 +286,7 @@ fn foreign_output(
 /// several equal ones.
 fn add_foreign_routes<'a>(
     row: &'a nb::LogicalRouter,
-    ids: &[RouterPortId],
+    id: RouterId,
     ports: &Ports,
     tables: &'a Tables,
     routers: &mut [Router],
@@ -292,7 +294,7 @@ fn add_foreign_routes<'a>(
 ) {
     let all = || tables.static_routes.of(&row.static_routes);
     let foreign: Vec<_> = all()
-        .filter_map(|(uuid, route)| Some((uuid, route, foreign_output(route, ids, ports)?)))
+        .filter_map(|(uuid, route)| Some((uuid, route, foreign_output(route, id, ports)?)))
         .collect();
     if foreign.is_empty() {
         return;
