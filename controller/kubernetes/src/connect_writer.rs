@@ -7,7 +7,8 @@ use std::time::Duration;
 use kube::api::{ListParams, Patch, PatchParams};
 use patchbay_resources::object::Object;
 
-use super::api::{self, Api};
+use super::api::Api;
+use super::api_object::ApiObject;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -188,7 +189,8 @@ impl ConnectWriter {
 }
 
 fn decode(object: Value) -> Result<Arc<WatchedConnect>, WriteError> {
-    let object: TolerantObject<ClusterNetworkConnect> = api::decode(object)?;
+    let object = TolerantObject::<ClusterNetworkConnect>::from_api(object);
+    let object = object.map_err(kube::Error::SerdeError)?;
     Ok(projections::project_connect(object))
 }
 

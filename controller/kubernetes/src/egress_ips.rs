@@ -87,6 +87,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api_object::ApiObject as _;
 
     fn ip(namespaces: &serde_json::Value, nodes: &[&str]) -> Option<Arc<WatchedEgressIp>> {
         let items = nodes
@@ -98,7 +99,7 @@ mod tests {
             "spec": {"egressIPs": ["172.18.0.33"], "namespaceSelector": namespaces, "podSelector": {}},
             "status": {"items": items},
         });
-        project_egress_ip(serde_json::from_value(object).unwrap())
+        project_egress_ip(TolerantObject::from_api(object).unwrap())
     }
 
     #[test]

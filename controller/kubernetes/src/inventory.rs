@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use super::api::{self, Api};
+use super::api::Api;
+use super::api_object::ApiObject;
 use kube::Client;
 use kube::api::ListParams;
 use patchbay_resources::object::{Namespace, Node, Service};
@@ -58,7 +59,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
 ) -> Result<(), ListError> {
     let kind = K::KIND.to_owned();
     let mut add = |object: Value| {
-        let object: TolerantObject<K> = api::decode(object)?;
+        let object = TolerantObject::<K>::from_api(object).map_err(kube::Error::SerdeError)?;
         match object.0 {
             Ok(mut object) => {
                 object.meta_mut().managed_fields = None;

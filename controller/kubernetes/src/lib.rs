@@ -70,6 +70,7 @@
 mod activity;
 mod api;
 mod api_error;
+mod api_object;
 mod client;
 mod cluster_manager;
 mod config;

@@ -14,13 +14,12 @@ use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod, RouteAdvertisements, Service,
-    VTEP,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Pod, RouteAdvertisements, Service, VTEP,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 use super::api::Api;
-use serde::de::DeserializeOwned;
+use super::api_object::ApiObject;
 use thiserror::Error;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
@@ -31,9 +30,9 @@ use super::connect_writer::ConnectWriter;
 use super::egress_ips::project_egress_ip;
 use super::events::event_channel;
 use super::leader_election::LeaderElector;
-use super::list_watch::{ListWatch, ObjectSink};
+use super::list_watch::ListWatch;
 use super::networks::{
-    self, Decoding, NetworkManagerTask, NetworkZoneTask, ObjectSources, ObjectWriter,
+    self, Decoding, KindSource, NetworkManagerTask, NetworkZoneTask, ObjectSources, ObjectWriter,
 };
 use super::node_subnets::NetworkNumbers;
 use super::northbound_client::NorthboundClient;
@@ -41,7 +40,6 @@ use super::northbound_reachability::NorthboundReachability;
 use super::projections;
 use super::report_publisher::{ReportPublisher, ReportSource};
 use super::store::{StoreReader, projected_store};
-use super::tolerant_object::TolerantObject;
 use super::watch_backoff::Recovery;
 use super::zone_controller::ZoneControllerTask;
 use super::zone_inputs::{ActivitySources, ZoneSources};
@@ -274,11 +272,10 @@ impl TaskSet {
         project: impl Fn(K) -> V + Send + 'static,
     ) -> StoreReader<V>
     where
-        K: Object + DeserializeOwned + 'static,
+        K: ApiObject,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        let (sink, reader) = projected_store(project);
-        let watch = self.list_watch::<K>(Api::all::<K>(client.clone()), sink);
+        let (watch, reader) = self.list_watch(Api::all::<K>(client.clone()), project);
         self.spawn_watch(watch);
         reader
     }
@@ -290,11 +287,10 @@ impl TaskSet {
         project: impl Fn(K) -> V + Send + 'static,
     ) -> StoreReader<V>
     where
-        K: Object + DeserializeOwned + 'static,
+        K: ApiObject,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        let (sink, reader) = projected_store(project);
-        let watch = self.list_watch::<K>(Api::all::<K>(client.clone()), sink);
+        let (watch, reader) = self.list_watch(Api::all::<K>(client.clone()), project);
         self.spawn_watch(watch.optional());
         reader
     }
@@ -318,26 +314,20 @@ impl TaskSet {
         objects: ObjectSources,
         settings: &ClusterSettings,
     ) -> ObjectSources {
-        let claims = networks::project::<IPAMClaim>(Decoding::Whole, networks::keep_all);
         let mut objects = objects
-            .with(self.watch_complete::<UserDefinedNetwork>(client, networks::keep_all))
-            .with(self.watch_complete::<ClusterUserDefinedNetwork>(client, networks::keep_all))
-            .with(self.watch_optional_kind(client, claims));
+            .with(self.watch_complete::<UserDefinedNetwork>(client))
+            .with(self.watch_complete::<ClusterUserDefinedNetwork>(client))
+            .with(self.watch_optional::<IPAMClaim>(client));
         if settings.has_feature(Feature::RouteAdvertisements) {
-            let project =
-                networks::project::<RouteAdvertisements>(Decoding::Whole, networks::keep_all);
-            objects = objects.with(self.watch_optional_kind(client, project));
+            objects = objects.with(self.watch_optional::<RouteAdvertisements>(client));
         }
         if settings.has_feature(Feature::Evpn) {
-            let project = networks::project::<VTEP>(Decoding::Whole, networks::keep_all);
-            objects = objects.with(self.watch_optional_kind(client, project));
+            objects = objects.with(self.watch_optional::<VTEP>(client));
         }
         if settings.has_feature(Feature::DynamicUdnAllocation) {
-            objects = objects
-                .with(self.watch_complete::<ClusterNetworkConnect>(client, networks::keep_all));
+            objects = objects.with(self.watch_complete::<ClusterNetworkConnect>(client));
             if settings.has_feature(Feature::EgressIp) {
-                let project = networks::project::<EgressIP>(Decoding::Whole, networks::keep_all);
-                objects = objects.with(self.watch_optional_kind(client, project));
+                objects = objects.with(self.watch_optional::<EgressIP>(client));
             }
         }
         objects
@@ -349,49 +339,43 @@ impl TaskSet {
         client: &Client,
         objects: ObjectSources,
     ) -> ObjectSources {
-        let of_secondary =
-            networks::project::<MultiNetworkPolicy>(Decoding::Whole, networks::keep_all);
-        let firewalls = networks::project::<EgressFirewall>(Decoding::Whole, networks::keep_all);
-        let egress_ips = networks::project::<EgressIP>(Decoding::Whole, networks::keep_all);
-        let advertisements =
-            networks::project::<RouteAdvertisements>(Decoding::Whole, networks::keep_all);
-        let admin = networks::project::<AdminNetworkPolicy>(Decoding::Whole, networks::keep_all);
-        let baseline =
-            networks::project::<BaselineAdminNetworkPolicy>(Decoding::Whole, networks::keep_all);
         objects
             .with(self.watch_fields::<Service>(client, networks::keep_all))
-            .with(self.watch_complete::<NetworkPolicy>(client, networks::keep_all))
-            .with(self.watch_optional_kind(client, of_secondary))
-            .with(self.watch_optional_kind(client, firewalls))
-            .with(self.watch_optional_kind(client, advertisements))
-            .with(self.watch_optional_kind(client, egress_ips))
-            .with(self.watch_optional_kind(client, admin))
-            .with(self.watch_optional_kind(client, baseline))
+            .with(self.watch_complete::<NetworkPolicy>(client))
+            .with(self.watch_optional::<MultiNetworkPolicy>(client))
+            .with(self.watch_optional::<EgressFirewall>(client))
+            .with(self.watch_optional::<RouteAdvertisements>(client))
+            .with(self.watch_optional::<EgressIP>(client))
+            .with(self.watch_optional::<AdminNetworkPolicy>(client))
+            .with(self.watch_optional::<BaselineAdminNetworkPolicy>(client))
     }
 
-    /// Watches all objects of a kind, complete but for what `prune` removes.
-    fn watch_complete<K>(
-        &mut self,
-        client: &Client,
-        prune: fn(&mut K),
-    ) -> StoreReader<networks::Watched<K>>
+    /// Watches all objects of a kind.
+    fn watch_complete<K>(&mut self, client: &Client) -> KindSource
     where
-        K: InventoryKind + Clone + Debug + PartialEq + Send + Sync + 'static,
+        K: InventoryKind + Debug + Send + Sync + 'static,
     {
-        self.watch::<TolerantObject<K>, _>(client, networks::project(Decoding::Whole, prune))
+        let project = networks::project::<K>(Decoding::Whole, networks::keep_all);
+        KindSource::new::<K>(self.watch(client, project))
     }
 
-    /// Watches all objects of a kind, which are used without the fields that cannot be decoded.
-    fn watch_fields<K>(
-        &mut self,
-        client: &Client,
-        prune: fn(&mut K),
-    ) -> StoreReader<networks::Watched<K>>
+    /// Watches all objects of a kind that the cluster may lack.
+    fn watch_optional<K>(&mut self, client: &Client) -> KindSource
     where
-        K: InventoryKind + Clone + Debug + PartialEq + Send + Sync + 'static,
+        K: InventoryKind + Debug + Send + Sync + 'static,
+    {
+        let project = networks::project::<K>(Decoding::Whole, networks::keep_all);
+        KindSource::new::<K>(self.watch_optional_kind(client, project))
+    }
+
+    /// Watches all objects of a kind, which are used without the fields that cannot be decoded and
+    /// without those that `prune` removes.
+    fn watch_fields<K>(&mut self, client: &Client, prune: fn(&mut K)) -> KindSource
+    where
+        K: InventoryKind + Debug + Send + Sync + 'static,
     {
         let project = networks::project(Decoding::WithoutFields, prune);
-        self.watch::<TolerantObject<K>, _>(client, project)
+        KindSource::new::<K>(self.watch(client, project))
     }
 
     /// Watches the objects of a kind in one namespace, with the given labels.
@@ -403,18 +387,29 @@ impl TaskSet {
         project: impl Fn(K) -> V + Send + 'static,
     ) -> StoreReader<V>
     where
-        K: Object + DeserializeOwned + 'static,
+        K: ApiObject,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        let (sink, reader) = projected_store(project);
         let api = Api::namespaced::<K>(client.clone(), namespace);
-        let watch = self.list_watch::<K>(api, sink);
+        let (watch, reader) = self.list_watch(api, project);
         self.spawn_watch(watch.labelled(labels));
         reader
     }
 
-    fn list_watch<K: Object>(&self, api: Api, sink: Box<dyn ObjectSink>) -> ListWatch {
-        ListWatch::new(api, K::KIND, self.timing, sink, self.recovery.clone())
+    /// Makes a watch with the store of its objects.
+    fn list_watch<K, V>(
+        &self,
+        api: Api,
+        project: impl Fn(K) -> V + Send + 'static,
+    ) -> (ListWatch, StoreReader<V>)
+    where
+        K: ApiObject,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        let (sink, reader) = projected_store(move |object| K::from_api(object).map(&project));
+        let recovery = self.recovery.clone();
+        let watch = ListWatch::new(api, K::KIND, self.timing, sink, recovery);
+        (watch, reader)
     }
 
     fn spawn_watch(&mut self, watch: ListWatch) {

@@ -1,11 +1,8 @@
 //! Stores: the last known objects of one kind, shared between the task that watches them and their
 //! readers.
 
-use std::marker::PhantomData;
-
 use imbl::OrdMap;
 use patchbay_resources::manifests::ObjectKey;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -78,34 +75,26 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
 }
 
 /// Writer of a store that decodes the objects of an API server, and reduces them to what is kept.
-struct Projection<K, F, V: Clone> {
+struct Projection<F, V: Clone> {
     project: F,
     writer: StoreWriter<V>,
-    decoded: PhantomData<fn() -> K>,
 }
 
-/// Makes an empty store with its receiver of a watch. `project` reduces an object to the fields that
-/// are kept.
-pub(super) fn projected_store<K, V>(
-    project: impl Fn(K) -> V + Send + 'static,
+/// Makes an empty store with its receiver of a watch. `project` decodes an object and reduces it to
+/// the fields that are kept.
+pub(super) fn projected_store<V>(
+    project: impl Fn(Value) -> serde_json::Result<V> + Send + 'static,
 ) -> (Box<dyn ObjectSink>, StoreReader<V>)
 where
-    K: DeserializeOwned + 'static,
     V: Clone + PartialEq + Send + Sync + 'static,
 {
     let (writer, reader) = store();
-    let projection = Projection {
-        project,
-        writer,
-        decoded: PhantomData,
-    };
-    (Box::new(projection), reader)
+    (Box::new(Projection { project, writer }), reader)
 }
 
-impl<K, F, V> ObjectSink for Projection<K, F, V>
+impl<F, V> ObjectSink for Projection<F, V>
 where
-    K: DeserializeOwned,
-    F: Fn(K) -> V + Send,
+    F: Fn(Value) -> serde_json::Result<V> + Send,
     V: Clone + PartialEq + Send + Sync,
 {
     fn begin_list(&mut self) {
@@ -113,7 +102,7 @@ where
     }
 
     fn add_listed(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()> {
-        let value = (self.project)(serde_json::from_value(object)?);
+        let value = (self.project)(object)?;
         self.writer.add_listed(key, value);
         Ok(())
     }
@@ -123,7 +112,7 @@ where
     }
 
     fn put(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()> {
-        let value = (self.project)(serde_json::from_value(object)?);
+        let value = (self.project)(object)?;
         self.writer.put(key, value);
         Ok(())
     }
@@ -224,7 +213,7 @@ mod tests {
 
     #[test]
     fn an_object_that_cannot_be_decoded_can_be_removed() {
-        let (mut sink, mut reader) = projected_store(|number: u32| number);
+        let (mut sink, mut reader) = projected_store(serde_json::from_value::<u32>);
         sink.begin_list();
         sink.add_listed(key("a"), 1.into()).unwrap();
         sink.complete_list();

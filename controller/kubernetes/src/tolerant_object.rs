@@ -1,13 +1,12 @@
 //! Tolerant decoding of objects that may be of another version of their definition.
 
-use patchbay_resources::object::Object;
-use patchbay_resources::object::ObjectMeta;
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
+use patchbay_resources::Violation;
+use patchbay_resources::manifests::InventoryKind;
+use patchbay_resources::object::{Object, ObjectMeta};
+use serde::Deserialize as _;
 use serde_json::Value;
 
-use patchbay_resources::Violation;
-use patchbay_resources::manifests::from_json;
+use super::api_object::ApiObject;
 
 /// An object from which unknown fields are dropped, because a later version of its definition may
 /// have more of them.
@@ -28,16 +27,15 @@ pub(super) struct UndecodableObject {
     pub(super) error: String,
 }
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for TolerantObject<K> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = Value::deserialize(deserializer)?;
-        if let Ok(known) = K::deserialize(&object) {
+impl<K: InventoryKind> ApiObject for TolerantObject<K> {
+    fn from_api(object: Value) -> serde_json::Result<Self> {
+        if let Ok(known) = K::decode(&object) {
             return Ok(Self(Ok(known)));
         }
-        let metadata = ObjectMeta::deserialize(&object["metadata"]).map_err(D::Error::custom)?;
+        let metadata = ObjectMeta::deserialize(&object["metadata"])?;
         let status = object["status"].clone();
         let raw = object.clone();
-        let (known, violations) = from_json(object);
+        let (known, violations) = K::decode_strictly(object);
         let violation = match &known {
             // A selector without one of its parts would select too much.
             Some(_) => violations
@@ -99,7 +97,7 @@ mod tests {
         for (key, value) in spec.as_object().unwrap() {
             object["spec"][key] = value.clone();
         }
-        serde_json::from_value(object).unwrap()
+        TolerantObject::from_api(object).unwrap()
     }
 
     #[test]

@@ -113,14 +113,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api_object::ApiObject as _;
     use crate::projections;
+    use crate::tolerant_object::TolerantObject;
 
     fn connect(uid: &str, version: &str, connectivity: &str) -> Arc<WatchedConnect> {
         let object = json!({
             "metadata": {"name": "c", "uid": uid, "resourceVersion": version},
             "spec": {"networkSelectors": [], "connectSubnets": [], "connectivity": [connectivity]},
         });
-        projections::project_connect(serde_json::from_value(object).unwrap())
+        projections::project_connect(TolerantObject::from_api(object).unwrap())
     }
 
     fn watched(seen: &Arc<WatchedConnect>) -> OrdMap<ObjectKey, Arc<WatchedConnect>> {

@@ -15,10 +15,11 @@ use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use patchbay_resources::object::{Node, Object};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::api_error;
+use super::api_object::ApiObject;
 use super::config::Timing;
 use super::projections::WatchedNode;
 use super::store::StoreReader;
@@ -53,6 +54,12 @@ impl Object for WatchedLease {
 
     fn meta_mut(&mut self) -> &mut patchbay_resources::object::ObjectMeta {
         &mut self.metadata
+    }
+}
+
+impl ApiObject for WatchedLease {
+    fn from_api(object: Value) -> serde_json::Result<Self> {
+        serde_json::from_value(object)
     }
 }
 

@@ -15,9 +15,7 @@ mod writer;
 mod zone_task;
 
 pub(super) use manager_task::NetworkManagerTask;
-pub(super) use sources::ObjectSources;
-pub(super) use watched::{
-    Decoding, Watched, keep_all, project, without_containers, without_node_details,
-};
+pub(super) use sources::{KindSource, ObjectSources};
+pub(super) use watched::{Decoding, keep_all, project, without_containers, without_node_details};
 pub(super) use writer::ObjectWriter;
 pub(super) use zone_task::NetworkZoneTask;

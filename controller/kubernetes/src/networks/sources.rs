@@ -1,9 +1,6 @@
 //! The watched objects of several kinds, as an inventory.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::future::select_all;
@@ -17,57 +14,44 @@ use crate::config::Timing;
 use crate::debounce::{ChangeSource, debounce, sleep_or_forever};
 use crate::store::{StoreReader, WatchEnded};
 
-/// Outcome of a wait for changes.
-type Change<'a> = Pin<Box<dyn Future<Output = Result<(), WatchEnded>> + Send + 'a>>;
-
 /// Problems of objects that cannot be decoded, by kind and key.
 type DecodingProblems = BTreeMap<(&'static str, ObjectKey), Vec<String>>;
 
 /// The watched objects of one kind.
-trait KindSource: Debug + Send + Sync {
-    fn ready(&mut self) -> Change<'_>;
+#[derive(Clone, Debug)]
+pub(crate) struct KindSource {
+    kind: &'static str,
+    contains: fn(&Inventory, &ObjectKey) -> bool,
+    remove: fn(&mut Inventory, &ObjectKey),
+    objects: StoreReader<Watched>,
+    /// The objects that were read last.
+    read: OrdMap<ObjectKey, Watched>,
+}
 
-    fn changed(&mut self) -> Change<'_>;
+impl KindSource {
+    /// The objects of kind `K` that a watch of this kind keeps in a store.
+    pub(crate) fn new<K: InventoryKind>(objects: StoreReader<Watched>) -> Self {
+        Self {
+            kind: K::KIND,
+            contains: |inventory, key| K::objects(inventory).get(key).is_some(),
+            remove: |inventory, key| {
+                K::objects_mut(inventory).remove(key);
+            },
+            objects,
+            read: OrdMap::new(),
+        }
+    }
 
     /// `true` if the watch shows other objects than were read last.
-    fn has_news(&self) -> bool;
-
-    /// Makes the objects of an inventory those that the watch shows, at the cost of the difference.
-    /// Those that cannot be decoded become problems: the last version that could be stays in their
-    /// place.
-    fn read_into(&mut self, inventory: &mut Inventory, problems: &mut DecodingProblems);
-
-    /// `true` if the watch shows the outcome of a write, or if the write is of another kind.
-    fn has_seen(&self, written: &Written) -> bool;
-
-    fn boxed_clone(&self) -> Box<dyn KindSource>;
-}
-
-/// The objects of one kind.
-#[derive(Clone, Debug)]
-struct ObjectSource<K> {
-    objects: StoreReader<Watched<K>>,
-    /// The objects that were read last.
-    read: OrdMap<ObjectKey, Watched<K>>,
-}
-
-impl<K> KindSource for ObjectSource<K>
-where
-    K: InventoryKind + Debug + Send + Sync + 'static,
-{
-    fn ready(&mut self) -> Change<'_> {
-        Box::pin(self.objects.ready())
-    }
-
-    fn changed(&mut self) -> Change<'_> {
-        Box::pin(self.objects.changed())
-    }
-
     fn has_news(&self) -> bool {
         !self.objects.peek().ptr_eq(&self.read)
     }
 
+    /// Makes the objects of an inventory those that the watch shows, at the cost of the difference.
+    /// Those that cannot be decoded become problems: the last version that could be stays in their
+    /// place.
     fn read_into(&mut self, inventory: &mut Inventory, problems: &mut DecodingProblems) {
+        let kind = self.kind;
         let objects = self.objects.objects();
         for item in self.read.diff(&objects) {
             let (key, watched) = match item {
@@ -78,29 +62,28 @@ where
                 } => (key, Some(watched)),
                 DiffItem::Remove(key, _) => (key, None),
             };
-            let name = (K::KIND, key.clone());
+            let name = (kind, key.clone());
             inventory.undecoded.remove(&name);
             problems.remove(&name);
-            let of_kind = K::objects_mut(inventory);
             match watched {
-                None => {
-                    of_kind.remove(key);
-                }
-                Some(Watched::Readable(object)) => of_kind.insert_shared(object.clone()),
+                None => (self.remove)(inventory, key),
+                Some(Watched::Readable(object)) => object.insert_into(inventory),
                 Some(Watched::Partial(object, reasons)) => {
-                    of_kind.insert_shared(object.clone());
-                    let reasons = reasons.iter();
-                    let ignored = reasons.map(|reason| ignored_field::<K>(key, reason));
-                    problems.insert(name, ignored.collect());
+                    object.insert_into(inventory);
+                    let reasons = reasons.iter().map(|reason| {
+                        format!(
+                            "{kind} {key}: cannot be decoded, so the field is ignored: {reason}"
+                        )
+                    });
+                    problems.insert(name, reasons.collect());
                 }
                 Some(Watched::Unreadable(reason)) => {
-                    let outcome = if of_kind.get(key).is_some() {
+                    let outcome = if (self.contains)(inventory, key) {
                         "its former version is used"
                     } else {
                         inventory.undecoded.insert(name.clone());
                         "what depends on objects of the kind stays as it is"
                     };
-                    let kind = K::KIND;
                     let problem =
                         format!("{kind} {key}: cannot be decoded, so {outcome}: {reason}");
                     problems.insert(name, vec![problem]);
@@ -110,13 +93,14 @@ where
         self.read = objects;
     }
 
+    /// `true` if the watch shows the outcome of a write, or if the write is of another kind.
     fn has_seen(&self, written: &Written) -> bool {
-        if written.kind != K::KIND {
+        if written.kind != self.kind {
             return true;
         }
         let objects = self.objects.peek();
         let seen = match objects.get(&written.key) {
-            Some(Watched::Readable(seen) | Watched::Partial(seen, _)) => seen.object.meta(),
+            Some(Watched::Readable(seen) | Watched::Partial(seen, _)) => seen.meta(),
             Some(Watched::Unreadable(_)) => return true,
             None => return !written.is_new,
         };
@@ -127,15 +111,6 @@ where
                 (None, _) => true,
             }
     }
-
-    fn boxed_clone(&self) -> Box<dyn KindSource> {
-        Box::new(self.clone())
-    }
-}
-
-fn ignored_field<K: InventoryKind>(key: &ObjectKey, reason: &str) -> String {
-    let kind = K::KIND;
-    format!("{kind} {key}: cannot be decoded, so the field is ignored: {reason}")
 }
 
 /// A resource version as a number. `None`: it is not one, so versions cannot be compared.
@@ -144,41 +119,25 @@ pub(super) fn number(version: Option<&str>) -> Option<u64> {
 }
 
 /// The watched objects of several kinds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectSources {
-    kinds: Vec<Box<dyn KindSource>>,
+    kinds: Vec<KindSource>,
     /// The objects that were read last.
     inventory: Inventory,
     problems: DecodingProblems,
 }
 
-impl Clone for ObjectSources {
-    fn clone(&self) -> Self {
-        Self {
-            kinds: self.kinds.iter().map(|kind| kind.boxed_clone()).collect(),
-            inventory: self.inventory.clone(),
-            problems: self.problems.clone(),
-        }
-    }
-}
-
 impl ObjectSources {
     /// Adds the objects of a kind.
-    pub(crate) fn with<K>(mut self, objects: StoreReader<Watched<K>>) -> Self
-    where
-        K: InventoryKind + Debug + Send + Sync + 'static,
-    {
-        self.kinds.push(Box::new(ObjectSource {
-            objects,
-            read: OrdMap::new(),
-        }));
+    pub(crate) fn with(mut self, kind: KindSource) -> Self {
+        self.kinds.push(kind);
         self
     }
 
     /// Waits for the first complete list of each kind.
     pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
         for kind in &mut self.kinds {
-            kind.ready().await?;
+            kind.objects.ready().await?;
         }
         Ok(())
     }
@@ -224,7 +183,7 @@ impl ObjectSources {
         retry: Option<Duration>,
     ) -> Result<(), WatchEnded> {
         // A wait for writes may have been woken by other changes, which have not been read.
-        if !self.kinds.iter().any(|kind| kind.has_news()) {
+        if !self.kinds.iter().any(KindSource::has_news) {
             tokio::select! {
                 changed = self.changed() => changed?,
                 () = sleep_or_forever(retry) => return Ok(()),
@@ -238,8 +197,11 @@ impl ChangeSource for ObjectSources {
     type Error = WatchEnded;
 
     async fn changed(&mut self) -> Result<(), WatchEnded> {
-        let kinds = self.kinds.iter_mut().map(|kind| kind.changed());
-        select_all(kinds).await.0
+        let changes = self
+            .kinds
+            .iter_mut()
+            .map(|kind| Box::pin(kind.objects.changed()));
+        select_all(changes).await.0
     }
 }
 
@@ -249,15 +211,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api_object::ApiObject as _;
     use crate::networks::{Decoding, keep_all, project};
     use crate::store::store;
+    use crate::tolerant_object::TolerantObject;
 
-    fn pod(name: &str, version: &str) -> (ObjectKey, Watched<Pod>) {
+    fn pod(name: &str, version: &str) -> (ObjectKey, Watched) {
         let object = json!({"metadata": {
             "namespace": "blue", "name": name, "uid": name, "resourceVersion": version,
         }});
         let read = project::<Pod>(Decoding::Whole, keep_all);
-        let watched = read(serde_json::from_value(object).unwrap());
+        let watched = read(TolerantObject::from_api(object).unwrap());
         (ObjectKey::namespaced("blue", name), watched)
     }
 
@@ -266,7 +230,7 @@ mod tests {
         let (mut writer, reader) = store();
         writer.begin_list();
         writer.complete_list();
-        let mut sources = ObjectSources::default().with::<Pod>(reader);
+        let mut sources = ObjectSources::default().with(KindSource::new::<Pod>(reader));
         assert!(sources.inventory().0.pods.is_empty());
         let (key, patched) = pod("a", "2");
         let written = Written {

@@ -1,11 +1,12 @@
 //! Complete objects as watches have delivered them.
 
+use std::any::Any;
+use std::fmt::Debug;
 use std::mem;
 use std::sync::Arc;
 
-use patchbay_resources::manifests::{Origin, Sourced, from_json};
-use patchbay_resources::object::{Container, Node, Object, Pod, PodSpec};
-use serde::de::DeserializeOwned;
+use patchbay_resources::manifests::{Inventory, InventoryKind, Origin, Sourced};
+use patchbay_resources::object::{Container, Node, ObjectMeta, Pod, PodSpec};
 use serde_json::Value;
 
 use crate::tolerant_object::TolerantObject;
@@ -13,32 +14,91 @@ use crate::tolerant_object::TolerantObject;
 /// Largest number of fields without which an object is used.
 const MAX_DROPPED_FIELDS: usize = 64;
 
+/// An object of any kind of the inventory.
+///
+/// The stores of all kinds have this one type of values, because the compiler would make the
+/// functions of ordered maps once for each type.
+trait AnyObject: Any + Debug + Send + Sync {
+    fn meta(&self) -> &ObjectMeta;
+
+    fn insert_into(self: Arc<Self>, inventory: &mut Inventory);
+
+    fn is_equal(&self, other: &dyn Any) -> bool;
+
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<K> AnyObject for Sourced<K>
+where
+    K: InventoryKind + Debug + Send + Sync + 'static,
+{
+    fn meta(&self) -> &ObjectMeta {
+        self.object.meta()
+    }
+
+    fn insert_into(self: Arc<Self>, inventory: &mut Inventory) {
+        K::objects_mut(inventory).insert_shared(self);
+    }
+
+    fn is_equal(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// An object that can be decoded. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchedObject(Arc<dyn AnyObject>);
+
+impl WatchedObject {
+    pub(super) fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+
+    /// Inserts the object into the objects of its kind.
+    pub(super) fn insert_into(&self, inventory: &mut Inventory) {
+        self.0.clone().insert_into(inventory);
+    }
+}
+
+impl PartialEq for WatchedObject {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.is_equal(other.0.as_any())
+    }
+}
+
 /// An object as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Watched<K> {
-    Readable(Arc<Sourced<K>>),
+pub(crate) enum Watched {
+    Readable(WatchedObject),
     /// The object without the fields that cannot be decoded; the texts are the reasons.
-    Partial(Arc<Sourced<K>>, Arc<[String]>),
+    Partial(WatchedObject, Arc<[String]>),
     /// The object cannot be decoded; the text is the reason.
     Unreadable(Arc<str>),
 }
 
 /// Projects an object to itself without managed fields, and without what `prune` removes.
-pub(crate) fn project<K: Object + DeserializeOwned>(
+pub(crate) fn project<K>(
     decoding: Decoding,
     prune: fn(&mut K),
-) -> impl Fn(TolerantObject<K>) -> Watched<K> {
+) -> impl Fn(TolerantObject<K>) -> Watched
+where
+    K: InventoryKind + Debug + Send + Sync + 'static,
+{
     let keep = move |mut object: K| {
         object.meta_mut().managed_fields = None;
         prune(&mut object);
         // Objects of the same second are in the order of their keys.
         let created = object.creation_timestamp();
         let created = created.map_or(0, |time| time.0.as_second());
-        Arc::new(Sourced {
+        WatchedObject(Arc::new(Sourced {
             object,
             origin: Origin::Cluster,
             position: created.try_into().unwrap_or(0),
-        })
+        }))
     };
     move |object| match object.0 {
         Ok(object) => Watched::Readable(keep(object)),
@@ -67,10 +127,10 @@ pub(crate) enum Decoding {
 
 /// Decodes an object without the fields that cannot be, and returns the reasons. `None`: nothing is
 /// left that can be.
-fn without_undecodable_fields<K: DeserializeOwned>(mut raw: Value) -> Option<(K, Vec<String>)> {
+fn without_undecodable_fields<K: InventoryKind>(mut raw: Value) -> Option<(K, Vec<String>)> {
     let mut reasons = Vec::new();
     for _ in 0..MAX_DROPPED_FIELDS {
-        let (object, violations) = from_json(raw.clone());
+        let (object, violations) = K::decode_strictly(raw.clone());
         if let Some(object) = object {
             return Some((object, reasons));
         }
@@ -136,9 +196,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api_object::ApiObject as _;
 
-    fn watched<K: Object + DeserializeOwned>(decoding: Decoding, object: Value) -> Watched<K> {
-        project::<K>(decoding, keep_all)(serde_json::from_value(object).unwrap())
+    fn watched<K>(decoding: Decoding, object: Value) -> Watched
+    where
+        K: InventoryKind + Debug + Send + Sync + 'static,
+    {
+        project::<K>(decoding, keep_all)(TolerantObject::from_api(object).unwrap())
     }
 
     #[test]
@@ -155,6 +219,9 @@ mod tests {
         let Watched::Partial(pod, reasons) = pod else {
             panic!("{pod:?}");
         };
+        let mut inventory = Inventory::default();
+        pod.insert_into(&mut inventory);
+        let (_, pod) = inventory.pods.iter().next().unwrap();
         let spec = pod.object.spec.as_ref().unwrap();
         assert_eq!(spec.node_name.as_deref(), Some("n1"));
         assert_eq!(spec.host_network, None);

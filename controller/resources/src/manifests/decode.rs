@@ -195,7 +195,7 @@ impl Decoder {
             return;
         }
         let origin = (self.origin)(raw.location(""));
-        let (mut object, mut violations) = from_json::<T>(raw.to_json());
+        let (mut object, mut violations) = T::decode_strictly(raw.to_json());
         let is_in_status = |violation: &Violation| {
             let rest = violation.field.strip_prefix("status");
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -205,7 +205,7 @@ impl Decoder {
             && has_status_subresource::<T>()
             && matches!(origin, Origin::Manifest(_))
         {
-            (object, violations) = from_json::<T>(raw.to_json_without_status());
+            (object, violations) = T::decode_strictly(raw.to_json_without_status());
         }
         let Some(mut object) = object else {
             self.report_violations(raw, &violations);

@@ -8,7 +8,10 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use patchbay_model::EGRESS_FIREWALL;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use super::decode::from_json;
+use super::located::{self, PlaceError};
 use super::{Problem, SourceLocation};
 use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
@@ -327,7 +330,19 @@ impl Inventory {
 }
 
 /// A kind of objects in an [`Inventory`].
+///
+/// Its objects are decoded by functions of this crate, which are compiled once. Functions that are
+/// generic over the deserializer are compiled again in each crate that calls them.
 pub trait InventoryKind: Object + Clone + PartialEq + DeserializeOwned {
+    /// Decodes a JSON object, and ignores unknown fields where an API server does.
+    ///
+    /// # Errors
+    /// A value has the wrong type, or a required field is missing.
+    fn decode(json: &Value) -> serde_json::Result<Self>;
+
+    /// [`from_json`](super::from_json) of this kind.
+    fn decode_strictly(json: Value) -> (Option<Self>, Vec<Violation>);
+
     /// Rules that this object breaks. An API server would refuse the object for each of them.
     /// Unknown fields and wrong types are found earlier, by [`from_json`](super::from_json).
     fn violations(&self) -> Vec<Violation>;
@@ -342,6 +357,16 @@ pub trait InventoryKind: Object + Clone + PartialEq + DeserializeOwned {
 macro_rules! inventory_kinds {
     ($($kind:ty, $field:ident, $violations:expr;)*) => {
         $(impl InventoryKind for $kind {
+            fn decode(json: &Value) -> serde_json::Result<Self> {
+                located::decode(json)
+                    .map(|(object, _)| object)
+                    .map_err(PlaceError::into_json_error)
+            }
+
+            fn decode_strictly(json: Value) -> (Option<Self>, Vec<Violation>) {
+                from_json(json)
+            }
+
             fn violations(&self) -> Vec<Violation> {
                 let violations: fn(&Self) -> Vec<Violation> = $violations;
                 violations(self)

@@ -62,6 +62,11 @@ impl PlaceError {
         self.error.to_string()
     }
 
+    /// Error without the place.
+    pub(super) fn into_json_error(self) -> serde_json::Error {
+        self.error
+    }
+
     /// Steps from the object to the value.
     pub(super) fn path(&self) -> &[Segment] {
         self.path.as_deref().unwrap_or_default()
