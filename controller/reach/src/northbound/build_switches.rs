@@ -1,6 +1,7 @@
 //! Building the switches of the index from rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::nb;
@@ -99,6 +100,7 @@ pub(super) fn build_switches(
             has_remote_neighbors: has_vni(&row.other_config),
             is_transparent: option(&row.other_config, "vlan-passthru"),
             tracks_vips: option(&row.other_config, "enable-stateless-acl-with-lb"),
+            segment: OnceLock::new(),
         };
         add_ports(&mut switch, ids, ports);
         switches.push(switch);

@@ -35,6 +35,7 @@ pub use note::{Note, RowRef};
 pub(crate) use policy::{Policy, PolicyAction, PolicyHop};
 pub(crate) use route::{Route, RouteKind};
 pub(crate) use router::{CommitAll, Link, Router, RouterKind, RouterPort};
+pub(crate) use segment::Linked;
 pub(crate) use switch::{Switch, SwitchPort, SwitchPortKind};
 pub(crate) use vip::{Backend, Vip};
 

@@ -55,8 +55,8 @@ impl Northbound {
             return (own, others);
         }
         let mut result = own;
-        for linked in self.linked(switch) {
-            let place = (linked.id, linked.switch);
+        for linked in &self.segment(switch).linked {
+            let place = (linked.switch, self.switch(linked.switch));
             match self.own_neighbor(place, linked.crossing.input, address) {
                 known @ (Neighbor::Known { .. }, _) => return known,
                 (Neighbor::Outside, _) => result = Neighbor::Outside,
@@ -78,8 +78,8 @@ impl Northbound {
             switch.by_address.contains_key(&address)
                 || routers.any(|(_, port)| self.router_port(*port).has_address(address))
         };
-        let linked = self.linked(switch);
-        has(switch) || linked.iter().any(|linked| has(linked.switch))
+        let mut linked = self.segment(switch).linked.iter();
+        has(switch) || linked.any(|linked| has(self.switch(linked.switch)))
     }
 
     /// [`neighbor`](Self::neighbor) on one switch. `asking`: the port by which the request comes in.
@@ -171,8 +171,8 @@ impl Northbound {
     /// Ports of a switch, other than `asking`, and of those linked with it, that lead to machines that
     /// the database does not know.
     pub(crate) fn outside_ports(&self, switch: &Switch, asking: SwitchPortId) -> Vec<Owner> {
-        let linked = self.linked(switch);
-        let switches = linked.iter().map(|linked| linked.switch);
+        let linked = self.segment(switch).linked.iter();
+        let switches = linked.map(|linked| self.switch(linked.switch));
         let ports = std::iter::once(switch)
             .chain(switches)
             .flat_map(|switch| &switch.unknown)

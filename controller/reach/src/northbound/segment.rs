@@ -15,19 +15,57 @@ pub(crate) struct Crossing {
 
 /// Switch behind ports of type `switch`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Linked<'a> {
-    pub(crate) id: SwitchId,
-    pub(crate) switch: &'a Switch,
+pub(crate) struct Linked {
+    pub(crate) switch: SwitchId,
     /// The last crossing on the way to the switch.
     pub(crate) crossing: Crossing,
     /// Place of the switch before it in the list of linked ones. `None`: the first switch.
-    before: Option<usize>,
+    before: Option<u32>,
+}
+
+/// The network of a switch, as packets from this switch get through it.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// The switches behind the ports of type `switch`, nearest first, without the switch itself.
+    pub(crate) linked: Vec<Linked>,
+    /// The router ports on the switch and on the linked ones.
+    pub(crate) router_ports: Vec<RouterPortId>,
+}
+
+impl Segment {
+    /// The way to a switch. It is empty for the first switch, and for those that are not linked.
+    pub(crate) fn crossings(&self, to: SwitchId) -> Vec<Crossing> {
+        let is_wanted = |linked: &&Linked| linked.switch == to;
+        let mut next = self.linked.iter().find(is_wanted);
+        let mut crossings = Vec::new();
+        while let Some(linked) = next {
+            crossings.push(linked.crossing);
+            next = linked.before.map(|place| &self.linked[place as usize]);
+        }
+        crossings.reverse();
+        crossings
+    }
 }
 
 impl Northbound {
+    /// The network of a switch. The first question about the switch looks for it.
+    pub(crate) fn segment<'a>(&'a self, switch: &'a Switch) -> &'a Segment {
+        switch.segment.get_or_init(|| {
+            let linked = self.find_linked_switches(switch);
+            let others = linked.iter().map(|linked| self.switch(linked.switch));
+            let switches = std::iter::once(switch).chain(others);
+            let ports = switches.flat_map(|switch| &switch.router_ports);
+            let router_ports = ports.map(|(_, router_port)| *router_port).collect();
+            Segment {
+                linked,
+                router_ports,
+            }
+        })
+    }
+
     /// The switches behind the ports of type `switch` of a switch, nearest first, without itself.
-    pub(crate) fn linked<'a>(&'a self, switch: &'a Switch) -> Vec<Linked<'a>> {
-        let mut found: Vec<Linked<'a>> = Vec::new();
+    fn find_linked_switches(&self, switch: &Switch) -> Vec<Linked> {
+        let mut found: Vec<Linked> = Vec::new();
         let Some((start, _)) = switch.links.first() else {
             return found;
         };
@@ -39,8 +77,7 @@ impl Northbound {
                 let peer_port = self.switch_port(*peer);
                 if peer_port.is_enabled && seen.insert(peer_port.switch) {
                     found.push(Linked {
-                        id: peer_port.switch,
-                        switch: self.switch(peer_port.switch),
+                        switch: peer_port.switch,
                         crossing: Crossing {
                             output: *port,
                             input: *peer,
@@ -52,29 +89,8 @@ impl Northbound {
             let Some(linked) = found.get(next) else {
                 return found;
             };
-            (current, before) = (linked.switch, Some(next));
+            (current, before) = (self.switch(linked.switch), Some(next as u32));
             next += 1;
         }
-    }
-
-    /// The way from a switch to a linked one. It is empty if both are the same, or not linked.
-    pub(crate) fn crossings(&self, from: &Switch, to: SwitchId) -> Vec<Crossing> {
-        let linked = self.linked(from);
-        let mut next = linked.iter().position(|linked| linked.id == to);
-        let mut crossings = Vec::new();
-        while let Some(place) = next {
-            crossings.push(linked[place].crossing);
-            next = linked[place].before;
-        }
-        crossings.reverse();
-        crossings
-    }
-
-    /// The router ports on a switch and on those that are linked with it.
-    pub(crate) fn segment_routers(&self, switch: &Switch) -> Vec<RouterPortId> {
-        let linked = self.linked(switch);
-        let linked = linked.iter().flat_map(|linked| &linked.switch.router_ports);
-        let ports = switch.router_ports.iter().chain(linked);
-        ports.map(|(_, router_port)| *router_port).collect()
     }
 }

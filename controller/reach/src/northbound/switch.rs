@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::nb;
@@ -16,6 +17,7 @@ use super::note::RowRef;
 use super::port_security::PortSecurity;
 use super::protocol_redirect::ProtocolRedirect;
 use super::rows::option;
+use super::segment::Segment;
 use crate::address::{Interface, Mac, Prefix};
 use crate::packet::Packet;
 
@@ -50,6 +52,8 @@ pub(crate) struct Switch {
     pub(crate) is_transparent: bool,
     /// `enable-stateless-acl-with-lb`: packets for VIPs are tracked although ACLs do not want it.
     pub(crate) tracks_vips: bool,
+    /// Network that ports of type `switch` make with other switches, once a question needed it.
+    pub(super) segment: OnceLock<Segment>,
 }
 
 /// Switch port.

@@ -2,7 +2,7 @@
 
 use super::{End, Trace};
 use crate::address::Mac;
-use crate::northbound::{ForwardingGroup, Switch, SwitchPortId};
+use crate::northbound::{ForwardingGroup, Linked, Switch, SwitchPortId};
 
 impl Trace<'_> {
     /// The port by which the packet goes out.
@@ -144,11 +144,14 @@ impl Trace<'_> {
 
     /// The port of type `switch` that leads to the linked switch on which a port has a MAC address.
     fn find_linked(&self, switch: &Switch, mac: Mac) -> Option<SwitchPortId> {
-        let linked = self.northbound.linked(switch);
-        let owner = linked
-            .iter()
-            .find(|linked| linked.switch.by_mac.contains_key(&mac))?;
-        let crossings = self.northbound.crossings(switch, owner.id);
+        let northbound = self.northbound;
+        let segment = northbound.segment(switch);
+        let has_mac = |linked: &&Linked| {
+            let switch = northbound.switch(linked.switch);
+            switch.by_mac.contains_key(&mac)
+        };
+        let owner = segment.linked.iter().find(has_mac)?;
+        let crossings = segment.crossings(owner.switch);
         crossings.first().map(|crossing| crossing.output)
     }
 }

@@ -53,7 +53,7 @@ impl Northbound {
         path: &mut Path,
     ) -> Result<(), String> {
         let first = self.switch(self.switch_port(sender).switch);
-        let crossings = self.crossings(first, owner.switch);
+        let crossings = self.segment(first).crossings(owner.switch);
         let mut input = sender;
         let mut inputs = Vec::with_capacity(crossings.len());
         for crossing in &crossings {

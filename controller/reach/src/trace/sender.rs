@@ -114,7 +114,7 @@ impl Northbound {
         destination: IpAddr,
         path: &mut Path,
     ) -> Result<(Mac, Option<Resolved>), End> {
-        let routers = self.segment_routers(switch);
+        let routers = &self.segment(switch).router_ports;
         let networks = || {
             let of_routers = routers
                 .iter()
@@ -190,7 +190,7 @@ impl Northbound {
         if let (Neighbor::Known { mac, .. }, _) = self.neighbor(switch, asking, destination) {
             return Ok((mac, None));
         }
-        let routers = self.segment_routers(switch);
+        let routers = &self.segment(switch).router_ports;
         let is_near = routers
             .iter()
             .flat_map(|port| &self.router_port(*port).networks)
@@ -215,7 +215,7 @@ impl Northbound {
 
     /// Address of the router port on a switch whose network has an address.
     fn gateway(&self, switch: &Switch, source: IpAddr, path: &mut Path) -> Option<IpAddr> {
-        let routers = self.segment_routers(switch);
+        let routers = &self.segment(switch).router_ports;
         let mut gateways = routers.iter().filter_map(|port| {
             self.router_port(*port)
                 .network_of(source)
