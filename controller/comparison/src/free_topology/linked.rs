@@ -70,6 +70,7 @@ impl Topology {
         let mut row = json!({"name": port, "addresses": format!("{} {address}", mac(host)),
             "options": map::<&str, &str>(&[])});
         self.vary_machine(random, rows, &mut row, false);
+        self.check_machine(random, rows, &mut row, &address);
         let hears = !row.to_string().contains("receive_multicast");
         let row = rows.insert("Logical_Switch_Port", row);
         self.learned.extend(hears.then(|| LearnedNeighbor {

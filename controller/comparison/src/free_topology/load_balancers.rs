@@ -92,6 +92,8 @@ impl Topology {
                 if random.chance(15) {
                     let row = json!({"vip": vips[0].0});
                     checks.push(rows.insert("Load_Balancer_Health_Check", row));
+                    self.destinations
+                        .extend(["10.1.0.250".to_owned(), "10.1.0.250".to_owned()]);
                     for machine in self.machines.iter().filter(|_| random.chance(70)) {
                         let source = format!("{}:10.1.0.250", machine.port);
                         mappings.push((machine.address.clone(), source));

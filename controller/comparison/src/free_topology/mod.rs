@@ -197,6 +197,7 @@ impl Topology {
                     "port_security": set(&security), "enabled": is_enabled});
                 if kind.is_empty() {
                     self.vary_machine(random, rows, &mut row, has_unknown);
+                    self.check_machine(random, rows, &mut row, &address);
                 }
                 let row = rows.insert("Logical_Switch_Port", row);
                 ports.push(row.clone());

@@ -110,6 +110,32 @@ impl Topology {
         }
     }
 
+    /// Adds a health check to the row of a machine with an address. Questions ask for its source.
+    pub(super) fn check_machine(
+        &mut self,
+        random: &mut Random,
+        rows: &mut Rows,
+        row: &mut Value,
+        address: &str,
+    ) {
+        if !random.chance(5) {
+            return;
+        }
+        let (network, _) = address.rsplit_once('.').expect("an IPv4 address");
+        let source = format!("{network}.251");
+        let protocol = *random.pick(&["icmp", "tcp"]);
+        let checked = if random.chance(80) {
+            address
+        } else {
+            "10.9.9.9"
+        };
+        let check = json!({"protocol": protocol, "address": checked, "src_ip": source,
+            "port": 80});
+        let check = rows.insert("Logical_Switch_Port_Health_Check", check);
+        row["health_checks"] = references(&[check]);
+        self.destinations.extend([source.clone(), source]);
+    }
+
     /// Networks for which a switch answers ARP requests by the port to its router.
     pub(super) fn arp_proxy(&mut self, random: &mut Random, index: usize) -> Option<String> {
         // Requests for addresses of other families are not followed.

@@ -4,6 +4,7 @@
 
 mod expressions;
 mod features;
+mod health_checks;
 mod linked;
 mod nat_rules;
 mod neighbors;

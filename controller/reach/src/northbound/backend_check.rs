@@ -18,34 +18,49 @@ pub(super) fn mapped_port<'a>(
     key: &str,
     is_source_optional: bool,
 ) -> Option<&'a str> {
-    let value = mappings.get(key)?;
-    let (port, source) = match value.strip_prefix('"') {
+    let (port, source) = split(mappings.get(key)?)?;
+    let is_valid = source.map_or(is_source_optional, |source| check_source(source).is_some());
+    (is_valid && !port.is_empty()).then_some(port)
+}
+
+/// The switch port of a backend with a key in `ip_port_mappings`, and the address from which its
+/// health checks come.
+pub(super) fn mapped_check<'a>(
+    mappings: &'a BTreeMap<String, String>,
+    key: &str,
+) -> Option<(&'a str, IpAddr)> {
+    let (port, source) = split(mappings.get(key)?)?;
+    Some((port, check_source(source?)?))
+}
+
+/// Splits a value of `ip_port_mappings` into the port, which may have quotation marks, and the rest.
+fn split(value: &str) -> Option<(&str, Option<&str>)> {
+    let parts = match value.strip_prefix('"') {
         Some(quoted) => {
             let (port, source) = quoted.split_once('"')?;
             (port, source.strip_prefix(':'))
         }
         None => match value.split_once(':') {
             Some((port, source)) => (port, Some(source)),
-            None => (value.as_str(), None),
+            None => (value, None),
         },
     };
-    let is_valid = source.map_or(is_source_optional, is_check_source);
-    (is_valid && !port.is_empty()).then_some(port)
+    Some(parts)
 }
 
-/// `true` if a text is `SOURCE[:ZONE]`, with brackets around an IPv6 address.
-fn is_check_source(text: &str) -> bool {
+/// The address in a text `SOURCE[:ZONE]`, with brackets around an IPv6 address. `None`: another text.
+fn check_source(text: &str) -> Option<IpAddr> {
     let (address, zone) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
             Some((address, zone)) => (address, zone.strip_prefix(':')),
-            None => return false,
+            None => return None,
         },
         None => match text.split_once(':') {
             Some((address, zone)) => (address, Some(zone)),
             None => (text, None),
         },
     };
-    address.parse::<IpAddr>().is_ok() && zone != Some("")
+    address.parse().ok().filter(|_| zone != Some(""))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Northbound;
 use super::build_switches::build_switches;
+use super::check_source::read_check_sources;
 use super::id::{PortId, RouterId, RouterPortId, SwitchId};
 use super::load_balancer_index::LoadBalancers;
 use super::nat::read_rules;
@@ -98,6 +99,9 @@ impl Northbound {
                 }
             }
         }
+        for (switch, source) in read_check_sources(&tables, &ports) {
+            switches[switch.0 as usize].check_sources.insert(source);
+        }
         let static_macs = read_static_macs(&tables, &ports, &mut notes);
         let mut northbound = Self {
             switches,
@@ -109,6 +113,7 @@ impl Northbound {
             static_macs,
             routable_macs: HashMap::default(),
             drops_by_default: tables.global_option("default_acl_drop"),
+            monitor_mac: tables.monitor_mac(),
             has_common_zone: tables.global_option("use_common_zone"),
             notes: notes.0,
         };

@@ -96,6 +96,7 @@ pub(super) fn build_switches(
                 .filter_map(|id| read_redirect(*id, ports, tables, notes))
                 .collect(),
             virtual_ports: HashMap::default(),
+            check_sources: HashSet::default(),
             dns: dns.min(),
             has_remote_neighbors: has_vni(&row.other_config),
             is_transparent: option(&row.other_config, "vlan-passthru"),

@@ -4,6 +4,7 @@ mod acl;
 mod backend_check;
 mod build;
 mod build_switches;
+mod check_source;
 mod forwarding_group;
 mod id;
 mod load_balancer;
@@ -94,6 +95,8 @@ pub struct Northbound {
     routable_macs: HashMap<(RouterPortId, IpAddr), Mac, RandomState>,
     /// `true` if packets that no ACL allows are dropped, on switches with ACLs.
     pub(crate) drops_by_default: bool,
+    /// `svc_monitor_mac`: MAC address from which OVN sends health checks.
+    pub(crate) monitor_mac: Mac,
     /// `use_common_zone`: distributed routers track all connections in one zone.
     pub(crate) has_common_zone: bool,
     notes: Vec<Note>,

@@ -90,19 +90,30 @@ impl Northbound {
         address: IpAddr,
     ) -> (Neighbor, usize) {
         let is_router = matches!(self.switch_port(asking).peer, Some(PortId::Router(_)));
-        let mut found = if is_router {
-            // Routers know the addresses of enabled ports without requests, but not link-local ones.
-            owners(switch, address, |id, mac| {
+        // Routers know the addresses of enabled ports without requests, but not link-local ones.
+        let mut found = owners(switch, address, |id, _| {
+            let port = self.switch_port(id);
+            is_router && id != asking && port.is_enabled && port.has(address)
+        });
+        if found.is_empty() && switch.check_sources.contains(&address) {
+            let owner = Owner {
+                switch: id,
+                port: None,
+            };
+            let mac = self.monitor_mac;
+            return (Neighbor::Known { owner, mac }, 0);
+        }
+        if found.is_empty() {
+            found = owners(switch, address, |id, mac| {
                 let port = self.switch_port(id);
-                let is_known = port.is_enabled && port.has(address);
-                let answers = || port.may_answer(mac, address) && self.answers_itself(switch, id);
-                id != asking && (is_known || answers())
-            })
-        } else {
-            owners(switch, address, |id, _| {
-                self.has_responder(switch, id, address)
-            })
-        };
+                if is_router {
+                    let answers = port.may_answer(mac, address) && self.answers_itself(switch, id);
+                    id != asking && answers
+                } else {
+                    self.has_responder(switch, id, address)
+                }
+            });
+        }
         if !self.switch_port(asking).kind.is_outside() {
             let groups = switch.forwarding_groups.iter();
             let of_address = groups.filter(|group| group.address.map(IpAddr::V4) == Some(address));

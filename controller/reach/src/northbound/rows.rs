@@ -7,13 +7,18 @@ use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{
     Acl, AddressSet, Bfd, ChassisTemplateVar, Dns, ForwardingGroup, GatewayChassis, LoadBalancer,
     LoadBalancerGroup, LoadBalancerHealthCheck, LogicalRouter, LogicalRouterPolicy,
-    LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat, NbGlobal,
-    NetworkFunction, NetworkFunctionGroup, PortGroup, QoS, StaticMacBinding,
+    LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
+    LogicalSwitchPortHealthCheck, Nat, NbGlobal, NetworkFunction, NetworkFunctionGroup, PortGroup,
+    QoS, StaticMacBinding,
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
 
 use super::note::{Notes, RowRef};
+use crate::address::Mac;
+
+/// MAC address in place of the one that ovn-northd chooses where `svc_monitor_mac` has none.
+const CHOSEN_MAC: Mac = Mac::new([0x02, 0, 0, 0, 0, 0xfe]);
 
 /// Rows of a table by their UUIDs, in the order of the UUIDs.
 #[derive(Debug)]
@@ -78,6 +83,7 @@ pub(super) struct Tables {
     pub(super) load_balancer_groups: Rows<LoadBalancerGroup>,
     pub(super) nats: Rows<Nat>,
     pub(super) policies: Rows<LogicalRouterPolicy>,
+    pub(super) port_checks: Rows<LogicalSwitchPortHealthCheck>,
     pub(super) port_groups: Rows<PortGroup>,
     pub(super) qos: Rows<QoS>,
     pub(super) router_ports: Rows<LogicalRouterPort>,
@@ -106,6 +112,7 @@ impl Tables {
             load_balancer_groups: Rows::read(snapshot, notes),
             nats: Rows::read(snapshot, notes),
             policies: Rows::read(snapshot, notes),
+            port_checks: Rows::read(snapshot, notes),
             port_groups: Rows::read(snapshot, notes),
             qos: Rows::read(snapshot, notes),
             router_ports: Rows::read(snapshot, notes),
@@ -138,6 +145,14 @@ impl Tables {
         let mut globals = self.globals.iter();
         let (uuid, _) = globals.find(|(_, global)| option(&global.options, key))?;
         Some(RowRef::new::<NbGlobal>(*uuid))
+    }
+
+    /// MAC address from which OVN sends health checks.
+    pub(super) fn monitor_mac(&self) -> Mac {
+        let mut globals = self.globals.iter();
+        let mac =
+            globals.find_map(|(_, global)| Mac::parse(global.options.get("svc_monitor_mac")?));
+        mac.unwrap_or(CHOSEN_MAC)
     }
 
     /// Variables of templates on a chassis. `None`: it has none.

@@ -1,6 +1,6 @@
 //! Switches and their ports.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
@@ -44,6 +44,8 @@ pub(crate) struct Switch {
     pub(crate) redirects: Vec<ProtocolRedirect>,
     /// Ports of type `virtual` by their virtual addresses.
     pub(crate) virtual_ports: HashMap<IpAddr, SwitchPortId, RandomState>,
+    /// Addresses from which OVN sends health checks. The switch answers requests for them.
+    pub(crate) check_sources: HashSet<IpAddr, RandomState>,
     /// Row of `DNS` with records: the switch answers queries for their names.
     pub(crate) dns: Option<RowRef>,
     /// `true` if the switch learns neighbours by EVPN, from `dynamic-routing-vni`.

@@ -3,6 +3,7 @@
 use super::{End, Trace};
 use crate::address::Mac;
 use crate::northbound::{ForwardingGroup, Linked, Switch, SwitchPortId};
+use crate::packet::Transport;
 
 impl Trace<'_> {
     /// The port by which the packet goes out.
@@ -14,6 +15,17 @@ impl Trace<'_> {
         switch: &Switch,
         input: SwitchPortId,
     ) -> Result<SwitchPortId, End> {
+        let is_check = self.packet.eth_destination == self.northbound.monitor_mac;
+        let transport = self.ip().map(|ip| ip.transport);
+        if is_check
+            && matches!(
+                transport,
+                Ok(Transport::Tcp { .. } | Transport::Echo { .. })
+            )
+        {
+            let reason = "ovn-controller takes it for the answer to a health check";
+            return Err(self.stop(switch, "ls_in_l2_lkup", reason.to_owned()));
+        }
         let output = match self.find_redirect(switch) {
             Some(output) => output,
             None => self.find_mac(switch, input)?,

@@ -61,6 +61,9 @@ impl Trace<'_> {
 
     /// `true` if the switch sends the packet to connection tracking when it comes in.
     fn is_tracked_in(&self, switch: &Switch, input: SwitchPortId) -> bool {
+        if self.packet.eth_destination == self.northbound.monitor_mac {
+            return false;
+        }
         let acls = &switch.acls;
         let balances = switch.load_balancers.has_own_vip;
         let is_ip = matches!(self.packet.payload, Payload::Ip(_));
@@ -90,6 +93,9 @@ impl Trace<'_> {
     /// # Errors
     /// They drop the packet.
     pub(super) fn pass_acls(&mut self, switch: &Switch, place: AclPlace) -> Result<(), End> {
+        if self.northbound.is_check(place, &self.packet) {
+            return Ok(());
+        }
         let decision = switch.acls.decide(place, &self.packet);
         leave_tie_open(&decision, place, &mut self.path);
         leave_function_unjudged(&decision, &mut self.path);
@@ -219,6 +225,15 @@ fn stage_of(place: AclPlace) -> &'static str {
 }
 
 impl Northbound {
+    /// `true` if ACLs of a place let a packet pass as one of a health check.
+    fn is_check(&self, place: AclPlace, packet: &Packet) -> bool {
+        match place {
+            AclPlace::BeforeLoadBalancing => packet.eth_destination == self.monitor_mac,
+            AclPlace::AfterLoadBalancing => false,
+            AclPlace::Egress => packet.eth_source == self.monitor_mac,
+        }
+    }
+
     /// Lets the ACLs of one place of a switch decide on a request for a MAC address, or on its reply.
     /// Neighbour discovery passes.
     ///
@@ -231,7 +246,7 @@ impl Northbound {
         packet: &Packet,
         path: &mut Path,
     ) -> Result<(), String> {
-        if matches!(packet.payload, Payload::Ip(_)) {
+        if matches!(packet.payload, Payload::Ip(_)) || self.is_check(place, packet) {
             return Ok(());
         }
         let decision = switch.acls.decide(place, packet);
