@@ -7,7 +7,7 @@ use patchbay_reach::{Answer, Hop, HopKind, Northbound, Question, Verdict};
 use crate::arp::ArpRequest;
 use crate::neighbor::{is_answered, is_silent};
 use crate::outcome::{MacRequest, TraceOutcome};
-use crate::trace_server::TraceServer;
+use crate::trace_server::{Format, TraceServer};
 
 /// Question with its packet in the notation of ovn-trace.
 #[derive(Debug)]
@@ -111,7 +111,8 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
         && !(is_direct(&answer) && is_silent_neighbor(&outcome, mac, trace, packet));
     if is_right
         || is_excused(&answer)
-        || outcome.is_learning
+        || outcome.request.is_none() && is_stopped_request(&answer)
+        || outcome.is_learning && is_learned(trace, packet, &outcome) != is_without_mac(&answer)
         || is_asked(&answer, &outcome)
         || outcome.request == Some(MacRequest::Nd) && is_answered(trace, packet, &text)
         || answer.verdict == Verdict::Unanswered && is_silent_neighbor(&outcome, mac, trace, packet)
@@ -127,6 +128,32 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
         packet.datapath, packet.expression
     );
     tally.wrong.push(describe(&answer, &expected));
+}
+
+/// `true` if the router that asks for a MAC address gets the reply.
+fn is_learned(trace: &mut TraceServer, packet: &TracedPacket, outcome: &TraceOutcome) -> bool {
+    if outcome.request != Some(MacRequest::Arp) {
+        return true;
+    }
+    let summary = trace.trace_as(Format::Summary, &packet.datapath, &packet.expression);
+    summary.is_none_or(|text| {
+        // Other routers learn from the request, but only the one that asks from the reply.
+        let reply = text.rsplit_once("arp.op = 2;");
+        reply.is_some_and(|(_, reply)| reply.contains("put_arp("))
+    })
+}
+
+/// `true` if the packet ends because a router gets no MAC address of the next hop.
+fn is_without_mac(answer: &Answer) -> bool {
+    let last = answer.hops.last().map(|hop| hop.stage);
+    answer.verdict == Verdict::Dropped && last == Some("lr_in_arp_resolve")
+}
+
+/// `true` if the ARP request of a router is stopped, or the reply. Where the Southbound database has
+/// the MAC address, ovn-trace does not follow the request.
+fn is_stopped_request(answer: &Answer) -> bool {
+    let last = answer.hops.last();
+    is_without_mac(answer) && last.is_some_and(|hop| hop.decision.starts_with("ARP for "))
 }
 
 /// `true` if the answer is that the machine to which the sender sends gets the packet, on its switch.
@@ -223,8 +250,7 @@ fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, mac: M
         }
         Verdict::Answered => outcome.is_answer && is_back,
         Verdict::Dropped => {
-            let last = answer.hops.last().map(|hop| hop.stage);
-            let has_no_mac = outcome.request.is_some() && last == Some("lr_in_arp_resolve");
+            let has_no_mac = outcome.request.is_some() && is_without_mac(answer);
             outcome.outputs.is_empty() || outcome.is_answer && !is_back || has_no_mac
         }
         Verdict::Unanswered => mac == MacAnswer::NotAsked && outcome.outputs.is_empty(),

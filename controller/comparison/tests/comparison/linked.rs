@@ -132,6 +132,60 @@ fn acls_of_linked_switches_stop_requests_and_replies() {
     }
 }
 
+#[test]
+fn acls_of_linked_switches_stop_requests_of_routers_and_replies() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (direction, text, is_answered_for, is_answered_itself) in [
+        ("from-lport", "inport == \"b\" && ip4", false, false),
+        ("from-lport", "inport == \"b\" && arp", false, false),
+        ("from-lport", "inport == \"sp1\" && arp", false, false),
+        (
+            "from-lport",
+            "inport == \"a\" && arp.tpa == 10.1.0.1",
+            false,
+            false,
+        ),
+        ("from-lport", "inport == \"v4\" && arp", true, false),
+        ("to-lport", "outport == \"sp1\" && arp", false, false),
+        ("to-lport", "outport == \"v4\" && arp", true, false),
+        ("to-lport", "outport == \"v1\" && arp", true, true),
+    ] {
+        for (value, is_answered) in [("false", is_answered_for), ("true", is_answered_itself)] {
+            let options = map(&[("disable_arp_nd_rsp", value)]);
+            let server = start_server(&release);
+            let request = network("a", &options, (direction, text)).finish();
+            let mut ovn = Ovn::fill(&release, &server, &request);
+            let northbound = Northbound::new(&read_northbound(&server), None);
+            let expression = format!(
+                "inport == \"v3\" && eth.src == 0a:00:00:00:02:02 && \
+                 eth.dst == 0a:00:00:00:02:01 && ip4.src == 10.2.0.2 && ip4.dst == 10.1.0.4 && \
+                 ip.ttl == 64 && {}",
+                WEB.1
+            );
+            let asked = Asked {
+                question: Question {
+                    sender: Sender::port("v3"),
+                    destination: Destination::Port("v4".to_owned()),
+                    protocol: WEB.0,
+                },
+                packet: Some(TracedPacket {
+                    datapath: "s2".to_owned(),
+                    expression,
+                    arp: None,
+                }),
+            };
+            let mut tally = Tally::default();
+            compare(&northbound, &mut ovn.trace, &asked, &mut tally);
+            assert!(tally.wrong.is_empty(), "{}", tally.differences());
+            let answer = northbound.answer(&asked.question).unwrap();
+            let is_reached = answer.verdict == Verdict::Reaches;
+            assert_eq!(is_reached, is_answered, "{direction} {text} {answer:#?}");
+        }
+    }
+}
+
 /// The switch floods packets for MAC addresses that none of its ports has.
 #[test]
 fn the_machine_of_a_linked_switch_gets_what_a_localnet_port_gets_as_well() {

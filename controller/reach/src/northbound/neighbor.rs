@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use super::{
-    Link, Northbound, PortId, Responder, Router, RouterPortId, Switch, SwitchId, SwitchPortId,
-    Variables,
+    Link, Northbound, PortId, Responder, Router, RouterPort, RouterPortId, Switch, SwitchId,
+    SwitchPortId, Variables,
 };
 use crate::address::Mac;
 
@@ -34,8 +34,11 @@ pub(crate) struct Owner {
 pub(crate) struct NextHopMac {
     /// Zero: the address of a machine that the database does not know.
     pub(crate) mac: Mac,
-    /// `true` if the database has the address, so that no router has to learn it.
+    /// `true` if OVN gives the router the address, so that it does not have to ask.
     pub(crate) is_known: bool,
+    /// Who has to answer the router's request. `None`: nobody, or a machine that the database does not
+    /// know.
+    pub(crate) asked: Option<Owner>,
     /// Number of other neighbours that have the IP address.
     pub(crate) others: usize,
 }
@@ -260,6 +263,7 @@ impl Northbound {
         let learned = NextHopMac {
             mac: Mac::ZERO,
             is_known: false,
+            asked: None,
             others: 0,
         };
         let found = match port.link {
@@ -267,12 +271,15 @@ impl Northbound {
                 let id = self.switch_port(switch_port).switch;
                 let switch = self.switch(id);
                 match self.neighbor(switch, switch_port, address) {
-                    // Routers have to ask for addresses on linked switches.
-                    (Neighbor::Known { owner, mac }, others) => Some(NextHopMac {
-                        mac,
-                        is_known: owner.switch == id,
-                        others,
-                    }),
+                    (Neighbor::Known { owner, mac }, others) => {
+                        let is_known = owner.switch == id && self.knows(port, owner, address);
+                        Some(NextHopMac {
+                            mac,
+                            is_known,
+                            asked: (!is_known).then_some(owner),
+                            others,
+                        })
+                    }
                     (Neighbor::Outside, _) => Some(learned),
                     (Neighbor::Nobody, _) => None,
                 }
@@ -280,19 +287,20 @@ impl Northbound {
             Link::Router(peer) => self.answer_of_router(peer, address).map(|mac| NextHopMac {
                 mac,
                 is_known: true,
+                asked: None,
                 others: 0,
             }),
             Link::Remote => Some(learned),
             Link::Missing => None,
         };
-        let is_bound = port.asks_machines && self.static_macs.contains_key(&(id, address));
-        if let Some(known) = found.filter(|found| found.is_known && !is_bound) {
+        if let Some(known) = found.filter(|found| found.is_known) {
             return Some(known);
         }
         if let Some(mac) = self.routable_macs.get(&(id, address)) {
             return Some(NextHopMac {
                 mac: *mac,
                 is_known: true,
+                asked: None,
                 others: 0,
             });
         }
@@ -303,6 +311,24 @@ impl Northbound {
             }),
             None => found,
         }
+    }
+}
+
+impl Northbound {
+    /// `true` if OVN gives a router the MAC address of an owner on the switch behind a port: a machine
+    /// in a network of the port, or another router.
+    fn knows(&self, port: &RouterPort, owner: Owner, address: IpAddr) -> bool {
+        let Some(id) = owner.port else {
+            return false;
+        };
+        let neighbor = self.switch_port(id);
+        if let Some(PortId::Router(other)) = neighbor.peer {
+            let other = self.router_port(other);
+            let is_own = other.has_address(address);
+            return is_own && !self.router(port.router).learns_neighbors;
+        }
+        let is_asked = port.asks_machines && address.is_ipv4();
+        !is_asked && port.network_of(address).is_some() && neighbor.has(address)
     }
 }
 

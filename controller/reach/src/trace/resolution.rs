@@ -1,11 +1,13 @@
-//! Requests of senders for MAC addresses, and the replies: where ACLs and port security stop them.
+//! Requests of senders and routers for MAC addresses, and the replies: where ACLs and port security stop them.
 
 use std::net::IpAddr;
 
 use super::Path;
 use super::sender::Frame;
-use crate::address::Mac;
-use crate::northbound::{AclPlace, Northbound, Owner, PortId, SwitchPortId, SwitchPortKind};
+use crate::address::{Mac, Prefix};
+use crate::northbound::{
+    AclPlace, Link, Northbound, Owner, PortId, RouterPortId, SwitchPortId, SwitchPortKind,
+};
 use crate::packet::{Arp, IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 
 impl Northbound {
@@ -39,6 +41,36 @@ impl Northbound {
         let at = self.exchange(&exchange, sender, *last, path).err()?;
         let protocol = if target.is_ipv4() { "ARP" } else { "ND" };
         Some(format!("{protocol} for {target}: {at}"))
+    }
+
+    /// Follows the request of a router port for the MAC address of a next hop, and the reply of the
+    /// owner.
+    ///
+    /// # Errors
+    /// The place where one of them is stopped.
+    pub(super) fn ask_neighbor(
+        &self,
+        id: RouterPortId,
+        (target, target_mac): (IpAddr, Mac),
+        owner: Owner,
+        path: &mut Path,
+    ) -> Result<(), String> {
+        let port = self.router_port(id);
+        let Link::Switch(switch_port) = port.link else {
+            return Ok(());
+        };
+        let is_family = |network: &&Prefix| network.address.is_ipv4() == target.is_ipv4();
+        let own = port.network_of(target);
+        let Some(own) = own.or_else(|| port.networks.iter().find(is_family)) else {
+            return Ok(());
+        };
+        let exchange = Exchange {
+            source: own.address,
+            source_mac: port.mac,
+            target,
+            target_mac,
+        };
+        self.exchange(&exchange, switch_port, owner, path)
     }
 
     /// Follows a request from switch to switch, and the reply of the owner of the address.

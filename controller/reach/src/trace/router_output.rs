@@ -95,7 +95,7 @@ impl<'a> Trace<'a> {
             return Err(self.refuse(router, STAGE, reason));
         }
         let next = self.northbound.next_hop(output, address);
-        if !next.is_some_and(|next| next.is_known)
+        if !next.is_some_and(|next| next.is_known || next.asked.is_some())
             && let Link::Switch(port) = self.northbound.router_port(output).link
         {
             let switch = self
@@ -117,6 +117,15 @@ impl<'a> Trace<'a> {
             let count = next.others + 1;
             self.path
                 .leave_open(format!("{count} neighbours have the address {address}"));
+        }
+        if let Some(owner) = next.asked {
+            let asked =
+                self.northbound
+                    .ask_neighbor(output, (address, next.mac), owner, &mut self.path);
+            if let Err(at) = asked {
+                let protocol = if address.is_ipv4() { "ARP" } else { "ND" };
+                return Err(self.refuse(router, STAGE, format!("{protocol} for {address}: {at}")));
+            }
         }
         self.packet.eth_destination = next.mac;
         Ok(())
