@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use patchbay_app::Cluster;
-use patchbay_model::{IpFamily, Topology};
+use patchbay_model::{ConnectSubnets, IpFamily, Topology};
 use patchbay_resources::conversion;
 use serde::Deserialize;
 use thiserror::Error;
@@ -19,10 +19,11 @@ use super::release::Limit;
 /// NetworkPolicies of the manifests.
 #[derive(Clone, Debug, Default)]
 pub struct Promises {
-    /// Names of connected networks, each pair in both orders.
-    connected: BTreeSet<(String, String)>,
+    /// Names of connected networks, each pair in both orders, with the IP families in which the
+    /// connect has subnets.
+    connected: BTreeSet<(String, String, IpFamily)>,
     /// Names of networks that a connect joins for services only. It drops the other packets between
-    /// them, whatever another connect allows.
+    /// them, whatever another connect allows, also in IP families in which it has no subnets.
     services_only: BTreeSet<(String, String)>,
     policies: NetworkPolicies,
 }
@@ -36,24 +37,25 @@ impl Promises {
             .connects()
             .filter_map(|object| conversion::connect(object).ok());
         for connect in connects {
-            let joined = if connect.connectivity.is_service_only() {
-                &mut services_only
-            } else if connect.connectivity.pod_network {
-                &mut connected
-            } else {
-                continue;
-            };
-            let names: Vec<&str> = connect
-                .subnets
-                .owners()
-                .filter_map(|owner| networks.by_id(owner.network_id))
-                .map(|network| network.name.as_str())
-                .collect();
-            for one in &names {
-                let pairs = names
-                    .iter()
-                    .map(|other| ((*one).to_owned(), (*other).to_owned()));
-                joined.extend(pairs);
+            let owners = connect.subnets.iter().filter_map(|(owner, subnets)| {
+                let network = networks.by_id(owner.network_id)?;
+                Some((network.name.as_str(), subnets))
+            });
+            let owners: Vec<(&str, &ConnectSubnets)> = owners.collect();
+            for (one, subnets) in &owners {
+                for (other, other_subnets) in &owners {
+                    let names = ((*one).to_owned(), (*other).to_owned());
+                    if connect.connectivity.is_service_only() {
+                        services_only.insert(names);
+                    } else if connect.connectivity.pod_network {
+                        let families = IpFamily::BOTH.into_iter().filter(|family| {
+                            subnets.of(*family).is_some() && other_subnets.of(*family).is_some()
+                        });
+                        connected.extend(
+                            families.map(|family| (names.0.clone(), names.1.clone(), family)),
+                        );
+                    }
+                }
             }
         }
         Self {
@@ -66,8 +68,9 @@ impl Promises {
     /// `true` if packets of a protocol and IP family from one pod have to reach the other one.
     pub fn reaches(&self, from: &Pod, to: &Pod, protocol: Protocol, family: IpFamily) -> bool {
         let networks = (from.network.clone(), to.network.clone());
+        let is_services_only = self.services_only.contains(&networks);
         let is_connected =
-            self.connected.contains(&networks) && !self.services_only.contains(&networks);
+            !is_services_only && self.connected.contains(&(networks.0, networks.1, family));
         let has_path = from.network == to.network || is_connected;
         has_path
             && self.policies.allow(Packet {
@@ -304,4 +307,66 @@ pub fn common_families<'a>(from: &'a Pod, to: &'a Pod) -> impl Iterator<Item = I
     IpFamily::BOTH
         .into_iter()
         .filter(move |family| has(from, *family) && has(to, *family))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use patchbay_model::ClusterSettings;
+    use patchbay_resources::object::Time;
+
+    use super::super::pods::placed;
+    use super::*;
+
+    #[test]
+    fn a_connect_joins_networks_in_the_families_of_its_subnets() {
+        let networks = [(1, "blue"), (2, "red")].map(|(number, name)| {
+            format!(
+                "{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, labels: {{network: {name}, k8s.ovn.org/primary-user-defined-network: ''}}}}}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {{name: {name}, labels: {{tenant: shop}}}}
+spec:
+  namespaceSelector: {{matchLabels: {{network: {name}}}}}
+  network: {{topology: Layer2, layer2: {{role: Primary, subnets: [10.{number}.0.0/24, 'fd00:{number}::/64']}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: {name}}}, spec: {{nodeName: n1, containers: [{{name: c}}]}}}}
+---
+"
+            )
+        });
+        let promised = |ranges: &str| {
+            let manifests = format!(
+                "{{apiVersion: v1, kind: Node, metadata: {{name: n1}}}}
+---
+{}
+apiVersion: k8s.ovn.org/v1
+kind: ClusterNetworkConnect
+metadata: {{name: c}}
+spec:
+  networkSelectors:
+  - networkSelectionType: ClusterUserDefinedNetworks
+    clusterUserDefinedNetworkSelector: {{networkSelector: {{matchLabels: {{tenant: shop}}}}}}
+  connectSubnets: [{ranges}]
+  connectivity: [PodNetwork]
+",
+                networks.concat()
+            );
+            let settings = ClusterSettings::default();
+            let input = &mut manifests.as_bytes();
+            let now = Time(Timestamp::UNIX_EPOCH);
+            let cluster = Cluster::from_manifests(&["-".into()], input, None, settings, now);
+            let cluster = cluster.unwrap();
+            let (pods, _) = placed(&cluster);
+            let promises = Promises::of(&cluster);
+            IpFamily::BOTH
+                .map(|family| promises.reaches(&pods[0], &pods[1], Protocol::Icmp, family))
+        };
+        let ipv4 = "{cidr: 192.168.0.0/16, networkPrefix: 24}";
+        let ipv6 = "{cidr: 'fd01::/112', networkPrefix: 120}";
+        assert_eq!(promised(ipv4), [true, false]);
+        assert_eq!(promised(ipv6), [false, true]);
+        assert_eq!(promised(&format!("{ipv4}, {ipv6}")), [true, true]);
+    }
 }

@@ -100,7 +100,13 @@ impl Graph {
                 random,
                 &["PodNetwork", "PodNetwork, ServiceNetwork", "ServiceNetwork"],
             );
-            manifests.push(connect(number, &chosen, connectivity, families));
+            // A connect may have subnets of one of the networks' families only.
+            let ranges = if random.random_bool(0.3) {
+                &families[..1]
+            } else {
+                families
+            };
+            manifests.push(connect(number, &chosen, connectivity, ranges));
         }
         for number in 0..random.random_range(0..=2) {
             graph.has_policies = true;
