@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 
 use super::capability::Connects;
 use super::inputs::Inputs;
+use super::overlapping_networks::overlapping_networks;
 use super::report::ConnectReport;
 use super::shared_networks::shared_networks;
 use super::summary::ConnectReports;
@@ -124,7 +125,11 @@ impl ZoneController {
         self.inputs.follow(inputs);
         let mut plan = self.engine.plan(&self.inputs, snapshot);
         if has_other_networks {
-            self.reports.set_shared(shared_networks(inputs));
+            let mut notices = shared_networks(inputs);
+            for (connect, overlaps) in overlapping_networks(inputs) {
+                notices.entry(connect).or_default().extend(overlaps);
+            }
+            self.reports.set_shared(notices);
         }
         self.reports.follow(&self.engine, plan.is_first);
         let is_there = |name: &str| inputs.connects.contains_key(name);

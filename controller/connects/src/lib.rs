@@ -21,6 +21,7 @@ mod desired;
 mod inputs;
 mod link_report;
 mod nodes;
+mod overlapping_networks;
 mod part;
 mod parts;
 mod report;

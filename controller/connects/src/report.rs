@@ -170,6 +170,21 @@ pub enum Notice {
         "further connects also join two or more of its networks: the path of their traffic is undefined, and traffic that one of them drops is dropped"
     )]
     FurtherSharedNetworks,
+    /// Another connect joins one of the networks with one that has addresses of this connect's
+    /// networks.
+    #[error(
+        "connect {connect} joins network {network} with {other}, whose subnets overlap with those of {own}: it is undefined which of the two gets packets from {network}"
+    )]
+    OverlappingNetworks {
+        /// Name of the network that both connects join.
+        network: String,
+        /// Name of the network of this connect.
+        own: String,
+        /// Name of the other connect.
+        connect: String,
+        /// Name of the network of the other connect.
+        other: String,
+    },
     /// The subnet annotation has an entry with an invalid owner key.
     #[error("annotation: {0}")]
     UnknownOwner(String),

@@ -70,6 +70,15 @@ pub(crate) fn shared_networks(inputs: &Inputs) -> BTreeMap<String, Vec<Notice>> 
     notices
 }
 
+/// The name of a network, or its id if no known network has that.
+pub(crate) fn network_name(inputs: &Inputs, owner: OwnerKey) -> String {
+    let network = inputs.networks.by_id(owner.network_id);
+    network.map_or_else(
+        || owner.network_id.to_string(),
+        |network| network.name.clone(),
+    )
+}
+
 /// Connects by their networks, ordered by the name of each group's first connect.
 fn group_connects(inputs: &Inputs) -> Vec<Group<'_>> {
     let mut connects_of = BTreeMap::<Vec<OwnerKey>, Vec<&str>>::new();
@@ -150,14 +159,8 @@ fn intersect(left: &[OwnerKey], right: &[OwnerKey]) -> Vec<OwnerKey> {
 }
 
 fn network_names(inputs: &Inputs, owners: &[OwnerKey]) -> Vec<String> {
-    let name = |owner: &OwnerKey| {
-        let network = inputs.networks.by_id(owner.network_id);
-        network.map_or_else(
-            || owner.network_id.to_string(),
-            |network| network.name.clone(),
-        )
-    };
-    owners.iter().map(name).collect()
+    let names = owners.iter().map(|owner| network_name(inputs, *owner));
+    names.collect()
 }
 
 /// Notices of a connect about the first of the others.

@@ -179,7 +179,7 @@ pub(super) struct ConnectReports {
 }
 
 impl ConnectReports {
-    /// Sets the notices about connects that join the same networks.
+    /// Sets the notices about connects that join the same networks, or overlapping ones.
     pub(super) fn set_shared(&mut self, shared: BTreeMap<String, Vec<Notice>>) {
         let names = self.shared.keys().chain(shared.keys());
         let changed = names.filter(|name| self.shared.get(*name) != shared.get(*name));

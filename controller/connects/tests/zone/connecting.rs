@@ -206,6 +206,38 @@ fn two_connects_of_the_same_networks_are_reported() {
 }
 
 #[test]
+fn connects_of_one_network_with_overlapping_ones_are_reported() {
+    for (subnet, is_overlapping) in [("10.1.128.0/17", true), ("10.3.0.0/16", false)] {
+        let mut world = World::red_and_blue();
+        world.add_layer3("green", 3, &[subnet]);
+        let subnets = [
+            ("layer3_2", "192.169.0.0/24"),
+            ("layer3_3", "192.169.1.0/24"),
+        ];
+        world.connect_through("d", ("192.169.0.0/16", 24), &["PodNetwork"], &subnets);
+        let (_, reports) = world.pass();
+        for (connect, own, other_connect, other) in
+            [("c", "red", "d", "green"), ("d", "green", "c", "red")]
+        {
+            let notice = format!(
+                "connect {other_connect} joins network blue with {other}, whose subnets overlap with \
+                 those of {own}: it is undefined which of the two gets packets from blue"
+            );
+            let notices = reports[connect].notices.iter().map(ToString::to_string);
+            let expected = if is_overlapping {
+                vec![notice]
+            } else {
+                Vec::new()
+            };
+            assert_eq!(notices.collect::<Vec<_>>(), expected);
+        }
+        world.inputs.connects.remove("c");
+        let (_, reports) = world.pass();
+        assert!(reports["d"].notices.is_empty());
+    }
+}
+
+#[test]
 fn the_annotation_must_agree_with_the_network() {
     let mut world = World::red_and_blue();
     world.add_network("green", 3, Topology::Layer2, &["10.3.0.0/16"]);
