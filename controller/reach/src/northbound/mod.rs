@@ -24,6 +24,7 @@ mod rows;
 mod segment;
 mod switch;
 mod vip;
+mod virtual_router;
 
 pub(crate) use acl::{Acl, AclDecision, AclPlace};
 pub(crate) use forwarding_group::ForwardingGroup;

@@ -248,6 +248,12 @@ impl SwitchPort {
         security.is_none_or(|security| security.may_answer(mac, address))
     }
 
+    /// The source MAC address of the frames in which a machine asks or answers with a MAC address.
+    pub(crate) fn frame_mac(&self, mac: Mac) -> Mac {
+        let security = self.security.as_ref();
+        security.map_or(mac, |security| security.frame_mac(mac))
+    }
+
     /// `true` if the port may receive a packet: its own MAC and IP addresses only.
     pub(crate) fn may_receive(&self, packet: &Packet) -> bool {
         let security = self.security.as_ref();

@@ -86,34 +86,59 @@ impl Northbound {
     ) -> Result<(), String> {
         let first = self.switch(self.switch_port(sender).switch);
         let crossings = self.segment(first).crossings(owner.switch);
-        let mut input = sender;
-        let mut inputs = Vec::with_capacity(crossings.len());
-        for crossing in &crossings {
-            self.enter(&exchange.request(input, None), input, path)?;
-            let request = exchange.request(input, Some(crossing.output));
-            self.leave(&request, crossing.output, path)?;
-            inputs.push(input);
-            input = crossing.input;
-        }
-        self.enter(&exchange.request(input, None), input, path)?;
         let switch = self.switch(owner.switch);
         let asked = owner
             .port
             .filter(|port| !self.has_responder(switch, *port, exchange.target));
-        if let Some(port) = asked {
-            self.leave(&exchange.request(input, Some(port)), port, path)?;
-            self.limit_port(port, path);
-            self.enter(&exchange.reply(port, None), port, path)?;
+        let frames = self.frames(exchange, sender, asked);
+        let request = |input, output| exchange.request(&frames, input, output);
+        let reply = |input, output| exchange.reply(&frames, input, output);
+        let mut input = sender;
+        let mut inputs = Vec::with_capacity(crossings.len());
+        for crossing in &crossings {
+            self.enter(&request(input, None), input, path)?;
+            let sent = request(input, Some(crossing.output));
+            self.leave(&sent, crossing.output, path)?;
+            inputs.push(input);
+            input = crossing.input;
         }
-        let reply = exchange.reply(asked.unwrap_or(input), Some(input));
-        self.leave(&reply, input, path)?;
+        self.enter(&request(input, None), input, path)?;
+        if let Some(port) = asked {
+            self.leave(&request(input, Some(port)), port, path)?;
+            self.limit_port(port, path);
+            self.enter(&reply(port, None), port, path)?;
+        }
+        let sent = reply(asked.unwrap_or(input), Some(input));
+        self.leave(&sent, input, path)?;
         for (crossing, input) in crossings.iter().zip(inputs).rev() {
-            let reply = exchange.reply(crossing.output, None);
-            self.enter(&reply, crossing.output, path)?;
-            let reply = exchange.reply(crossing.output, Some(input));
-            self.leave(&reply, input, path)?;
+            self.enter(&reply(crossing.output, None), crossing.output, path)?;
+            self.leave(&reply(crossing.output, Some(input)), input, path)?;
         }
         Ok(())
+    }
+
+    /// MAC addresses of the frames of a request and its reply. Switches and routers reply to the source
+    /// of the frame, machines to the MAC address in the request.
+    fn frames(
+        &self,
+        exchange: &Exchange,
+        sender: SwitchPortId,
+        asked: Option<SwitchPortId>,
+    ) -> Frames {
+        let asked = asked.map(|port| self.switch_port(port));
+        let of_sender = self.switch_port(sender).frame_mac(exchange.source_mac);
+        let is_machine = asked.is_some_and(|port| port.kind != SwitchPortKind::Router);
+        Frames {
+            request_source: of_sender,
+            reply_source: asked.map_or(exchange.target_mac, |port| {
+                port.frame_mac(exchange.target_mac)
+            }),
+            reply_destination: if is_machine {
+                exchange.source_mac
+            } else {
+                of_sender
+            },
+        }
     }
 
     /// Ingress pipeline of a switch for a request or a reply.
@@ -153,8 +178,20 @@ struct Exchange {
     target_mac: Mac,
 }
 
+/// MAC addresses of the frames of ARP. Neighbour discovery has those of the exchange.
+struct Frames {
+    request_source: Mac,
+    reply_source: Mac,
+    reply_destination: Mac,
+}
+
 impl Exchange {
-    fn request(&self, input: SwitchPortId, output: Option<SwitchPortId>) -> Packet {
+    fn request(
+        &self,
+        frames: &Frames,
+        input: SwitchPortId,
+        output: Option<SwitchPortId>,
+    ) -> Packet {
         let payload = match (self.source, self.target) {
             (IpAddr::V4(source), IpAddr::V4(target)) => Payload::Arp(Arp {
                 is_reply: false,
@@ -165,10 +202,14 @@ impl Exchange {
             }),
             (source, destination) => neighbor_discovery(source, destination),
         };
-        packet(payload, [self.source_mac, Mac::BROADCAST], input, output)
+        let source = match payload {
+            Payload::Arp(_) => frames.request_source,
+            Payload::Ip(_) => self.source_mac,
+        };
+        packet(payload, [source, Mac::BROADCAST], input, output)
     }
 
-    fn reply(&self, input: SwitchPortId, output: Option<SwitchPortId>) -> Packet {
+    fn reply(&self, frames: &Frames, input: SwitchPortId, output: Option<SwitchPortId>) -> Packet {
         let payload = match (self.target, self.source) {
             (IpAddr::V4(source), IpAddr::V4(target)) => Payload::Arp(Arp {
                 is_reply: true,
@@ -179,7 +220,11 @@ impl Exchange {
             }),
             (source, destination) => neighbor_discovery(source, destination),
         };
-        packet(payload, [self.target_mac, self.source_mac], input, output)
+        let macs = match payload {
+            Payload::Arp(_) => [frames.reply_source, frames.reply_destination],
+            Payload::Ip(_) => [self.target_mac, self.source_mac],
+        };
+        packet(payload, macs, input, output)
     }
 }
 

@@ -7,3 +7,4 @@ mod hostile;
 mod limits;
 mod recorded;
 mod support;
+mod virtual_routers;
