@@ -134,8 +134,11 @@ impl NodeSkip {
 /// Irregularity that prevents no connection.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum Notice {
-    /// The number of load balancers differs from the expected number.
-    #[error("network {network}: found {found} ClusterIP LBs but expected {expected}")]
+    /// The number of load balancers differs from the expected number. The text up to the semicolon is
+    /// that of OVN-Kubernetes.
+    #[error(
+        "network {network}: found {found} ClusterIP LBs but expected {expected}; connects share none of services with internalTrafficPolicy Local or endpoints outside of the network"
+    )]
     LoadBalancers {
         /// Name of the network.
         network: String,

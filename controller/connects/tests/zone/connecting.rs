@@ -152,7 +152,10 @@ fn missing_load_balancers_are_reported_and_prevent_no_connection() {
     );
     assert_eq!(
         report.messages(),
-        ["network red: found 0 ClusterIP LBs but expected 1"]
+        [
+            "network red: found 0 ClusterIP LBs but expected 1; connects share none of services with \
+             internalTrafficPolicy Local or endpoints outside of the network"
+        ]
     );
     assert_eq!(world.count::<LogicalRouterPolicy>(), 2);
     let balancer = world.add_load_balancer("red", "red-ns/web");
