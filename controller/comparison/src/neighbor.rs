@@ -8,6 +8,8 @@ use crate::compare::TracedPacket;
 use crate::outcome::TraceOutcome;
 use crate::trace_server::{Format, TraceServer};
 
+/// Source address of the requests of routers, whose ports have no port security.
+const ROUTER_SOURCE: &str = "fe80::1";
 /// Beginning of the actions by which routers and switches answer.
 const ANSWER: &str = "nd_na";
 
@@ -59,7 +61,11 @@ pub(crate) fn is_answered(trace: &mut TraceServer, packet: &TracedPacket, text: 
     let Some((datapath, port)) = summary.as_deref().and_then(read_place) else {
         return false;
     };
-    let answer = trace.trace_as(Format::Detailed, &datapath, &request.expression(&port));
+    let answer = trace.trace_as(
+        Format::Detailed,
+        &datapath,
+        &request.expression(&port, ROUTER_SOURCE),
+    );
     // It ends where a router answers for an address of its own.
     answer.is_none_or(|text| text.contains(ANSWER))
 }
@@ -88,7 +94,7 @@ pub(crate) fn is_silent(trace: &mut TraceServer, packet: &TracedPacket, output: 
         mac: asker.clone(),
         target,
     };
-    let solicitation = trace.trace(&packet.datapath, &request.expression(&sender));
+    let solicitation = trace.trace(&packet.datapath, &request.expression(&sender, &source));
     if solicitation.is_none_or(|text| text.contains(ANSWER)) {
         return false;
     }
@@ -127,12 +133,12 @@ impl Request {
         })
     }
 
-    /// The request in the notation of ovn-trace.
-    fn expression(&self, port: &str) -> String {
+    /// The request in the notation of ovn-trace, from a source address.
+    fn expression(&self, port: &str, source: &str) -> String {
         let [.., a, b, c] = self.target.octets();
         format!(
             "inport == \"{port}\" && eth.src == {} && eth.dst == 33:33:ff:{a:02x}:{b:02x}:{c:02x} && \
-             ip6.src == fe80::1 && ip6.dst == ff02::1:ff{a:02x}:{b:02x}{c:02x} && ip.ttl == 255 && \
+             ip6.src == {source} && ip6.dst == ff02::1:ff{a:02x}:{b:02x}{c:02x} && ip.ttl == 255 && \
              nd_ns && nd.target == {}",
             self.mac, self.target
         )
@@ -159,7 +165,7 @@ fn a_request_goes_from_a_router_into_a_switch() {
                     eth.dst == 33:33:ff:00:00:10 && ip6.src == fe80::1 && \
                     ip6.dst == ff02::1:ff00:0010 && ip.ttl == 255 && \
                     nd_ns && nd.target == fd18::10";
-    assert_eq!(request.expression("spx"), expected);
+    assert_eq!(request.expression("spx", ROUTER_SOURCE), expected);
     let summary = "nd_ns { nd.target = xxreg0; output; };\nnd_ns {\n  output;\n  \
                    ingress(dp=\"ext\", inport=\"spx\") {\n";
     let place = ("ext".to_owned(), "spx".to_owned());
