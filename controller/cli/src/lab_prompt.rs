@@ -23,6 +23,7 @@ ping POD POD                    ICMP echo, with the nodes on the way
 udp POD POD:PORT                datagram, and the same data back
 tcp POD POD:PORT                connection, data, and the same data back
 tcp POD svc/SERVICE:PORT        the same to the cluster IP of a service; udp, too
+tcp POD ADDRESS:PORT            the same to an address of a pod, service or node; ping and udp, too
 ping POD 203.0.113.1            a host behind the gateway of the pod's node; udp and tcp, too
 trace POD POD                   echo through the rows and the logical flows, table by table
 matrix                          echo between all pods, compared with the manifests
@@ -70,7 +71,15 @@ impl From<String> for Reply {
 impl Reply {
     fn of(answer: &Answer, colours: Colours) -> Self {
         Self {
-            text: format_answer(answer, colours),
+            text: format_answer(answer, None, colours),
+            is_good: answer.verdict.is_reached(),
+        }
+    }
+
+    /// The answer with the pod that was reached, which the command does not name.
+    fn naming_pod(answer: &Answer, colours: Colours) -> Self {
+        Self {
+            text: format_answer(answer, answer.pod.as_ref(), colours),
             is_good: answer.verdict.is_reached(),
         }
     }
@@ -96,7 +105,7 @@ pub(super) async fn execute(
                 None => ask(lab, cluster, from, to, protocol, colours).await,
             },
             None => Err(format!(
-                "{to:?} is not POD:PORT or svc/SERVICE:PORT with a port from 1 to 49151"
+                "{to:?} is not POD:PORT, svc/SERVICE:PORT or ADDRESS:PORT with a port from 1 to 49151"
             )),
         },
         ["trace", from, to] => trace(lab, from, to).await.map(Reply::from),
@@ -160,9 +169,11 @@ pub(super) async fn execute(
     }
 }
 
-/// Reads `POD:PORT` or `svc/SERVICE:PORT`.
+/// Reads `POD:PORT`, `svc/SERVICE:PORT` or `ADDRESS:PORT`. IPv6 addresses may have brackets.
 fn read_target<'a>(protocol: &str, target: &'a str) -> Option<(&'a str, Protocol)> {
     let (pod, port) = target.rsplit_once(':')?;
+    let inner = pod.strip_prefix('[').and_then(|pod| pod.strip_suffix(']'));
+    let pod = inner.unwrap_or(pod);
     let protocol = format!("{protocol} {port}").parse().ok()?;
     Some((pod, protocol))
 }
@@ -177,9 +188,9 @@ async fn ask(
 ) -> Result<Reply, String> {
     let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
     if let Ok(address) = to.parse::<IpAddr>() {
-        let answer = lab.ask_outside(&find(from)?, address, protocol).await;
+        let answer = lab.ask_address(&find(from)?, address, protocol).await;
         let answer = answer.map_err(|error| error.to_string())?;
-        return Ok(Reply::of(&answer, colours));
+        return Ok(Reply::naming_pod(&answer, colours));
     }
     let (from, to) = (find(from)?, find(to)?);
     let answer = lab.ask(&from, &to, protocol, None).await;
@@ -204,7 +215,7 @@ async fn ask_service(
     let service = service.map_err(|error| error.to_string())?;
     let answer = lab.ask_service(&from, &service, protocol, None).await;
     let answer = answer.map_err(|error| error.to_string())?;
-    Ok(Reply::of(&answer, colours))
+    Ok(Reply::naming_pod(&answer, colours))
 }
 
 /// Reasons why a packet is lost: of the manifests, of the rows, and of the logical flows.
@@ -253,7 +264,7 @@ fn write_trace(output: &mut Vec<u8>, trace: &NodeTrace, packet: &str) -> io::Res
 }
 
 /// A line with the verdict, and a line for each passage between nodes.
-fn format_answer(answer: &Answer, colours: Colours) -> String {
+fn format_answer(answer: &Answer, pod: Option<&PodName>, colours: Colours) -> String {
     let colour = if answer.verdict.is_reached() {
         Colour::Green
     } else {
@@ -272,7 +283,11 @@ fn format_answer(answer: &Answer, colours: Colours) -> String {
     let source = answer
         .source
         .map_or_else(String::new, |source| format!(", source {source}"));
-    let first = format!("{}: {verdict}{source}{time}{packets}\n", answer.address);
+    let pod = pod.map_or_else(String::new, |pod| format!(", pod {pod}"));
+    let first = format!(
+        "{}: {verdict}{pod}{source}{time}{packets}\n",
+        answer.address
+    );
     let passages = answer.passages.iter().map(|passage| {
         let lost = if passage.is_lost {
             ", lost by the cable"

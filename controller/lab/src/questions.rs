@@ -9,6 +9,7 @@ use patchbay_model::IpFamily;
 use thiserror::Error;
 
 use super::lab::Lab;
+use super::outside::has_address;
 use super::pods::PodName;
 use super::wire::endpoint::{Knock, KnockResult, Knocked, TTL};
 
@@ -202,6 +203,8 @@ pub struct Answer {
     /// Address of the sender as a host outside of the cluster saw it. `None`: no such host was
     /// asked, or nothing arrived there.
     pub source: Option<IpAddr>,
+    /// Pod that was reached. `None`: no pod was.
+    pub pod: Option<PodName>,
     /// Passages of packets and answers between nodes, in order.
     pub passages: Vec<Passage>,
 }
@@ -296,6 +299,31 @@ impl Lab {
         Ok(answer)
     }
 
+    /// Asks an address of a pod, of a service or of a node, or a host outside as
+    /// [`ask_outside`](Self::ask_outside) does. It is reached if a pod or that host answers.
+    ///
+    /// # Errors
+    /// There is no such pod.
+    pub async fn ask_address(
+        &self,
+        from: &PodName,
+        address: IpAddr,
+        protocol: Protocol,
+    ) -> Result<Answer, QuestionError> {
+        if has_address(address) {
+            return self.ask_outside(from, address, protocol).await;
+        }
+        let (_, asker) = self.asker(from).ok_or_else(|| QuestionError::NoSuchPod {
+            name: from.to_string(),
+            similar: Vec::new(),
+        })?;
+        let knocked = asker.ask(address, protocol.into()).await;
+        let arrivals = knocked.seen.arrivals.iter();
+        let pods = arrivals.filter_map(|arrival| self.pod_of_endpoint(arrival.endpoint));
+        let pods: Vec<&PodName> = pods.map(|pod| &pod.name).collect();
+        Ok(self.judge(address, &pods, knocked))
+    }
+
     /// Compares where packets arrived with the pods that should get them.
     pub(super) fn judge(&self, address: IpAddr, targets: &[&PodName], knocked: Knocked) -> Answer {
         let pod_of = |endpoint| self.pod_of_endpoint(endpoint).map(|pod| &pod.name);
@@ -329,6 +357,7 @@ impl Lab {
             time: knocked.time,
             attempts: knocked.attempts,
             source: None,
+            pod: right.map(|(pod, _)| (*pod).clone()),
             passages: passages.collect(),
         }
     }

@@ -217,6 +217,7 @@ mod tests {
                 time: Duration::from_millis(2),
                 attempts: 1,
                 source: None,
+                pod: None,
                 passages: Vec::new(),
             },
         }

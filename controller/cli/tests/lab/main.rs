@@ -249,12 +249,16 @@ fn a_service_answers_across_a_connect_and_a_policy_is_promised() {
         text.ends_with("6 answers agree with the manifests, 0 differ\n"),
         "{text}"
     );
-    let commands = "tcp client svc/shop/web:80\nping web db\nping client db\n";
+    let commands = "tcp client svc/shop/web:80\nping web db\nping client db\n\
+                    tcp client 10.96.0.10:80\nudp db 10.10.0.3:53\n";
     let (code, text) = shop(&ovn, &[], commands);
     assert_eq!(code, Some(0), "{text}");
     let answers: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
-    assert_eq!(answers.len(), 3, "{text}");
-    let service = "10.96.0.10: reached through 3 routers, ";
+    assert_eq!(answers.len(), 5, "{text}");
+    let service = "10.96.0.10: reached through 3 routers, pod shop/web, ";
+    assert!(answers[3].starts_with(service), "{text}");
+    let pod = "10.10.0.3: reached through 2 routers, pod shop/web, ";
+    assert!(answers[4].starts_with(pod), "{text}");
     assert!(answers[0].starts_with(service), "{text}");
     assert!(
         answers[1].contains(": reached through 2 routers, "),
