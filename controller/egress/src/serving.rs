@@ -266,6 +266,7 @@ mod tests {
             has_host_network: false,
             is_completed: false,
             is_ready: true,
+            is_terminating: false,
             container_ports: Vec::new(),
             default_addresses: Vec::new(),
             networks: PodNetworks::default(),

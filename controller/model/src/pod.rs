@@ -70,6 +70,8 @@ pub struct Pod {
     pub is_completed: bool,
     /// `true` if the pod is ready; a pod from a manifest without status counts as ready.
     pub is_ready: bool,
+    /// `true` if the pod is being deleted, and its containers may still answer.
+    pub is_terminating: bool,
     /// Ports of the containers.
     pub container_ports: Vec<ContainerPort>,
     /// Addresses in the default network, or of the node for a pod on its network.

@@ -76,11 +76,12 @@ fn endpoint(network: &Network, pod: &Pod) -> Endpoint {
     Endpoint {
         addresses: addresses(network, pod),
         node: pod.node.clone(),
-        state: if pod.is_ready {
-            EndpointState::Ready
-        } else {
-            EndpointState::Unready
-        },
+        // As the EndpointSlice controller of Kubernetes sets the conditions.
+        state: EndpointState::from_conditions(
+            Some(pod.is_ready && !pod.is_terminating),
+            Some(pod.is_ready),
+            Some(pod.is_terminating),
+        ),
     }
 }
 

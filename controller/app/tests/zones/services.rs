@@ -56,9 +56,14 @@ items:
 
 /// The networks of the example, connected with this connectivity.
 fn cluster(connectivity: &str) -> Cluster {
+    cluster_with(SERVICE, connectivity)
+}
+
+/// The same with other objects than those of [`SERVICE`].
+fn cluster_with(objects: &str, connectivity: &str) -> Cluster {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/blue-green");
     let files = ["1-cluster.yaml", "2-networks.yaml", "3-connect.yaml"];
-    let mut manifests = SERVICE.to_owned();
+    let mut manifests = objects.to_owned();
     for file in files {
         let text = fs::read_to_string(folder.join(file)).unwrap();
         manifests += "---\n";
@@ -95,6 +100,26 @@ fn ask(snapshot: &Snapshot, from: &str, to: &str, protocol: &str) -> Answer {
         protocol: protocol.parse().unwrap(),
     };
     Northbound::new(snapshot, None).answer(&question).unwrap()
+}
+
+#[tokio::test]
+async fn a_pod_that_is_being_deleted_serves_where_no_other_does() {
+    let deleted = "deletionTimestamp: '2026-01-01T00:00:00Z', labels: {app: web}";
+    for (pods, expected) in [
+        (
+            SERVICE.replacen("labels: {app: web}", deleted, 1),
+            "103.103.2.3:8080",
+        ),
+        (
+            SERVICE.replace("labels: {app: web}", deleted),
+            "103.103.1.4:8080,103.103.2.3:8080",
+        ),
+    ] {
+        let cluster = cluster_with(&pods, "  - ServiceNetwork\n");
+        let mut zone = ZoneReconciler::new(ZONE, Embedded::new(0).unwrap(), UuidSource::seeded(0));
+        zone.reconcile(&cluster).await.unwrap();
+        assert_eq!(backends(&zone.northbound().snapshot()), expected);
+    }
 }
 
 #[tokio::test]

@@ -45,6 +45,7 @@ pub fn pod(object: &object::Pod) -> Pod {
         has_host_network: spec.is_some_and(|spec| spec.host_network == Some(true)),
         is_completed: phase.is_some_and(|phase| matches!(phase, "Succeeded" | "Failed")),
         is_ready,
+        is_terminating: object.metadata.deletion_timestamp.is_some(),
         container_ports: container_ports(spec, &mut problems),
         default_addresses: (pod_ips.into_iter().flatten())
             .filter_map(|address| address.ip.parse().ok())
