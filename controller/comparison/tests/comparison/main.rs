@@ -4,6 +4,7 @@
 
 mod expressions;
 mod features;
+mod flood;
 mod health_checks;
 mod linked;
 mod nat_rules;

@@ -18,7 +18,7 @@ use super::note::{Notes, RowRef};
 use super::ports::Ports;
 use super::protocol_redirect::ProtocolRedirect;
 use super::rows::{Tables, option};
-use super::switch::{MacLookup, Switch, SwitchPortKind};
+use super::switch::{MacLookup, RequestFlood, Switch, SwitchPortKind};
 use crate::address::{Mac, Prefix};
 use crate::expression::Match;
 
@@ -97,6 +97,7 @@ pub(super) fn build_switches(
                 .collect(),
             virtual_ports: HashMap::default(),
             check_sources: HashSet::default(),
+            flood: RequestFlood::Machines,
             dns: dns.min(),
             has_remote_neighbors: has_vni(&row.other_config),
             is_transparent: option(&row.other_config, "vlan-passthru"),
@@ -104,6 +105,12 @@ pub(super) fn build_switches(
             segment: OnceLock::new(),
         };
         add_ports(&mut switch, ids, ports);
+        let flood = row.other_config.get("broadcast-arps-to-all-routers");
+        if flood.is_some_and(|flood| flood.eq_ignore_ascii_case("false")) {
+            switch.flood = RequestFlood::Nobody;
+        } else if switch.router_ports.len() == ids.len() {
+            switch.flood = RequestFlood::All;
+        }
         switches.push(switch);
     }
     notes.0.append(&mut match_notes.0);

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::switch::RequestFlood;
 use super::{
     Link, Northbound, PortId, Responder, Router, RouterPort, RouterPortId, Switch, SwitchId,
     SwitchPortId, Variables,
@@ -135,6 +136,13 @@ impl Northbound {
                 .router_ports
                 .iter()
                 .filter(|(port, _)| *port != asking && self.switch_port(*port).is_enabled);
+            let is_flooded = match switch.flood {
+                RequestFlood::All => true,
+                RequestFlood::Machines => !is_router,
+                RequestFlood::Nobody => false,
+            };
+            let others =
+                others.filter(|(_, router_port)| is_flooded || self.hears(*router_port, address));
             for (port, router_port) in others {
                 let mac = self.answer_of_router(*router_port, address);
                 found.extend(mac.map(|mac| (Some(*port), mac)));
@@ -220,6 +228,21 @@ impl Northbound {
             return Some(port.mac);
         }
         self.answers_for_vip(router, address).then_some(port.mac)
+    }
+
+    /// `true` if a router port gets requests for an address also where they do not get to all routers:
+    /// for its addresses, those of NAT rules, and VIPs in its networks.
+    fn hears(&self, id: RouterPortId, address: IpAddr) -> bool {
+        let port = self.router_port(id);
+        let router = self.router(port.router);
+        let mut vips = self.load_balancers.at(&router.load_balancers, address);
+        if port.has_address(address) {
+            true
+        } else if vips.any(|(balancer, _)| balancer.variables == Variables::None) {
+            port.network_of(address).is_some()
+        } else {
+            router.nats.iter().any(|nat| nat.external == address)
+        }
     }
 
     fn answers_for_vip(&self, router: &Router, address: IpAddr) -> bool {

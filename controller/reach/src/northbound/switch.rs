@@ -50,6 +50,7 @@ pub(crate) struct Switch {
     pub(crate) dns: Option<RowRef>,
     /// `true` if the switch learns neighbours by EVPN, from `dynamic-routing-vni`.
     pub(crate) has_remote_neighbors: bool,
+    pub(crate) flood: RequestFlood,
     /// `vlan-passthru`: the switch answers no ARP requests.
     pub(crate) is_transparent: bool,
     /// `enable-stateless-acl-with-lb`: packets for VIPs are tracked although ACLs do not want it.
@@ -85,6 +86,17 @@ pub(crate) struct SwitchPort {
     pub(crate) virtual_address: Option<IpAddr>,
     /// What the type of the port leaves unjudged about packets from it.
     pub(crate) sender_limit: Option<&'static str>,
+}
+
+/// Whose requests get to all routers of a switch. Requests for some addresses of a router always get
+/// there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum RequestFlood {
+    /// Those of machines and routers, because only routers are on the switch.
+    All,
+    Machines,
+    /// Nobody's, because of `broadcast-arps-to-all-routers=false`.
+    Nobody,
 }
 
 /// Type of a switch port.
