@@ -252,7 +252,7 @@ impl Serving {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_model::{AddressRequest, PodNetworks, Selector};
+    use patchbay_model::{AddressRequest, EndpointState, PodNetworks, Selector};
 
     use super::*;
 
@@ -265,8 +265,7 @@ mod tests {
             labels: Labels::new(),
             has_host_network: false,
             is_completed: false,
-            is_ready: true,
-            is_terminating: false,
+            endpoint_state: EndpointState::Ready,
             container_ports: Vec::new(),
             default_addresses: Vec::new(),
             networks: PodNetworks::default(),

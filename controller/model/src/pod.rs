@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use thiserror::Error;
 
 use super::pod_networks::{DEFAULT_NETWORK_KEY, POD_NETWORKS, PodNetworks};
-use super::service::{Protocol, UnknownProtocol};
+use super::service::{EndpointState, Protocol, UnknownProtocol};
 
 /// Annotation of a pod: its secondary networks, of the Network Plumbing Working Group.
 pub const NETWORK_SELECTIONS: &str = "k8s.v1.cni.cncf.io/networks";
@@ -68,10 +68,8 @@ pub struct Pod {
     pub has_host_network: bool,
     /// `true` if all containers have ended for good, so that the pod has no ports and addresses.
     pub is_completed: bool,
-    /// `true` if the pod is ready; a pod from a manifest without status counts as ready.
-    pub is_ready: bool,
-    /// `true` if the pod is being deleted, and its containers may still answer.
-    pub is_terminating: bool,
+    /// State of the pod as an endpoint of services; a pod from a manifest without status is ready.
+    pub endpoint_state: EndpointState,
     /// Ports of the containers.
     pub container_ports: Vec<ContainerPort>,
     /// Addresses in the default network, or of the node for a pod on its network.

@@ -5,8 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    Endpoint, EndpointPort, EndpointSlice, EndpointState, Network, Pod, Service, ServicePort,
-    TargetPort,
+    Endpoint, EndpointPort, EndpointSlice, Network, Pod, Service, ServicePort, TargetPort,
 };
 
 /// The slices that Kubernetes and OVN-Kubernetes would make of a service's pods, mirrored into the
@@ -76,12 +75,7 @@ fn endpoint(network: &Network, pod: &Pod) -> Endpoint {
     Endpoint {
         addresses: addresses(network, pod),
         node: pod.node.clone(),
-        // As the EndpointSlice controller of Kubernetes sets the conditions.
-        state: EndpointState::from_conditions(
-            Some(pod.is_ready && !pod.is_terminating),
-            Some(pod.is_ready),
-            Some(pod.is_terminating),
-        ),
+        state: pod.endpoint_state,
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    AddressRequest, ContainerPort, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS, NetworkSelection,
-    OPEN_PORTS, OpenPort, POD_NETWORKS, PRIMARY_IPAM_CLAIM, Pod, PodFieldProblem, PodKey,
-    PodNetworks, Protocol, VirtualMachine,
+    AddressRequest, ContainerPort, DEFAULT_NETWORK_SELECTION, EndpointState, NETWORK_SELECTIONS,
+    NetworkSelection, OPEN_PORTS, OpenPort, POD_NETWORKS, PRIMARY_IPAM_CLAIM, Pod, PodFieldProblem,
+    PodKey, PodNetworks, Protocol, VirtualMachine,
 };
 use serde::Deserialize;
 
@@ -28,11 +28,6 @@ pub fn pod(object: &object::Pod) -> Pod {
     let spec = object.spec.as_ref();
     let status = object.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref());
-    let is_ready = status.and_then(|status| status.conditions.as_ref());
-    let is_ready = is_ready.is_none_or(|conditions| {
-        let mut conditions = conditions.iter();
-        conditions.any(|one| one.kind == "Ready" && one.status == "True")
-    });
     let pod_ips = status.and_then(|status| status.pod_ips.as_ref());
     let namespace = object.namespace().unwrap_or_default();
     let node = spec.and_then(|spec| spec.node_name.as_deref());
@@ -44,8 +39,7 @@ pub fn pod(object: &object::Pod) -> Pod {
         labels: object.labels().clone(),
         has_host_network: spec.is_some_and(|spec| spec.host_network == Some(true)),
         is_completed: phase.is_some_and(|phase| matches!(phase, "Succeeded" | "Failed")),
-        is_ready,
-        is_terminating: object.metadata.deletion_timestamp.is_some(),
+        endpoint_state: endpoint_state(object),
         container_ports: container_ports(spec, &mut problems),
         default_addresses: (pod_ips.into_iter().flatten())
             .filter_map(|address| address.ip.parse().ok())
@@ -57,6 +51,21 @@ pub fn pod(object: &object::Pod) -> Pod {
         open_ports: open_ports(object, &mut problems),
         problems,
     }
+}
+
+/// State of a pod as an endpoint, with the conditions that Kubernetes' controller of `EndpointSlice`s sets.
+fn endpoint_state(pod: &object::Pod) -> EndpointState {
+    let conditions = pod.status.as_ref().and_then(|it| it.conditions.as_ref());
+    let is_ready = conditions.is_none_or(|conditions| {
+        let mut conditions = conditions.iter();
+        conditions.any(|one| one.kind == "Ready" && one.status == "True")
+    });
+    let is_terminating = pod.metadata.deletion_timestamp.is_some();
+    EndpointState::from_conditions(
+        Some(is_ready && !is_terminating),
+        Some(is_ready),
+        Some(is_terminating),
+    )
 }
 
 fn annotation<'a>(object: &'a object::Pod, key: &str) -> Option<&'a str> {
