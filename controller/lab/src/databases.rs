@@ -439,6 +439,20 @@ pub(crate) fn value_of<T: Column>(
     found.get(column)
 }
 
+/// The rows of a table that `is_wanted`.
+pub(crate) fn rows_where(
+    snapshot: &Snapshot,
+    table: &str,
+    is_wanted: impl Fn(&Lookup<'_>) -> bool,
+) -> Vec<Uuid> {
+    let Some((id, table)) = snapshot.schema().table_by_name(table) else {
+        return Vec::new();
+    };
+    let rows = snapshot.table(id).iter();
+    let wanted = rows.filter(|row| is_wanted(&Lookup { row, table }));
+    wanted.map(|row| row.uuid).collect()
+}
+
 /// Row of a table of which there are no generated types.
 pub(crate) struct Lookup<'a> {
     row: &'a Row,

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::appctl::{self, AppctlError};
 use super::databases::{
-    DatabaseError, DatabaseServer, Databases, SOCKET, rows, text, texts, value_of,
+    DatabaseError, DatabaseServer, Databases, SOCKET, rows, rows_where, text, texts, value_of,
 };
 use super::outside::{self, Exits, MarkedSource};
 use super::process::{Program, ProgramError, Spawner, environment};
@@ -144,14 +144,26 @@ impl Node {
                 let is_known = value_of::<String>(&snapshot, "Chassis", "name", |row| {
                     row.get::<String>("name").as_ref() == Some(&node.chassis)
                 });
+                let address = underlay::address(node.number).to_string();
                 if is_known.is_some() {
+                    // A node that comes back with its chassis has another address.
+                    let moved = rows_where(&snapshot, "Encap", |row| {
+                        let has = |column, value: &str| {
+                            row.get::<String>(column)
+                                .is_some_and(|found| found == value)
+                        };
+                        has("chassis_name", &node.chassis) && !has("ip", &address)
+                    });
+                    for row in moved {
+                        txn.set_row("Encap", row, [("ip", text(address.clone()))])?;
+                    }
                     continue;
                 }
                 let encap = txn.insert_row(
                     "Encap",
                     [
                         ("type", text("geneve")),
-                        ("ip", text(underlay::address(node.number).to_string())),
+                        ("ip", text(address)),
                         ("options", texts([("csum", "true")])),
                         ("chassis_name", text(&node.chassis)),
                     ],
