@@ -325,6 +325,44 @@ fn a_route_by_a_port_of_another_router_is_one_of_that_router() {
     }
 }
 
+/// OVN takes one of equal routes, and the packet is lost if it is that by the port of another router.
+#[test]
+fn equal_routes_by_ports_of_other_routers_stay_with_their_router() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    // The routes are longer than the last one, which only counts without them.
+    for (routes, is_lost) in [
+        (&[("10.9.0.5", "rp9"), ("10.9.0.6", "rp9")][..], true),
+        (&[("10.9.0.5", "rp9"), ("10.1.0.3", "rp1")], false),
+    ] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"name": "rp9", "mac": "0a:00:00:00:09:01", "networks": "10.9.0.1/24"});
+        let port = network.rows.insert("Logical_Router_Port", row);
+        let row = json!({"name": "other", "ports": references(&[port])});
+        network.rows.insert("Logical_Router", row);
+        let routes = routes
+            .iter()
+            .map(|(next_hop, port)| ("20.0.0.0/16", *next_hop, json!(port)));
+        let last = ("20.0.0.0/8", "10.1.0.3", json!(["set", []]));
+        let rows = routes.chain([last]).map(|(prefix, next_hop, port)| {
+            let row = json!({"ip_prefix": prefix, "nexthop": next_hop, "output_port": port});
+            network.rows.insert("Logical_Router_Static_Route", row)
+        });
+        let rows = references(&rows.collect::<Vec<_>>());
+        network.columns["lr"] = json!({"static_routes": rows});
+        let target = ("20.0.0.5", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_eq!(answer.open, ["2 equal routes for 20.0.0.0/16 on lr"]);
+        let outputs = TraceOutcome::read(&text).outputs;
+        assert!(outputs.is_empty() || outputs == ["v2"], "{text}");
+        if is_lost {
+            assert_eq!(answer.out, None, "{answer:#?}");
+            assert_eq!(outputs, [""; 0], "{text}");
+        }
+    }
+}
+
 #[test]
 fn a_policy_by_a_port_of_another_router_loses_its_packets() {
     let Some(release) = Release::newest() else {

@@ -287,8 +287,8 @@ fn foreign_output(
     }
 }
 
-/// Adds the routes of a router by ports of other routers to those. OVN does so unless the router has
-/// several equal ones.
+/// Adds the routes of a router by ports of other routers to those. Routes that have equal ones beside
+/// them stay with the router, and lose its packets.
 fn add_foreign_routes<'a>(
     row: &'a nb::LogicalRouter,
     id: RouterId,
@@ -304,10 +304,14 @@ fn add_foreign_routes<'a>(
     if foreign.is_empty() {
         return;
     }
-    let mut counts: HashMap<(&str, bool), usize, RandomState> = HashMap::default();
+    let mut counts: HashMap<(&str, &str, bool), usize, RandomState> = HashMap::default();
     let key = |route: &'a nb::LogicalRouterStaticRoute| {
         let is_source = route.policy == Some(nb::LogicalRouterStaticRoutePolicy::SrcIp);
-        (route.ip_prefix.as_str(), is_source)
+        (
+            route.ip_prefix.as_str(),
+            route.route_table.as_str(),
+            is_source,
+        )
     };
     for (_, route) in all() {
         *counts.entry(key(route)).or_default() += 1;
@@ -315,12 +319,16 @@ fn add_foreign_routes<'a>(
     for (uuid, route, output) in foreign {
         let is_single = counts.get(&key(route)) == Some(&1);
         let reference = RowRef::new::<nb::LogicalRouterStaticRoute>(uuid);
-        if !is_single || !route.route_table.is_empty() {
+        if is_single && !route.route_table.is_empty() {
             notes.add(reference, "output_port is a port of another router");
             continue;
         }
         let own = ports.router_ports_of(&[output]);
-        let router = ports.router_ports[output.0 as usize].router;
+        let router = if is_single {
+            ports.router_ports[output.0 as usize].router
+        } else {
+            id
+        };
         let routes = &mut routers[router.0 as usize].routes;
         routes.add_static((uuid, route), &own, tables, notes);
     }

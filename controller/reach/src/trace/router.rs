@@ -304,8 +304,7 @@ impl Trace<'_> {
                     let name = &self.northbound.router_port(output).name;
                     let decision = format!("reroute to {address} by port {name}");
                     self.note_policy(router, policy, &decision);
-                    let owner = |port| self.northbound.router_port(port).router;
-                    if owner(output) != owner(routed.output) {
+                    if !router.ports.contains(&output) {
                         let reason = format!("port {name} is one of another router");
                         return Err(self.refuse(router, STAGE, reason));
                     }

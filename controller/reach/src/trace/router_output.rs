@@ -31,6 +31,10 @@ impl<'a> Trace<'a> {
     ) -> Result<Step, End> {
         let northbound = self.northbound;
         let port = northbound.router_port(next_hop.output);
+        if port.router != northbound.router_port(input).router {
+            let reason = format!("port {} is one of another router", port.name);
+            return Err(self.refuse(router, "lr_in_arp_resolve", reason));
+        }
         self.packet.output = Some(next_hop.output.into());
         self.packet.eth_source = port.mac;
         // The next hop is looked up behind one of them.
