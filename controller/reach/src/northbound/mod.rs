@@ -14,6 +14,7 @@ mod nat;
 mod neighbor;
 mod note;
 mod policy;
+mod port_range;
 mod port_security;
 mod ports;
 mod protocol_redirect;

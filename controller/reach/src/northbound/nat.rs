@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::id::RouterPortId;
 use super::note::{Notes, RowRef};
+use super::port_range::PortRange;
 use super::router::RouterPort;
 use super::rows::{Tables, option};
 use super::{Names, RouterKind};
@@ -45,6 +46,8 @@ pub(crate) struct Nat {
     is_resident: bool,
     /// `stateless`: the rule translates without connection tracking.
     pub(crate) is_stateless: bool,
+    /// `external_port_range`. `None`: ports stay.
+    ports: Option<PortRange>,
     actions: ValidActions,
     matches: NatMatch,
     row_priority: i64,
@@ -132,7 +135,9 @@ impl Nat {
         };
         let is_stateless = row.r#type == NatType::DnatAndSnat && option(&row.options, "stateless");
         let range = &row.external_port_range;
-        let is_range_valid = is_stateless || range.is_empty() || is_port_range(range);
+        let has_range = !is_stateless && !range.is_empty();
+        let ports_of_range = has_range.then(|| PortRange::parse(range)).flatten();
+        let is_range_valid = !has_range || ports_of_range.is_some();
         if !is_range_valid {
             notes.add(reference, format!("bad external_port_range {range}"));
         }
@@ -148,6 +153,7 @@ impl Nat {
             is_routable: row.r#type != NatType::Snat && option(&row.options, "add_route"),
             is_resident: distributed.is_none_or(|(port, _)| names.is_resident(port)),
             is_stateless,
+            ports: ports_of_range,
             actions: ValidActions {
                 on_destinations: is_range_valid && !row.logical_ip.contains('/'),
                 on_sources: is_range_valid && !row.external_ip.contains('/'),
@@ -163,6 +169,11 @@ impl Nat {
             }),
             exempted: address_set(row.exempted_ext_ips).filter(is_comparable),
         })
+    }
+
+    /// `true` if the rule gives packets another port of its range than a port.
+    pub(crate) fn moves_port(&self, port: u16) -> bool {
+        self.ports.is_some_and(|ports| !ports.contains(port))
     }
 
     pub(crate) fn translates_destination(&self) -> bool {
@@ -319,20 +330,6 @@ pub(super) fn read_rules<'a>(
         }
     }
     rules
-}
-
-/// `true` if a text is `PORT`, or `PORT-PORT` with a greater second one.
-fn is_port_range(text: &str) -> bool {
-    // OVN keeps 16 bits of a number.
-    let port = |text: &str| text.trim().parse::<u64>().ok().map(|port| port as u16);
-    let (first, last) = match text.split_once('-') {
-        Some((first, last)) => (port(first), Some(port(last))),
-        None => (port(text), None),
-    };
-    let Some(first) = first.filter(|port| *port != 0) else {
-        return false;
-    };
-    last.is_none_or(|last| last.is_some_and(|last| last > first))
 }
 
 /// `true` if a gateway port serves all addresses at its chassis.

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use super::{Path, Trace};
-use crate::northbound::{LoadBalancer, Northbound, Switch, SwitchPortId, Variables, Vip};
+use crate::northbound::{LoadBalancer, Nat, Northbound, Switch, SwitchPortId, Variables, Vip};
+use crate::packet::Transport;
 
 /// UDP port of DNS.
 pub(super) const DNS_PORT: u16 = 53;
@@ -64,6 +65,15 @@ impl Trace<'_> {
         if vip.is_checked && !vip.backends.is_empty() {
             let effect = format!("which backends of load balancer {label} are online");
             self.path.leave_unjudged(balancer.row, &effect);
+        }
+    }
+
+    /// Records that a NAT rule replaces the destination port by one of its range.
+    pub(super) fn limit_port_range(&mut self, nat: &Nat, transport: Transport) {
+        let is_echo = matches!(transport, Transport::Echo { .. });
+        if !is_echo && nat.moves_port(transport.destination_port()) {
+            let effect = "which port of the rule's range is the new destination port";
+            self.path.leave_unjudged(nat.row, effect);
         }
     }
 

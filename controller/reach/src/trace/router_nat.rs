@@ -70,6 +70,7 @@ impl<'a> Trace<'a> {
             self.path
                 .router(&router.name, STAGE, Some(effect.nat.row), decision);
             self.ip_mut()?.destination = address;
+            self.limit_port_range(effect.nat, ip.transport);
             self.packet.is_tracked |= !effect.nat.is_stateless;
             let is_dnat = matches!(router.kind, RouterKind::Gateway { .. });
             return Ok(Translated {

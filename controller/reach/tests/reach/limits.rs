@@ -154,6 +154,27 @@ fn backends_with_health_checks_are_not_judged() {
 }
 
 #[test]
+fn a_destination_port_outside_of_the_range_of_a_nat_rule_is_not_judged() {
+    for (range, kind, is_moved) in [
+        ("5000-6000", "dnat", true),
+        ("1-6000", "dnat", false),
+        ("5000-6000", "snat", false),
+    ] {
+        let nat = json!({"type": kind, "external_ip": "10.0.0.50", "logical_ip": "10.0.0.2",
+            "external_port_range": range});
+        let columns = json!({"lr": {"nat": ["named-uuid", "nat"],
+            "options": ["map", [["chassis", "c1"]]]}});
+        let answer = answer(&columns, &[("NAT", "nat", nat)], "10.0.0.50");
+        if is_moved {
+            let effect = "which port of the rule's range is the new destination port";
+            assert_unjudged(&answer, effect, "NAT");
+        } else {
+            assert_eq!(answer.open, [""; 0]);
+        }
+    }
+}
+
+#[test]
 fn ports_of_the_connection_in_acls_are_not_judged() {
     let options = json!(["map", [["acl_ct_translation", "true"]]]);
     let global = ("NB_Global", "global", json!({"options": options}));
