@@ -102,7 +102,13 @@ pub(crate) fn is_silent(trace: &mut TraceServer, packet: &TracedPacket, output: 
         "inport == \"{output}\" && eth.src == {mac} && eth.dst == {asker} && ip6.src == {address} && \
          ip6.dst == {source} && ip.ttl == 255 && nd_na && nd.target == {address} && nd.tll == {mac}"
     );
-    let text = trace.trace(&packet.datapath, &advertisement);
+    // The machine may be on a linked switch.
+    let summary = trace.trace_as(Format::Summary, &packet.datapath, &packet.expression);
+    let last = summary.as_deref().and_then(|text| {
+        let (_, place) = text.rsplit_once("ingress(dp=\"")?;
+        Some(place.split_once('"')?.0)
+    });
+    let text = trace.trace(last.unwrap_or(&packet.datapath), &advertisement);
     // An error does not begin with the fields of the packet.
     text.is_some_and(|text| text.starts_with('#') && TraceOutcome::read(&text).outputs.is_empty())
 }

@@ -1,4 +1,5 @@
-//! Requests of senders and routers for MAC addresses, and the replies: where ACLs and port security stop them.
+//! Requests of senders and routers for MAC addresses, and the replies: where ACLs and port security
+//! stop them.
 
 use std::net::IpAddr;
 
