@@ -53,8 +53,8 @@ fn a_rule_whose_action_ovn_cannot_read_translates_nothing() {
     };
     for (logical, range, out) in [
         ("10.1.0.3", "", Some("v2")),
-        ("10.1.0.3", "1024", Some("v2")),
-        ("10.1.0.3", "1024-2000", Some("v2")),
+        ("10.1.0.3", "80", Some("v2")),
+        ("10.1.0.3", "80-2000", Some("v2")),
         ("10.1.0.3", "2000-1024", None),
         ("10.1.0.3", "0-1024", None),
         ("10.1.0.3", "x", None),
