@@ -3,7 +3,8 @@
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{
-    Ovn, Rows, TraceOutcome, map, read_northbound, references, set, start_server,
+    Asked, Ovn, Rows, Tally, TraceOutcome, compare, map, read_northbound, references, set,
+    start_server,
 };
 use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::{Value, json};
@@ -131,6 +132,17 @@ pub(super) fn ask(
     );
     let text = ovn.trace.trace("s1", &packet).unwrap();
     (answer.unwrap(), text)
+}
+
+/// The answer to a question about a network, which that of ovn-trace has to be, requests included.
+pub(super) fn ask_both(release: &Release, request: &str, asked: &Asked) -> Answer {
+    let server = start_server(release);
+    let mut ovn = Ovn::fill(release, &server, request);
+    let northbound = Northbound::new(&read_northbound(&server), None);
+    let mut tally = Tally::default();
+    compare(&northbound, &mut ovn.trace, asked, &mut tally);
+    assert!(tally.wrong.is_empty(), "{}", tally.differences());
+    northbound.answer(&asked.question).unwrap()
 }
 
 /// The answer of ovn-trace, which that of the library has to be.

@@ -1,14 +1,11 @@
 //! Requests that do not get to all routers of a switch.
 
 use ovsdb_sim::testing::Release;
-use patchbay_comparison::{
-    ArpRequest, Asked, Ovn, Tally, TracedPacket, compare, map, read_northbound, references,
-    start_server,
-};
-use patchbay_reach::{Answer, Destination, Northbound, Question, Sender, Verdict};
+use patchbay_comparison::{ArpRequest, Asked, TracedPacket, map, references};
+use patchbay_reach::{Answer, Destination, Question, Sender, Verdict};
 use serde_json::{Value, json};
 
-use super::features::{Network, WEB};
+use super::features::{Network, WEB, ask_both};
 
 /// The network whose router has VIPs and an address of a NAT rule, for all of which it answers.
 /// `columns`: those of `s1`.
@@ -54,9 +51,6 @@ fn ask_from(
     address: &str,
     packet: TracedPacket,
 ) -> Answer {
-    let server = start_server(release);
-    let mut ovn = Ovn::fill(release, &server, request);
-    let northbound = Northbound::new(&read_northbound(&server), None);
     let asked = Asked {
         question: Question {
             sender: Sender::port(sender),
@@ -65,10 +59,7 @@ fn ask_from(
         },
         packet: Some(packet),
     };
-    let mut tally = Tally::default();
-    compare(&northbound, &mut ovn.trace, &asked, &mut tally);
-    assert!(tally.wrong.is_empty(), "{}", tally.differences());
-    northbound.answer(&asked.question).unwrap()
+    ask_both(release, request, &asked)
 }
 
 #[test]
