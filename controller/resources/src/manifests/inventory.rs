@@ -334,7 +334,7 @@ impl Inventory {
 /// Its objects are decoded by functions of this crate, which are compiled once. Functions that are
 /// generic over the deserializer are compiled again in each crate that calls them.
 pub trait InventoryKind: Object + Clone + PartialEq + DeserializeOwned {
-    /// Decodes a JSON object, and ignores unknown fields where an API server does.
+    /// Decodes a JSON object. Unknown fields are ignored, except in types that deny them.
     ///
     /// # Errors
     /// A value has the wrong type, or a required field is missing.
