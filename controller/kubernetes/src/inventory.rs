@@ -2,23 +2,24 @@
 
 use std::fmt::Debug;
 
-use super::api::Api;
-use super::api_object::ApiObject;
+use futures_util::future::BoxFuture;
 use kube::Client;
 use kube::api::ListParams;
-use patchbay_resources::object::{Namespace, Node, Service};
-use serde_json::Value;
-use thiserror::Error;
-
-use super::api_error;
-use super::networks::{keep_all, without_node_details};
-use super::tolerant_object::TolerantObject;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Origin, Problem, Sourced,
 };
 use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::{Namespace, Node, Service};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+use serde_json::Value;
+use thiserror::Error;
+
+use super::api::Api;
+use super::api_error;
+use super::api_object::ApiObject;
+use super::networks::{keep_all, without_node_details};
+use super::tolerant_object::TolerantObject;
 
 /// Objects per page of a list.
 const LIST_PAGE_OBJECTS: u32 = 250;
@@ -40,16 +41,19 @@ pub struct ListError {
 ///
 /// # Errors
 /// [`ListError`] if the API server cannot be reached or denies the request.
-pub async fn list_inventory(client: &Client) -> Result<Inventory, ListError> {
-    let mut inventory = Inventory::default();
-    list::<Namespace>(client, &mut inventory, keep_all).await?;
-    list::<Node>(client, &mut inventory, without_node_details).await?;
-    list::<Service>(client, &mut inventory, keep_all).await?;
-    list::<NetworkAttachmentDefinition>(client, &mut inventory, keep_all).await?;
-    list::<UserDefinedNetwork>(client, &mut inventory, keep_all).await?;
-    list::<ClusterUserDefinedNetwork>(client, &mut inventory, keep_all).await?;
-    list::<ClusterNetworkConnect>(client, &mut inventory, keep_all).await?;
-    Ok(inventory)
+pub fn list_inventory(client: &Client) -> BoxFuture<'_, Result<Inventory, ListError>> {
+    // In a box, so that the decoding of all kinds is compiled in this crate.
+    Box::pin(async {
+        let mut inventory = Inventory::default();
+        list::<Namespace>(client, &mut inventory, keep_all).await?;
+        list::<Node>(client, &mut inventory, without_node_details).await?;
+        list::<Service>(client, &mut inventory, keep_all).await?;
+        list::<NetworkAttachmentDefinition>(client, &mut inventory, keep_all).await?;
+        list::<UserDefinedNetwork>(client, &mut inventory, keep_all).await?;
+        list::<ClusterUserDefinedNetwork>(client, &mut inventory, keep_all).await?;
+        list::<ClusterNetworkConnect>(client, &mut inventory, keep_all).await?;
+        Ok(inventory)
+    })
 }
 
 async fn list<K: InventoryKind + Clone + Debug>(

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::pin::{Pin, pin};
 
+use futures_util::future::BoxFuture;
 use kube::Client;
 use patchbay_allocate::RouterKeyCursor;
 use patchbay_model::{ClusterSettings, Feature};
@@ -17,13 +18,12 @@ use patchbay_resources::object::{
     MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Pod, RouteAdvertisements, Service, VTEP,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
-
-use super::api::Api;
-use super::api_object::ApiObject;
 use thiserror::Error;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
+use super::api::Api;
+use super::api_object::ApiObject;
 use super::cluster_manager::{ClusterManagerSources, ClusterManagerTask, CommonSources};
 use super::config::{ControllerConfig, Timing};
 use super::connect_writer::ConnectWriter;
@@ -67,14 +67,22 @@ pub async fn run(
     config: ControllerConfig,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), RunError> {
-    run_until(client, config, pin!(stop)).await
+    boxed_run(client, config, pin!(stop)).await
 }
 
-/// [`run`] for a type that is known here, so that all tasks are compiled in this crate.
+/// [`run`] in a box, so that the code of all tasks is compiled in this crate.
+fn boxed_run<'a>(
+    client: Client,
+    config: ControllerConfig,
+    stop: Pin<&'a mut (dyn Future<Output = ()> + Send + 'a)>,
+) -> BoxFuture<'a, Result<(), RunError>> {
+    Box::pin(run_until(client, config, stop))
+}
+
 async fn run_until(
     client: Client,
     config: ControllerConfig,
-    stop: Pin<&mut (dyn Future<Output = ()> + Send)>,
+    stop: Pin<&mut (dyn Future<Output = ()> + Send + '_)>,
 ) -> Result<(), RunError> {
     let ControllerConfig {
         cluster,

@@ -100,7 +100,7 @@ impl Endpoint {
             );
         }
         let clients = Arc::new(ListenerClients::new(options));
-        let task = tokio::spawn(accept(server, socket, clients.clone()));
+        let task = spawn_accepting(server, socket, clients.clone());
         Ok(Self {
             target,
             state: Mutex::new(EndpointState::Open(task)),
@@ -124,7 +124,7 @@ impl Endpoint {
         let mut state = self.state();
         if matches!(*state, EndpointState::Closed) {
             let clients = self.clients.clone();
-            let task = tokio::spawn(accept(server.clone(), socket, clients));
+            let task = spawn_accepting(server.clone(), socket, clients);
             *state = EndpointState::Open(task);
         }
         Ok(())
@@ -160,6 +160,18 @@ impl Endpoint {
         // Each change is one assignment.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Starts the task that accepts and serves connections.
+///
+/// It is not `async`, so that the code of a connection is compiled with this crate, and not with each
+/// program again.
+fn spawn_accepting(
+    server: Arc<Server>,
+    socket: ListeningSocket,
+    clients: Arc<ListenerClients>,
+) -> JoinHandle<()> {
+    tokio::spawn(accept(server, socket, clients))
 }
 
 /// Accepts and serves connections until the task is aborted.

@@ -8,6 +8,7 @@
 
 mod connects_config;
 mod dry_run;
+pub(crate) mod dynamic;
 mod embedded;
 mod networks_config;
 mod remote;
@@ -35,7 +36,7 @@ pub const DATABASE: &str = "OVN_Northbound";
 pub const BULK_ROWS: usize = 4096;
 
 /// A Northbound database that can be read and written.
-pub trait Northbound {
+pub trait Northbound: Send {
     /// Returns a consistent snapshot that contains every transaction committed through this handle.
     fn snapshot(&self) -> Snapshot;
 

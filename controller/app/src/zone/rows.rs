@@ -3,15 +3,17 @@
 use patchbay_engine::db::Snapshot;
 use patchbay_rows::{Change, PlanError};
 
-use super::{MAX_ATTEMPTS, ZoneError, applied_warning};
-use crate::northbound::{CommitError, Northbound};
+use super::ZoneError;
+use super::controllers::{MAX_ATTEMPTS, applied_warning};
+use crate::northbound::CommitError;
+use crate::northbound::dynamic::DynNorthbound;
 
 /// Commits what `plan` finds to do, until that is nothing. `subject` names the rows in errors and
 /// warnings. Returns warnings about lost replies.
 pub(super) async fn commit_rows(
-    northbound: &mut impl Northbound,
+    northbound: &mut dyn DynNorthbound,
     subject: &'static str,
-    mut plan: impl FnMut(&Snapshot) -> Result<Change, PlanError>,
+    plan: &mut (dyn FnMut(&Snapshot) -> Result<Change, PlanError> + Send),
 ) -> Result<Vec<String>, ZoneError> {
     let mut warnings = Vec::new();
     let mut attempt = 1;
@@ -55,7 +57,7 @@ pub(super) async fn commit_rows(
 
 /// Waits until the snapshot follows the database, after a transaction that was not sent.
 pub(super) async fn wait_for_database(
-    northbound: &mut impl Northbound,
+    northbound: &mut dyn DynNorthbound,
     subject: String,
     reason: String,
 ) -> Result<(), ZoneError> {
@@ -69,7 +71,7 @@ pub(super) async fn wait_for_database(
 
 /// Waits until the snapshot shows the outcome of a transaction whose reply was lost.
 pub(super) async fn wait_for_outcome(
-    northbound: &mut impl Northbound,
+    northbound: &mut dyn DynNorthbound,
     subject: String,
     reason: &str,
 ) -> Result<(), ZoneError> {

@@ -9,8 +9,9 @@ use patchbay_model::ClusterSettings;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Time;
 
+use super::controllers::MAX_ATTEMPTS;
 use super::*;
-use crate::northbound::{Embedded, ReconnectError};
+use crate::northbound::{CommitError, Embedded, ReconnectError};
 
 /// Fate of one transaction.
 #[derive(Clone, Copy)]
