@@ -1,11 +1,12 @@
 //! Pods of one zone with a service and policies: from nothing, one by one, and without changes.
 //!
 //! `cargo bench --workspace --bench pods` measures up to 10,000 pods of a layer3 network in this
-//! process, and writes `benches/figures/pods.svg`. A number limits the pods. Times are those of
+//! process, and writes `benches/figures/pods.svg` and `benches/figures/pod-memory.svg`. A number limits the pods. Times are those of
 //! allocation and planning, without the transactions, unless the line says so.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
+mod memory;
 mod watched;
 mod zone;
 
@@ -14,17 +15,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use cap::Cap;
 use mimalloc::MiMalloc;
 use patchbay_benches::plot::{Chart, growth_exponent};
 use patchbay_benches::text::format_duration;
 use patchbay_model::Feature;
 
+use memory::Memory;
 use watched::WatchedSize;
 use zone::{Figures, measure};
 
-/// Allocator of `patchbay`.
+/// Allocator of `patchbay`, with a count of the live bytes.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Cap<MiMalloc> = Cap::new(MiMalloc, usize::MAX);
 
 /// Numbers of pods.
 const PODS: [usize; 4] = [1_250, 2_500, 5_000, 10_000];
@@ -109,6 +112,50 @@ fn report_watched(features: &BTreeSet<Feature>) -> Result<()> {
     sizes.try_for_each(|size| watched::report(size, features))
 }
 
+/// One line of the table of memory.
+type MemoryLine = (&'static str, fn(&Memory) -> usize);
+
+/// Lines of the table of memory, in their order. The last one has the goal.
+const MEMORY_LINES: [MemoryLine; 5] = [
+    ("bytes of each pod, inputs", |memory| memory.inputs),
+    ("  allocator", |memory| memory.allocator),
+    ("  controller", |memory| memory.controller),
+    ("  rows in the database", |memory| memory.rows),
+    ("  inputs, allocator and controller", Memory::beside_rows),
+];
+
+/// Bytes of each pod beside its rows that are the goal.
+const MEMORY_GOAL: usize = 4_096;
+
+/// Measures, prints and plots the memory of each pod.
+fn report_memory(sizes: &[usize]) -> Result<()> {
+    let all = sizes.iter().map(|pods| memory::measure(*pods));
+    let all = all.collect::<Result<Vec<_>>>()?;
+    let mut chart = Chart::new("Memory of the pods of one zone", "pods", "megabytes");
+    for (name, of) in MEMORY_LINES {
+        print!("{name:<46}");
+        for memory in &all {
+            print!("{:>12}", of(memory));
+        }
+        println!();
+        let megabytes = |(pods, memory): (&usize, &Memory)| {
+            let bytes = pods * of(memory);
+            (*pods as f64, bytes as f64 / 1e6)
+        };
+        chart = chart.line(name.trim_start(), sizes.iter().zip(&all).map(megabytes));
+    }
+    println!("{:<46}{MEMORY_GOAL:>12}", "  goal");
+    let goal = |pods: &usize| (*pods as f64, (pods * MEMORY_GOAL) as f64 / 1e6);
+    chart = chart.line("goal", sizes.iter().map(goal));
+    write_chart(&chart, "pod-memory.svg")
+}
+
+/// Writes a chart to the folder of figures.
+fn write_chart(chart: &Chart, name: &str) -> Result<()> {
+    let figures = Path::new(env!("CARGO_MANIFEST_DIR")).join("figures");
+    chart.write(&figures.join(name))
+}
+
 fn main() -> Result<()> {
     if std::env::args().any(|argument| argument == WATCHED) {
         let is_given = |feature: &Feature| std::env::args().any(|one| one == feature.as_str());
@@ -151,11 +198,7 @@ fn main() -> Result<()> {
         }
         chart = chart.line(line.name.trim_start(), points);
     }
-    print!("{:<46}", "memory of each pod beside its rows, bytes");
-    for figures in &all {
-        print!("{:>12}", figures.memory);
-    }
-    println!("            goal: 4096");
-    chart.write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("figures/pods.svg"))?;
+    write_chart(&chart, "pods.svg")?;
+    report_memory(&sizes)?;
     report_watched(&BTreeSet::new())
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use patchbay_benches::process::resident_bytes;
 use patchbay_benches::stopwatch::Stopwatch;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
@@ -48,8 +47,6 @@ pub(crate) struct Figures {
     pub(crate) policy_pod_added: Duration,
     pub(crate) service_first: Duration,
     pub(crate) endpoint_removed: Duration,
-    /// Memory of each pod in inputs, allocator and controller, in bytes.
-    pub(crate) memory: u64,
 }
 
 impl Figures {
@@ -64,8 +61,6 @@ impl Figures {
             policy_pod_added: self.policy_pod_added.min(other.policy_pod_added),
             service_first: self.service_first.min(other.service_first),
             endpoint_removed: self.endpoint_removed.min(other.endpoint_removed),
-            // Later runs reuse memory of earlier ones.
-            memory: self.memory,
         }
     }
 }
@@ -80,9 +75,7 @@ fn measure_once(count: usize) -> Result<Figures> {
     let objects: Vec<Arc<Pod>> = (0..count + SINGLE_PODS).map(pod).collect::<Result<_>>()?;
     let (pods, more) = objects.split_at(count);
     let mut zone = Zone::new()?;
-    let before = resident_bytes(std::process::id())?;
     let (pods_first, change) = zone.add_pods(pods)?;
-    let after = resident_bytes(std::process::id())?;
     let pods_commit = zone.commit(change)?;
     let (next_pass, change) = zone.plan_pods()?;
     ensure!(
@@ -143,11 +136,10 @@ fn measure_once(count: usize) -> Result<Figures> {
         policy_pod_added,
         service_first,
         endpoint_removed,
-        memory: after.saturating_sub(before) / count as u64,
     })
 }
 
-fn pod(number: usize) -> Result<Arc<Pod>> {
+pub(crate) fn pod(number: usize) -> Result<Arc<Pod>> {
     let object = serde_json::from_value(json!({
         "metadata": {
             "namespace": "blue", "name": format!("web-{number:05}"),
@@ -190,20 +182,20 @@ fn service_key() -> ServiceKey {
 }
 
 /// A zone with its database and controllers.
-struct Zone {
-    pods: ZonePods,
-    policies: ZonePolicies,
-    services: ZoneServices,
-    allocator: PodAllocator,
-    pod_controller: PodController,
-    policy_controller: PolicyController,
-    service_controller: ServiceController,
-    database: Database,
+pub(crate) struct Zone {
+    pub(crate) pods: ZonePods,
+    pub(crate) policies: ZonePolicies,
+    pub(crate) services: ZoneServices,
+    pub(crate) allocator: PodAllocator,
+    pub(crate) pod_controller: PodController,
+    pub(crate) policy_controller: PolicyController,
+    pub(crate) service_controller: ServiceController,
+    pub(crate) database: Database,
 }
 
 impl Zone {
     /// A zone with the rows of a layer3 network that other capabilities write.
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(1));
         let mut txn = TxnBuilder::new(&database.snapshot());
         txn.insert(&LogicalSwitch {
@@ -275,7 +267,7 @@ impl Zone {
     }
 
     /// Adds pods, allocates their addresses and plans their rows.
-    fn add_pods(&mut self, pods: &[Arc<Pod>]) -> Result<(Duration, Change)> {
+    pub(crate) fn add_pods(&mut self, pods: &[Arc<Pod>]) -> Result<(Duration, Change)> {
         let watch = Stopwatch::start()?;
         for pod in pods {
             self.pods.put_pod(pod.clone());
@@ -293,7 +285,7 @@ impl Zone {
         Ok((allocation + planning, change))
     }
 
-    fn plan_pods(&mut self) -> Result<(Duration, Change)> {
+    pub(crate) fn plan_pods(&mut self) -> Result<(Duration, Change)> {
         let watch = Stopwatch::start()?;
         ensure!(
             self.allocator.allocate(&self.pods).is_empty(),
@@ -352,7 +344,7 @@ impl Zone {
     }
 
     /// Commits a change. Returns the time of the transaction.
-    fn commit(&mut self, change: Change) -> Result<Duration> {
+    pub(crate) fn commit(&mut self, change: Change) -> Result<Duration> {
         ensure!(!change.more, "the change does not fit one transaction");
         let watch = Stopwatch::start()?;
         if let Some(transaction) = change.transaction {

@@ -47,7 +47,7 @@ pub struct PodAllocator {
 #[derive(Debug)]
 struct Held {
     network: Arc<str>,
-    entry: PodNetwork,
+    addresses: Vec<IpNet>,
 }
 
 /// Reason why a pod has no addresses in a network.
@@ -166,10 +166,9 @@ impl PodAllocator {
             .held
             .remove(key)
             .into_iter()
-            .flatten()
-            .map(|(_, held)| held)
+            .flat_map(BTreeMap::into_values)
         {
-            for address in &held.entry.addresses {
+            for address in &held.addresses {
                 let pool = self.pools.get_mut(&(held.network.clone(), address.trunc()));
                 if let Some(pool) = pool {
                     pool.release(address.addr());
@@ -188,8 +187,7 @@ impl PodAllocator {
             is_written &= entry.is_some();
             let entry = entry.or_else(|| unwritten.get(&attachment.key));
             if let Some(entry) = entry {
-                let entry = entry.clone();
-                self.hold_entry(pod, pods, attachment, entry);
+                self.hold_addresses(pod, pods, attachment, entry.addresses.clone());
             }
         }
         if !is_written && !unwritten.is_empty() {
@@ -197,16 +195,16 @@ impl PodAllocator {
         }
     }
 
-    fn hold_entry(
+    fn hold_addresses(
         &mut self,
         pod: &Arc<Pod>,
         pods: &ZonePods,
         attachment: &PodAttachment,
-        entry: PodNetwork,
+        addresses: Vec<IpNet>,
     ) {
         let network = &attachment.network;
         let ranges = ranges(pod, pods, network);
-        for address in &entry.addresses {
+        for address in &addresses {
             let subnet = address.trunc();
             let is_known = ranges
                 .as_ref()
@@ -230,7 +228,7 @@ impl PodAllocator {
         }
         let held = Held {
             network: network.name.clone(),
-            entry,
+            addresses,
         };
         let of_pod = self.held.entry(pod.key.clone()).or_default();
         of_pod.insert(attachment.key.clone(), Box::new(held));
@@ -249,7 +247,7 @@ impl PodAllocator {
         let mut holders = holders.filter(|(_, held)| {
             let mut held = held.values();
             held.any(|held| {
-                let mut addresses = held.entry.addresses.iter();
+                let mut addresses = held.addresses.iter();
                 held.network == network.name && addresses.any(|one| one.addr() == address)
             })
         });
@@ -278,11 +276,11 @@ impl PodAllocator {
                 Ok(Some(entry)) => {
                     let networks = self.unwritten.entry(pod.key.clone());
                     let networks = networks.or_insert_with(|| pod.networks.clone());
-                    networks.insert(&attachment.key, entry.clone());
                     let held = Held {
                         network: attachment.network.name.clone(),
-                        entry,
+                        addresses: entry.addresses.clone(),
                     };
+                    networks.insert(&attachment.key, entry);
                     let of_pod = self.held.entry(pod.key.clone()).or_default();
                     of_pod.insert(attachment.key.clone(), Box::new(held));
                 }
