@@ -19,6 +19,7 @@ mod northbound;
 mod packet;
 mod question;
 mod resolve;
+mod similar;
 mod trace;
 
 pub use address::{Mac, Prefix};

@@ -1,10 +1,12 @@
 //! Names of pods and services, as OVN-Kubernetes and Kube-OVN write them into the database.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::address::Mac;
 use crate::northbound::{Northbound, PortId, SwitchPort, SwitchPortId};
 use crate::question::{Destination, Sender};
+use crate::similar;
 
 /// Key of the network of a switch port or load balancer.
 const NETWORK_KEY: &str = "k8s.ovn.org/network";
@@ -17,12 +19,14 @@ const KIND_KEY: &str = "k8s.ovn.org/kind";
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum NameError {
     /// There is no such port, pod or service.
-    #[error("the database has no {kind} {name}")]
+    #[error("the database has no {kind} {name}{}", similar::hint(.similar))]
     Unknown {
         /// Kind of the name.
         kind: &'static str,
         /// The name.
         name: String,
+        /// Names that may be meant, each as a sender or destination is written.
+        similar: Vec<String>,
     },
     /// A pod has several ports, and the other end does not select one.
     #[error("pod {pod} has several ports: {}; name one of them", .ports.join(", "))]
@@ -82,21 +86,21 @@ impl Northbound {
     pub(crate) fn find_port(&self, name: &str) -> Result<SwitchPortId, NameError> {
         match self.names.port(name) {
             Some(PortId::Switch(port)) => Ok(port),
-            _ => Err(unknown("switch port", name)),
+            _ => Err(self.unknown_port("switch port", name)),
         }
     }
 
     /// The switch port or router port of this name.
     pub(crate) fn find_any_port(&self, name: &str) -> Result<PortId, NameError> {
         let port = self.names.port(name);
-        port.ok_or_else(|| unknown("port", name))
+        port.ok_or_else(|| self.unknown_port("port", name))
     }
 
     /// MAC address of a router port.
     pub(crate) fn mac_of_router_port(&self, name: &str) -> Result<Mac, NameError> {
         match self.names.port(name) {
             Some(PortId::Router(port)) => Ok(self.router_port(port).mac),
-            _ => Err(unknown("router port", name)),
+            _ => Err(unknown("router port", name, Vec::new())),
         }
     }
 
@@ -106,7 +110,7 @@ impl Northbound {
     /// prefix; Kube-OVN names them `NAME.NAMESPACE`, with a suffix for attached networks.
     fn find_pod(&self, pod: &str) -> Result<Vec<SwitchPortId>, NameError> {
         let Some((namespace, name)) = pod.split_once('/') else {
-            return Err(unknown("pod", pod));
+            return Err(unknown("pod", pod, similar::names(pod, &self.pods())));
         };
         let suffix = format!("{namespace}_{name}");
         let is_of_pod = |port: &SwitchPort| {
@@ -129,7 +133,7 @@ impl Northbound {
             .collect();
         ports.sort_by_key(|id| &self.switch_port(*id).name);
         if ports.is_empty() {
-            return Err(unknown("pod", pod));
+            return Err(unknown("pod", pod, similar::names(pod, &self.pods())));
         }
         Ok(ports)
     }
@@ -182,9 +186,48 @@ impl Northbound {
         vips.sort_unstable();
         vips.dedup();
         if vips.is_empty() {
-            return Err(unknown("service", service));
+            let services = self.services();
+            return Err(unknown(
+                "service",
+                service,
+                similar::names(service, &services),
+            ));
         }
         Ok(vips.into_iter().map(|(_, address)| address).collect())
+    }
+
+    fn unknown_port(&self, kind: &'static str, name: &str) -> NameError {
+        // Whoever forgets the namespace of a pod names a port.
+        let mut similar = similar::without_namespace(name, &self.pods());
+        if similar.is_empty() {
+            let ports = self.switch_ports().map(|(_, port)| port.name.clone());
+            similar = similar::names(name, &ports.collect());
+        }
+        unknown(kind, name, similar)
+    }
+
+    /// All pods, as `NAMESPACE/NAME`.
+    fn pods(&self) -> BTreeSet<String> {
+        let pod = |port: &SwitchPort| {
+            let ids = &port.external_ids;
+            let pod = ids.get("pod")?;
+            if pod != "true" {
+                return pod.contains('/').then(|| pod.clone());
+            }
+            let namespace = ids.get("namespace")?;
+            let (_, name) = port.name.rsplit_once(&format!("{namespace}_"))?;
+            Some(format!("{namespace}/{name}"))
+        };
+        self.switch_ports()
+            .filter_map(|(_, port)| pod(port))
+            .collect()
+    }
+
+    /// All services with load balancers, as `NAMESPACE/NAME`.
+    fn services(&self) -> BTreeSet<String> {
+        let balancers = self.load_balancers.iter();
+        let owners = balancers.filter_map(|balancer| balancer.external_ids.get(OWNER_KEY));
+        owners.cloned().collect()
     }
 
     /// Network of a switch port: that of the port or of its switch. `None`: the default one.
@@ -198,10 +241,11 @@ impl Northbound {
     }
 }
 
-fn unknown(kind: &'static str, name: &str) -> NameError {
+fn unknown(kind: &'static str, name: &str, similar: Vec<String>) -> NameError {
     NameError::Unknown {
         kind,
         name: name.to_owned(),
+        similar,
     }
 }
 

@@ -301,4 +301,17 @@ fn pods_of_manifests_are_asked_on_the_node_of_the_sender() {
     let unknown = ask("--from partner/client --to shop/none");
     assert_eq!(unknown.code, Some(1), "{}", unknown.stdout);
     assert!(unknown.stderr.contains("the database has no pod shop/none"));
+    for (question, hint) in [
+        (
+            "--from client --to shop/web",
+            "no switch port client; similar: partner/client\n",
+        ),
+        (
+            "--from partner/clint --to shop/web",
+            "no pod partner/clint; similar: partner/client\n",
+        ),
+    ] {
+        let unknown = ask(question);
+        assert!(unknown.stderr.ends_with(hint), "{}", unknown.stderr);
+    }
 }
