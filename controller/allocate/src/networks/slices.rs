@@ -40,6 +40,8 @@ pub(super) fn complete(inventory: &mut Inventory) {
     for (key, slice) in inventory.endpoint_slices.iter() {
         let namespace = key.namespace.as_deref().unwrap_or_default();
         let Some(service) = source_service(&slice.object) else {
+            let has_network = networks.primary_nad(namespace).is_some();
+            warnings.extend(unmirrored(key, slice).filter(|_| has_network));
             continue;
         };
         let source = (namespace.to_owned(), key.name.clone());
@@ -132,6 +134,24 @@ fn source_service(slice: &EndpointSlice) -> Option<&str> {
     let is_source = labels.get(MANAGED_BY)? == SOURCE_MANAGER;
     let service = labels.get(SOURCE_SERVICE)?;
     is_source.then_some(service)
+}
+
+/// Warning about a slice of a manifest that nobody mirrors, because another program or nobody manages
+/// it. `None`: it is mirrored, is a mirror, or has no service.
+fn unmirrored(key: &ObjectKey, slice: &Sourced<EndpointSlice>) -> Option<Problem> {
+    let labels = slice.object.labels();
+    let manager = labels.get(MANAGED_BY).map_or("", String::as_str);
+    let is_known = [SOURCE_MANAGER, MIRROR_MANAGER].contains(&manager);
+    let is_manual = labels.contains_key(SOURCE_SERVICE) && !is_known;
+    let is_of_manifest = !matches!(slice.origin, Origin::Cluster);
+    (is_manual && is_of_manifest).then(|| Problem {
+        location: slice.origin.location().cloned(),
+        object: Some(format!("EndpointSlice {key}")),
+        field: Some(format!("metadata.labels[{MANAGED_BY}]")),
+        message: format!(
+            "is {manager:?}, and only slices of {SOURCE_MANAGER} are mirrored into the primary network, so these endpoints are not used"
+        ),
+    })
 }
 
 /// Name of a new mirrored slice. An API server would choose the end at random.

@@ -103,3 +103,32 @@ fn a_deleted_pod_in_a_slice_is_a_problem_of_files_only() {
     assert_eq!(messages(&of_files), ["there is no Pod blue/gone"]);
     assert_eq!(messages(&of_cluster), [""; 0]);
 }
+
+#[test]
+fn slices_of_nobody_have_a_warning() {
+    let manual = |labels: &str| {
+        format!(
+            "---\n{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{name: web-1, namespace: blue, \
+             labels: {{kubernetes.io/service-name: web{labels}}}}}, addressType: IPv4, endpoints: \
+             [{{addresses: [10.1.0.3]}}], ports: []}}\n"
+        )
+    };
+    for (labels, manager) in [
+        ("", r#""""#),
+        (
+            ", endpointslice.kubernetes.io/managed-by: staff",
+            r#""staff""#,
+        ),
+    ] {
+        let yaml = NAMESPACES.to_owned() + NETWORK + &manual(labels);
+        let mut inventory: Inventory = inventory(&yaml);
+        assert!(complete(&mut inventory).is_empty());
+        let warnings = inventory.warnings.iter().map(Problem::to_string);
+        let warnings: Vec<String> = warnings.collect();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        let expected = format!(
+            "EndpointSlice blue/web-1: metadata.labels[endpointslice.kubernetes.io/managed-by]: is {manager}, and only"
+        );
+        assert!(warnings[0].contains(&expected), "{warnings:?}");
+    }
+}
