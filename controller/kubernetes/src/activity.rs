@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::OrdMap;
-
 use patchbay_connects::Activity;
 use patchbay_model::ConnectInput;
 use patchbay_model::Networks;

@@ -7,6 +7,12 @@ use std::time::Duration;
 
 use imbl::OrdMap;
 use jiff::Timestamp;
+use patchbay_allocate::RouterKeyCursor;
+use patchbay_allocate::connects::{ClusterController, ClusterObjects};
+use patchbay_engine::backoff::Backoff;
+use patchbay_model::{ClusterSettings, NodeId};
+use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::Namespace;
 use patchbay_resources::object::Time;
 use tokio::sync::watch;
@@ -26,12 +32,6 @@ use super::store::{StoreReader, WatchEnded};
 use super::write_overlay::{WriteOverlay, has_caught_up};
 use super::zone_liveness::{ZoneLiveness, ZoneState};
 use super::zone_reports::{WatchedZoneReport, ZoneNode};
-use patchbay_allocate::RouterKeyCursor;
-use patchbay_allocate::connects::{ClusterController, ClusterObjects};
-use patchbay_engine::backoff::Backoff;
-use patchbay_model::{ClusterSettings, NodeId};
-use patchbay_resources::manifests::ObjectKey;
-use patchbay_resources::nad::NetworkAttachmentDefinition;
 
 /// Time that the watch of `ClusterNetworkConnect`s has to catch up with a list. After that the
 /// objects are listed again.

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use ipnet::IpNet;
+use patchbay_engine::backoff::Backoff;
 use patchbay_engine::client::{Remotes, Tls};
-
 use patchbay_model::ClusterSettings;
 use patchbay_model::IpFamily;
-
-use patchbay_engine::backoff::Backoff;
 
 /// Configuration of [`run`](super::run()).
 #[derive(Clone, Debug)]

@@ -1,10 +1,9 @@
 //! The version of a ClusterNetworkConnect that a zone's report is about.
 
+use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
 use patchbay_resources::object::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-
-use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
 
 /// Annotations from which Northbound rows are derived.
 const ANNOTATIONS: [&str; 2] = [ROUTER_TUNNEL_KEY, ConnectSubnetMap::ANNOTATION];

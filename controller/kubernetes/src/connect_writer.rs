@@ -5,23 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{ListParams, Patch, PatchParams};
+use patchbay_allocate::connects::ACCEPTED;
+use patchbay_connects::CONNECTED;
+use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
+use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use patchbay_resources::object::Object;
-
-use super::api::Api;
-use super::api_object::ApiObject;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::api::Api;
 use super::api_error;
+use super::api_object::ApiObject;
 use super::leader_election::LeaderTerm;
 use super::projections::{self, WatchedConnect};
 use super::tolerant_object::TolerantObject;
-use patchbay_allocate::connects::ACCEPTED;
-use patchbay_connects::CONNECTED;
-use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
-use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 
 /// Field manager of the status. All three are OVN-Kubernetes' own, so that either controller can
 /// take over from the other.

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::OrdMap;
-
-use super::tolerant_object::TolerantObject;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::Namespace;
 use patchbay_resources::object::Object;
 use patchbay_resources::object::{EgressIP, LabelSelector};
 use patchbay_resources::selector;
+
+use super::tolerant_object::TolerantObject;
 
 /// An `EgressIP` as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,6 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
+use patchbay_model::abbreviation::truncate_text;
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::object::Object;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -17,8 +19,6 @@ use tokio::time::{Instant, timeout};
 
 use super::api_error;
 use super::config::Timing;
-use patchbay_model::abbreviation::truncate_text;
-use patchbay_resources::cnc::ClusterNetworkConnect;
 
 /// Queued events: a few for each of about 100 `ClusterNetworkConnect`s. Events beyond that are
 /// dropped, because an event is of use only soon.

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use ipnet::IpNet;
+use patchbay_model::{Network, Networks, OwnerKey, Topology};
+use patchbay_resources::manifests::ObjectKey;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::node_subnets::NetworkNumbers;
 use super::projections::WatchedNode;
-use patchbay_model::{Network, Networks, OwnerKey, Topology};
-use patchbay_resources::manifests::ObjectKey;
 
 /// The first 16 hexadecimal digits of a SHA-256.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

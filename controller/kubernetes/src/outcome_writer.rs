@@ -4,6 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use patchbay_allocate::connects::{ACCEPTED, CncOutcome, with_condition};
+use patchbay_connects::CONNECTED;
+use patchbay_model::Networks;
+use patchbay_model::condition::{ConditionReport, ConditionStatus};
+use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use patchbay_resources::object::Object;
 use patchbay_resources::object::{Condition, Time};
 use tokio::time::Instant;
@@ -16,11 +21,6 @@ use super::input_digest::NodeDigests;
 use super::projections::WatchedConnect;
 use super::write_overlay::WriteOverlay;
 use super::zone_reports::{self, CollectedReports, WatchedZoneReport, ZoneNode};
-use patchbay_allocate::connects::{ACCEPTED, CncOutcome, with_condition};
-use patchbay_connects::CONNECTED;
-use patchbay_model::Networks;
-use patchbay_model::condition::{ConditionReport, ConditionStatus};
-use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 
 /// Writes the outcomes of one reconciliation.
 pub(super) struct OutcomeWriter<'a> {

@@ -4,14 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use patchbay_resources::object::MetadataOnly;
-use patchbay_resources::object::ObjectMeta;
-use patchbay_resources::object::{Namespace, Node, Pod, Service};
-use serde::Deserialize as _;
-
-use super::connect_revision::ConnectRevision;
-use super::node_subnets::{NetworkNumbers, PackedSubnets};
-use super::tolerant_object::TolerantObject;
 use patchbay_model::ClusterIpService;
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{
@@ -21,6 +13,14 @@ use patchbay_resources::cnc::{
     ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus,
 };
 use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
+use patchbay_resources::object::MetadataOnly;
+use patchbay_resources::object::ObjectMeta;
+use patchbay_resources::object::{Namespace, Node, Pod, Service};
+use serde::Deserialize as _;
+
+use super::connect_revision::ConnectRevision;
+use super::node_subnets::{NetworkNumbers, PackedSubnets};
+use super::tolerant_object::TolerantObject;
 
 /// A ClusterNetworkConnect as a watch has delivered it.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,19 +8,18 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
+use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::ConfigMap;
-
-use super::api::Api;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::api::Api;
 use super::api_error;
 use super::config::Timing;
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
 use super::zone_reports::{ConnectSummary, ZoneReport, config_map_name, report_config_map};
-use patchbay_resources::manifests::ObjectKey;
 
 /// Age of a node up to which it counts as new. Images are loaded and pods started meanwhile.
 const NEW_NODE_AGE: Duration = Duration::from_secs(600);

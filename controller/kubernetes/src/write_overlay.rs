@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::OrdMap;
+use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectSpec};
+use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::Object;
 
 use super::projections::WatchedConnect;
-use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectSpec};
-use patchbay_resources::manifests::ObjectKey;
 
 /// Own writes that the watch has not seen yet, and the last valid spec of each object.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use patchbay_connects::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
 use patchbay_engine::client::{Client, ClientClosed, CommitOutcome, OpError, SnapshotChanges};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -17,7 +18,6 @@ use super::store::WatchEnded;
 use super::zone_inputs::{ZoneInputs, ZoneSources};
 use super::zone_log::ConnectLogFields;
 use super::zone_reports::{ConnectSummary, ZoneReport};
-use patchbay_connects::{ConnectPlan, ConnectReport, HeldReason, ZoneController};
 
 /// The zone controller. It watches Kubernetes objects and the Northbound database alike, so a
 /// network whose router appears late is connected then.

@@ -5,6 +5,11 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
+use patchbay_connects::Inputs;
+use patchbay_model::{ClusterIpService, ConnectInput};
+use patchbay_model::{ConnectError, NODE_ID, NODE_SUBNETS, Node, NodeSubnetOwners};
+use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object as core;
 
 use super::activity::network_activity;
@@ -16,11 +21,6 @@ use super::input_digest::{InputDigest, NodeDigests};
 use super::node_subnets::NetworkNumbers;
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
-use patchbay_connects::Inputs;
-use patchbay_model::{ClusterIpService, ConnectInput};
-use patchbay_model::{ConnectError, NODE_ID, NODE_SUBNETS, Node, NodeSubnetOwners};
-use patchbay_resources::manifests::ObjectKey;
-use patchbay_resources::nad::NetworkAttachmentDefinition;
 
 /// The objects that the zone controller watches.
 #[derive(Clone, Debug)]

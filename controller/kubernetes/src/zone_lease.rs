@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
+use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::{Node, Object};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +25,6 @@ use super::config::Timing;
 use super::projections::WatchedNode;
 use super::store::StoreReader;
 use super::zone_reports::{LABEL_KEY, LABEL_VALUE, config_map_name};
-use patchbay_resources::manifests::ObjectKey;
 
 /// A `Lease`, as far as the leader reads it.
 #[derive(Clone, Debug, Default, Deserialize)]

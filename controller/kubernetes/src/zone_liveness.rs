@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use imbl::OrdMap;
+use patchbay_resources::manifests::ObjectKey;
 use tokio::time::Instant;
 
 use super::zone_reports::config_map_name;
-use patchbay_resources::manifests::ObjectKey;
 
 /// State of a zone, by its lease.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

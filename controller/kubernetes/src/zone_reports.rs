@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use patchbay_connects::{ConnectReport, ZoneReports, ZoneSummary};
 use patchbay_resources::object::Object;
 use patchbay_resources::object::{ConfigMap, Node};
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,6 @@ use super::connect_revision::ConnectRevision;
 use super::input_digest::InputDigest;
 use super::projections::WatchedConnect;
 use super::zone_liveness::ZoneState;
-use patchbay_connects::{ConnectReport, ZoneReports, ZoneSummary};
 
 /// Label selector of all zones' `ConfigMap`s.
 pub(super) const SELECTOR: &str = "app.kubernetes.io/component=patchbay-zone";

@@ -1,10 +1,10 @@
+use patchbay_model::{
+    NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NetworkId, PodSubnet, Role, Transport,
+};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::projections::project_node;
-use patchbay_model::{
-    NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NetworkId, PodSubnet, Role, Transport,
-};
 
 type Nodes = OrdMap<ObjectKey, Arc<WatchedNode>>;
 
