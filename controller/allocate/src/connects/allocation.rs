@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
+use patchbay_model::{
+    ClusterSettings, ConnectRange, ConnectRangeError, ConnectRanges, ConnectSubnetMap,
+    ConnectSubnets, IpFamily, Network, NodeId, OwnerKey, SubnetAnnotationError, Topology,
+};
+use patchbay_resources::cnc::{ClusterNetworkConnect, ConnectSubnet};
 use patchbay_resources::object::Object;
 use thiserror::Error;
 
 use super::allocator::{ConnectAllocator, NoSubnets, usable_pairs};
 use super::report::AllocationWarning;
 use super::selection::Selection;
-use patchbay_model::{
-    ClusterSettings, ConnectRange, ConnectRangeError, ConnectRanges, ConnectSubnetMap,
-    ConnectSubnets, IpFamily, Network, NodeId, OwnerKey, SubnetAnnotationError, Topology,
-};
-use patchbay_resources::cnc::{ClusterNetworkConnect, ConnectSubnet};
 
 /// Reason why the subnets of a connect cannot be restored.
 #[derive(Debug, Error)]

@@ -2,6 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use patchbay_model::{
+    ClusterSettings, ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNNEL_KEY,
+};
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::object::Object;
 use patchbay_resources::object::Time;
 use thiserror::Error;
@@ -16,10 +20,6 @@ use super::selection::Selection;
 use super::status::{accepted_condition, with_condition};
 use super::validation::{SharedNetworks, validate};
 use crate::router_key_cursor::RouterKeyCursor;
-use patchbay_model::{
-    ClusterSettings, ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNNEL_KEY,
-};
-use patchbay_resources::cnc::ClusterNetworkConnect;
 
 /// Allocates tunnel keys and connect subnets for all ClusterNetworkConnects of a cluster.
 ///

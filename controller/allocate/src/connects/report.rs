@@ -1,13 +1,13 @@
 //! Result of a reconcile: annotations, status and warnings.
 
-use thiserror::Error;
-
-use super::status::ACCEPTED;
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{
     ConnectSubnetMap, DatapathKey, IdError, NadKey, NodeId, OwnerKey, ROUTER_TUNNEL_KEY,
 };
 use patchbay_resources::cnc::ClusterNetworkConnectStatus;
+use thiserror::Error;
+
+use super::status::ACCEPTED;
 
 /// Desired annotations and status of a connect.
 #[derive(Clone, Debug, PartialEq)]

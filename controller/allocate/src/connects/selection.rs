@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use patchbay_model::{
+    NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, Role, Transport,
+};
+use patchbay_resources::cnc::{ClusterNetworkConnectSpec, NetworkSelectionType};
+use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::LabelSelector;
 use patchbay_resources::object::Object;
 use patchbay_resources::selector::{self, Selector};
 use thiserror::Error;
 
 use super::objects::ClusterObjects;
-use patchbay_model::{
-    NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, Role, Transport,
-};
-use patchbay_resources::cnc::{ClusterNetworkConnectSpec, NetworkSelectionType};
-use patchbay_resources::nad::NetworkAttachmentDefinition;
 
 /// Reason why a selector selects no networks, or not all.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]

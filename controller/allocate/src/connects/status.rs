@@ -1,13 +1,13 @@
 //! Status of a ClusterNetworkConnect.
 
-use patchbay_resources::object::{Condition, Time};
-
-use super::error::Failure;
 use patchbay_model::abbreviation::truncate_text;
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_model::printable::{is_unprintable, printable};
 use patchbay_resources::aggregate::aggregate;
 use patchbay_resources::cnc::{ClusterNetworkConnectStatus, StatusType};
+use patchbay_resources::object::{Condition, Time};
+
+use super::error::Failure;
 
 /// Type of the condition that the cluster manager reports.
 pub const ACCEPTED: &str = "Accepted";

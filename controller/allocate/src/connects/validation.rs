@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
+use patchbay_model::{ClusterSettings, IpFamily, Network};
 use thiserror::Error;
 
 use super::error::format_list;
-use patchbay_model::{ClusterSettings, IpFamily, Network};
 
 /// Reason why networks cannot be connected through the ranges of a connect, in the order of the
 /// checks.

@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
+use patchbay_model::{
+    IpFamily, NODE_SUBNETS, NetConf, Network, NetworkActivity, Node, PodSubnet, SubnetPool,
+    Topology, names,
+};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
 use patchbay_resources::object::{self as core, Time};
 
 use super::annotations::{annotate, annotation_field};
 use super::manager::ManagerSettings;
 use super::memory::Memory;
 use super::status;
-use patchbay_model::{
-    IpFamily, NODE_SUBNETS, NetConf, Network, NetworkActivity, Node, PodSubnet, SubnetPool,
-    Topology, names,
-};
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
 
 /// The default network's entry, which OVN-Kubernetes owns.
 const DEFAULT_NETWORK: &str = "default";

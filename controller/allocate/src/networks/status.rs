@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use patchbay_model::{NetworkActivity, names};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, SourceLocation, describe};
 use patchbay_resources::object::{Condition, Time};
+use patchbay_resources::set_condition;
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UserDefinedNetwork};
 
 use super::evpn::EvpnProblem;
 use super::node_subnets::{Failures, no_subnet, problem};
-use patchbay_model::{NetworkActivity, names};
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, SourceLocation, describe};
-use patchbay_resources::set_condition;
-use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UserDefinedNetwork};
 
 /// Whether the network has its attachment definitions.
 pub const NETWORK_CREATED: &str = "NetworkCreated";

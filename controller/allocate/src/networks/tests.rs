@@ -10,15 +10,15 @@ mod pods;
 mod slices;
 mod strangers;
 
+use patchbay_model::TUNNEL_KEYS;
+use patchbay_model::{NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS};
+use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::Time;
+use patchbay_resources::udn::NetworkStatus;
 
 use super::annotations::annotation;
 use super::testing::inventory;
 use super::*;
-use patchbay_model::TUNNEL_KEYS;
-use patchbay_model::{NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS};
-use patchbay_resources::manifests::ObjectKey;
-use patchbay_resources::udn::NetworkStatus;
 
 const NAMESPACES: &str = "
 apiVersion: v1

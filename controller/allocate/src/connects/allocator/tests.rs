@@ -1,7 +1,7 @@
+use patchbay_model::{Attachment, NetworkId, NodeId, port_tunnel_key};
 use proptest::prelude::*;
 
 use super::*;
-use patchbay_model::{Attachment, NetworkId, NodeId, port_tunnel_key};
 
 fn ranges(entries: &[(&str, i32)]) -> ConnectRanges {
     entries

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
-use super::*;
 use patchbay_model::{NetworkId, PodSubnet, Role, Topology, Transport};
+
+use super::*;
 
 fn nets(list: &[&str]) -> Vec<IpNet> {
     list.iter().map(|net| net.parse().unwrap()).collect()

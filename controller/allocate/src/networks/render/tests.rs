@@ -1,10 +1,10 @@
 //! Configurations against the texts that OVN-Kubernetes writes.
 
 use patchbay_model::IpFamily;
-
-use super::*;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::udn::{ClusterUserDefinedNetworkSpec, UserDefinedNetworkSpec};
+
+use super::*;
 
 fn udn(
     namespace: &str,

@@ -1,11 +1,11 @@
 //! Node subnets with dynamic allocation.
 
 use patchbay_model::{Feature, NODE_SUBNETS};
+use patchbay_resources::manifests::ObjectKey;
 
 use super::{NAMESPACES, annotation, at, node, udn};
 use crate::networks::testing::inventory;
 use crate::networks::*;
-use patchbay_resources::manifests::ObjectKey;
 
 const EGRESS_IP: &str = "---
 {apiVersion: k8s.ovn.org/v1, kind: EgressIP, metadata: {name: e}, spec: {egressIPs: [172.18.0.100], \

@@ -1,13 +1,13 @@
 //! Networks on an EVPN fabric.
 
 use patchbay_model::{Feature, GatewayMode};
+use patchbay_resources::manifests::{ObjectKey, Origin, Sourced};
 use patchbay_resources::object::{VTEP, VtepSpec};
 use serde_json::json;
 
 use super::{NAMESPACES, at, cudn_conditions};
 use crate::networks::testing::inventory;
 use crate::networks::*;
-use patchbay_resources::manifests::{ObjectKey, Origin, Sourced};
 
 const ANNOUNCED: &str = "
 ---

@@ -1,13 +1,14 @@
 //! Ids and tunnel keys that annotations have.
 
+use patchbay_model::{ClusterSettings, DatapathKey, NETWORK_ID, TUNNEL_KEYS};
+use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::object::Object as _;
+
 use super::{NAMESPACES, SHARED, at, networks, resolved};
 use crate::RouterKeyCursor;
 use crate::connects::{ClusterController, ClusterObjects};
 use crate::networks::testing::inventory;
 use crate::networks::{ManagerSettings, NetworkManager, networks_of, resolve};
-use patchbay_model::{ClusterSettings, DatapathKey, NETWORK_ID, TUNNEL_KEYS};
-use patchbay_resources::manifests::ObjectKey;
-use patchbay_resources::object::Object as _;
 
 #[test]
 fn ids_that_contradict_each_other_are_errors() {

@@ -1,10 +1,11 @@
 //! Networks that leave namespaces, and networks that are deleted.
 
+use patchbay_model::{ClusterSettings, NODE_SUBNETS};
+use patchbay_resources::manifests::{Inventory, ObjectKey};
+
 use super::{NAMESPACES, SHARED, at, cudn_conditions, networks, resolved, udn, udn_conditions};
 use crate::networks::testing::inventory;
 use crate::networks::{ManagerSettings, NetworkManager, resolve};
-use patchbay_model::{ClusterSettings, NODE_SUBNETS};
-use patchbay_resources::manifests::{Inventory, ObjectKey};
 
 /// Puts a label on a namespace.
 fn label(inventory: &mut Inventory, namespace: &str, color: &str) {

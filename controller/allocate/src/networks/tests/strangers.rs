@@ -1,8 +1,9 @@
 //! Attachment definitions that users have written by hand.
 
+use patchbay_model::NODE_SUBNETS;
+
 use super::{NAMESPACES, SHARED, networks, node, resolved, udn, udn_conditions};
 use crate::networks::annotations::annotation;
-use patchbay_model::NODE_SUBNETS;
 
 #[test]
 fn a_foreign_definition_does_not_take_the_name_of_a_network() {

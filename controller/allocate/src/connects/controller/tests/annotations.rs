@@ -1,10 +1,10 @@
 //! Annotations that are restored, kept or repaired.
 
+use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
 use patchbay_resources::object::Object;
 use serde_json::json;
 
 use super::bed::{FINE, TestBed, range};
-use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
 
 #[test]
 fn a_lost_or_edited_annotation_is_repaired() {

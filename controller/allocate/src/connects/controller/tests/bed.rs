@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use patchbay_model::{ClusterSettings, ConnectSubnetMap, NadKey, ROUTER_TUNNEL_KEY};
+use patchbay_resources::cnc::{ClusterNetworkConnect, StatusType};
+use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::Namespace;
 use patchbay_resources::object::Object;
 use patchbay_resources::object::Time;
 use serde_json::{Value, json};
 
 use crate::connects::{ACCEPTED, ClusterController, ClusterObjects};
-use patchbay_model::{ClusterSettings, ConnectSubnetMap, NadKey, ROUTER_TUNNEL_KEY};
-use patchbay_resources::cnc::{ClusterNetworkConnect, StatusType};
-use patchbay_resources::nad::NetworkAttachmentDefinition;
 
 /// All objects of a cluster, and a controller whose outcomes are written back to them.
 pub(super) struct TestBed {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use patchbay_model::{ConnectSubnetMap, Topology};
 use patchbay_resources::object::Object;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::bed::{TestBed, range};
-use patchbay_model::{ConnectSubnetMap, Topology};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -1,12 +1,12 @@
 //! Allocation of subnets, and the messages if no subnet is free.
 
 use jiff::Timestamp;
+use patchbay_model::{ConnectSubnetMap, NodeId};
 use patchbay_resources::object::Time;
 use serde_json::{Value, json};
 
 use super::bed::{FINE, TestBed, range};
 use crate::connects::ClusterObjects;
-use patchbay_model::{ConnectSubnetMap, NodeId};
 
 #[test]
 fn new_networks_are_allocated_in_the_order_of_their_ids() {
