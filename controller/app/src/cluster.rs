@@ -5,11 +5,6 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use patchbay_resources::object::{Object, Pod, Time};
-
-use super::warnings::status_warnings;
-use super::zone_view::ZoneView;
-use super::{pods, warnings};
 use patchbay_allocate::connects::{
     AllocationWarning, ClusterController, ClusterObjects, with_condition,
 };
@@ -23,7 +18,12 @@ use patchbay_resources::manifests::{
     DEFAULT_MAX_MANIFEST_BYTES, Inventory, InventoryKind, LoadError, ObjectKey, Objects as Sources,
     Origin, Problem, Sourced, read_manifests_within,
 };
+use patchbay_resources::object::{Object, Pod, Time};
 use patchbay_resources::state::{StateFolder, restore};
+
+use super::warnings::status_warnings;
+use super::zone_view::ZoneView;
+use super::{pods, warnings};
 
 /// Position of the first added object, after those of manifests.
 const FIRST_ADDED_POSITION: u64 = u64::MAX / 2;
