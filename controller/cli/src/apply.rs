@@ -5,6 +5,11 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use jiff::Timestamp;
+use patchbay_app::northbound::NorthboundHandle;
+use patchbay_app::zone::ZoneReconciler;
+use patchbay_app::{Cluster, load};
+use patchbay_resources::manifests::Inventory;
+use patchbay_resources::state::StateFolder;
 
 use super::apply_report::ApplyReport;
 use super::args::{self, Manifests};
@@ -13,11 +18,6 @@ use super::failure::Failure;
 use super::state::{folder, lock};
 use super::watch::watch;
 use super::zones::{complete_cluster, open_zone, reconcile_zone};
-use patchbay_app::northbound::NorthboundHandle;
-use patchbay_app::zone::ZoneReconciler;
-use patchbay_app::{Cluster, load};
-use patchbay_resources::manifests::Inventory;
-use patchbay_resources::state::StateFolder;
 
 /// Applies the manifests to the databases of the zones and prints the resulting rows.
 pub(super) async fn apply(

@@ -3,13 +3,13 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-
-use super::failure::Failure;
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::settings::{
     ClusterSettingsSpec, GatewayModeName, is_service_name, port_range, second_of_family,
 };
+
+use super::failure::Failure;
 
 /// Settings of the cluster, as OVN-Kubernetes has them. No connect subnet may overlap with the
 /// ranges. Each flag replaces a field of the `ClusterSettings` of the manifests.

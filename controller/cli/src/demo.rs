@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use patchbay_app::Cluster;
+use patchbay_app::zone::ZoneReconciler;
+use patchbay_model::ClusterSettings;
 use tokio::net::UnixStream;
 
 use super::apply_report::ApplyReport;
@@ -10,9 +13,6 @@ use super::console::Console;
 use super::failure::Failure;
 use super::stop::Stop;
 use super::zones::{embedded, now, reconcile_zone, row_uuids};
-use patchbay_app::Cluster;
-use patchbay_app::zone::ZoneReconciler;
-use patchbay_model::ClusterSettings;
 
 /// The manifests of the example.
 const MANIFESTS: [&str; 3] = [

@@ -1,6 +1,9 @@
 //! Zones and connects as one JSON or YAML document.
 
+use patchbay_app::zone::ZoneOutcome;
+use patchbay_connects::{ConnectReport, Counts};
 use patchbay_engine::db::Snapshot;
+use patchbay_model::names;
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPolicy, LogicalRouterPort, LogicalRouterStaticRoute,
 };
@@ -9,9 +12,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::routers::RoutersByName;
-use patchbay_app::zone::ZoneOutcome;
-use patchbay_connects::{ConnectReport, Counts};
-use patchbay_model::names;
 
 /// The document of `apply -o json` and `apply -o yaml`.
 #[derive(Debug, Serialize)]

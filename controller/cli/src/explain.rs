@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::args::{self, Database, Explained, Format};
-use super::console::Console;
-use super::failure::Failure;
-use super::state::{folder, lock_to_read};
-use super::zones::{now, open_zone};
 use patchbay_app::northbound::NorthboundHandle;
 use patchbay_app::zone::ZoneReconciler;
 use patchbay_app::{Cluster, load};
 use patchbay_explain::{ZoneView, explain as explain_connect};
 use patchbay_model::{Node, Topology};
 use patchbay_resources::manifests::Inventory;
+
+use super::args::{self, Database, Explained, Format};
+use super::console::Console;
+use super::failure::Failure;
+use super::state::{folder, lock_to_read};
+use super::zones::{now, open_zone};
 
 /// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other
 /// nodes, so two zones show all problems.

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
+use patchbay_reach::{Destination, Protocol, Sender};
 
 use super::args::Format;
 use super::input_flags::InputFlags;
-use patchbay_reach::{Destination, Protocol, Sender};
 
 #[derive(Debug, Args)]
 #[command(

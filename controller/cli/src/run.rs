@@ -1,7 +1,13 @@
 //! `patchbay run`: the controllers on a Kubernetes API.
 
 use kube::Config as ClientConfig;
+use patchbay_app::northbound::OpenError;
 use patchbay_engine::client::Remotes;
+use patchbay_kubernetes::{
+    ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig, client,
+    run as run_controllers,
+};
+use patchbay_resources::manifests::Inventory;
 use uuid::Uuid;
 
 use super::api_server::from_file;
@@ -9,12 +15,6 @@ use super::args::{self, Mode};
 use super::console::Console;
 use super::failure::Failure;
 use super::stop::Stop;
-use patchbay_app::northbound::OpenError;
-use patchbay_kubernetes::{
-    ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig, client,
-    run as run_controllers,
-};
-use patchbay_resources::manifests::Inventory;
 
 /// Name of the leader election lease of the cluster manager.
 const LEASE_NAME: &str = "patchbay-cluster";

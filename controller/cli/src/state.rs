@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 
+use patchbay_resources::state::{StateError, StateFolder, StateLock};
 use tokio::time::sleep;
 
 use super::console::Console;
 use super::failure::Failure;
-use patchbay_resources::state::{StateError, StateFolder, StateLock};
 
 /// Interval between attempts to lock the folder. A blocking lock could not be interrupted by
 /// Ctrl-C.

@@ -2,18 +2,18 @@
 
 use std::fmt::Write as _;
 
-use patchbay_snapshots::{
-    Release, RenderError, lr_list, lr_policy_list, lr_route_list, ls_list, show_router,
-};
-use serde_json::{Value, json};
-
-use super::routers::RoutersByName;
 use patchbay_app::Cluster;
 use patchbay_app::zone::ZoneOutcome;
 use patchbay_model::names;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::udn::NetworkStatus;
+use patchbay_snapshots::{
+    Release, RenderError, lr_list, lr_policy_list, lr_route_list, ls_list, show_router,
+};
+use serde_json::{Value, json};
+
+use super::routers::RoutersByName;
 
 /// Renders a zone: for each connect its router, the routes of the router, and the policies of the
 /// routers of the connected networks. Without connects it is the zone's routers and switches.

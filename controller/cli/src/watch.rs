@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use patchbay_app::northbound::OpenError;
+use patchbay_resources::manifests::{Inventory, read_manifests_within};
+use patchbay_resources::state::restore;
+
 use super::apply::{ApplySession, ZoneEvent};
 use super::args::Manifests;
 use super::console::Console;
@@ -9,9 +13,6 @@ use super::failure::Failure;
 use super::file_watcher::{FileWatcher, RETRY_DELAY};
 use super::state::{folder, lock};
 use super::stop::Stop;
-use patchbay_app::northbound::OpenError;
-use patchbay_resources::manifests::{Inventory, read_manifests_within};
-use patchbay_resources::state::restore;
 
 /// Applies the manifests after each change and each resync of a database, and retries failures,
 /// until Ctrl-C or SIGTERM.

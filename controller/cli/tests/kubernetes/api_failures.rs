@@ -1,6 +1,5 @@
 //! Failures of the API server's requests, watches and history.
 
-use crate::stored::ClusterNetworkConnect;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::DynamicObject;
@@ -10,6 +9,7 @@ use patchbay_schemas::nb::LogicalRouter;
 use serde_json::json;
 
 use crate::apiserver::{Fault, Reply};
+use crate::stored::ClusterNetworkConnect;
 use crate::testbed::{CONNECT, Testbed, ZONE, accepted, eventually, subnets, tunnel_key};
 use crate::zone_database::Zone;
 

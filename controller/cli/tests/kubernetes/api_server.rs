@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 
-use crate::stored::ClusterNetworkConnect;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::{
@@ -14,6 +13,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::apiserver::ApiServer;
+use crate::stored::ClusterNetworkConnect;
 use crate::testbed::connect;
 
 fn node(name: &str, labels: &Value) -> Node {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::stored::ClusterNetworkConnect;
 use kube::api::{Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
@@ -16,6 +15,7 @@ use patchbay_schemas::nb::{
 use serde_json::{Value, json};
 
 use crate::apiserver::{Fault, Reply};
+use crate::stored::ClusterNetworkConnect;
 use crate::testbed::{CONNECT, Testbed, ZONE, accepted, condition, eventually};
 use crate::zone_database::{Zone, is_connect_row};
 

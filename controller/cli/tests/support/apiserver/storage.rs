@@ -1,8 +1,8 @@
 //! Objects, their versions, and their history.
 
-use jiff::Timestamp;
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::resources::Resource;
