@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::zone_summary::ZoneSummary;
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
+
+use super::zone_summary::ZoneSummary;
 
 /// Condition type.
 pub const CONNECTED: &str = "Connected";

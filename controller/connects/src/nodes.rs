@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 use jiff::Timestamp;
+use patchbay_model::{Node, NodeId};
 
 use crate::report::NodeSkip;
-use patchbay_model::{Node, NodeId};
 
 /// Owners of all node ids.
 ///

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use patchbay_model::abbreviation::truncate_text;
+use patchbay_model::printable::{is_unprintable, printable};
 use serde::{Deserialize, Serialize};
 
 use super::report::{ConnectReport, Notice};
-use patchbay_model::abbreviation::truncate_text;
-use patchbay_model::printable::{is_unprintable, printable};
 
 /// Upper bound of a message in a short summary, in bytes, because error texts of a database have
 /// no upper bound.

@@ -2,14 +2,13 @@
 //! traffic to pods of other networks.
 
 use ipnet::IpNet;
-use patchbay_schemas::nb::{AclAction, AclDirection};
-
-use crate::inputs::Inputs;
 use patchbay_model::external_ids::{AclKind, OwnedRow, address_set_name};
 use patchbay_model::{Connect, IpFamily, NetworkId};
+use patchbay_schemas::nb::{AclAction, AclDirection};
 
 use super::routing::destinations;
 use super::{Member, needs_local_node};
+use crate::inputs::Inputs;
 use crate::tables::{AclRow, AddressSetRow};
 use crate::zone_inputs::ZoneInputs;
 

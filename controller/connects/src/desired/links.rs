@@ -4,19 +4,18 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_schemas::atom::Atom;
-use patchbay_schemas::datum::{Map, Set};
-use smallvec::SmallVec;
-use smol_str::SmolStr;
-
-use crate::report::NodeSkip;
 use patchbay_model::external_ids::AttachmentExternalIds;
 use patchbay_model::{
     Attachment, Connect, ConnectRanges, ConnectSubnets, IpFamily, Network, Node, NodeId,
     PointToPoint, TunnelKey, format_net, mac_address, names, point_to_point, port_tunnel_key,
 };
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::{Map, Set};
+use smallvec::SmallVec;
+use smol_str::SmolStr;
 
 use super::{Member, TUNNEL_KEY_OPTION};
+use crate::report::NodeSkip;
 use crate::tables::PortRow;
 
 /// Option of a port with the chassis that hosts it.

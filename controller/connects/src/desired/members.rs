@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-
-use crate::report::NetworkSkip;
 use patchbay_model::{
     Connect, ConnectSubnets, IpFamily, Network, NetworkId, OwnerKey, Topology, names,
 };
 
 use super::LinkRows;
+use crate::report::NetworkSkip;
 
 /// Known network of the subnet annotation. All its rows use this one result.
 #[derive(Clone, Debug, Eq, PartialEq)]
