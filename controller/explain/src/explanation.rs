@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use serde::Serialize;
-
-use super::network::ConnectState;
-use super::reasons::{Reason, of_connect};
-use super::selection::Selection;
 use patchbay_allocate::connects::ACCEPTED;
 use patchbay_connects::{ConnectReport, HeldReason};
 use patchbay_model::{ConnectRange, DatapathKey, Networks, Node, NodeError, NodeSubnetOwners};
 use patchbay_networks::SkipReason;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::Inventory;
+use serde::Serialize;
+
+use super::network::ConnectState;
+use super::reasons::{Reason, of_connect};
+use super::selection::Selection;
 
 /// Explanation of a ClusterNetworkConnect.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]

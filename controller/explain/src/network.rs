@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::explanation::{NetworkExplanation, NetworkState, NodeExplanation, ZoneView};
-use super::reasons::{Reason, annotation, of_connect};
-use super::selection::SelectedNetwork;
 use patchbay_connects::{NetworkSkip, NodeSkip, SkippedNetwork};
 use patchbay_model::{
     ConnectSubnetMap, NODE_ID, NODE_SUBNETS, NadKey, Network, Node, NodeError, Topology,
 };
 use patchbay_networks::SkipReason;
+
+use super::explanation::{NetworkExplanation, NetworkState, NodeExplanation, ZoneView};
+use super::reasons::{Reason, annotation, of_connect};
+use super::selection::SelectedNetwork;
 
 #[cfg(test)]
 mod tests;

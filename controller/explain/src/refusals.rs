@@ -4,17 +4,17 @@
 
 use std::collections::BTreeSet;
 
-use patchbay_resources::object::Condition;
-
-use super::reasons::Reason;
 use patchbay_allocate::networks::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED};
 use patchbay_model::PRIMARY_NETWORK_LABEL;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::Condition;
 use patchbay_resources::udn::{
     ClusterUserDefinedNetwork, CudnTopology, NetworkRole, NetworkStatus, UdnTopology,
     UserDefinedNetwork,
 };
+
+use super::reasons::Reason;
 
 /// Words of a message about a configuration, and the member of the topology's configuration that it
 /// is about. The first words that are found count.

@@ -2,11 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_resources::object::LabelSelector;
-use patchbay_resources::object::Object;
-
-use super::reasons::{Reason, annotation, field_of};
-use super::refusals::Definition;
 use patchbay_model::{
     NETWORK_ID, NadKey, NadProblem, NetConf, Network, Networks, PRIMARY_NETWORK_LABEL, Role,
     Transport,
@@ -14,8 +9,13 @@ use patchbay_model::{
 use patchbay_resources::cnc::ClusterNetworkConnectSpec;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Sourced, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::LabelSelector;
+use patchbay_resources::object::Object;
 use patchbay_resources::selector;
 use patchbay_resources::udn::ClusterUserDefinedNetwork;
+
+use super::reasons::{Reason, annotation, field_of};
+use super::refusals::Definition;
 
 /// Networks and problems of all selectors.
 #[derive(Debug, Default)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use patchbay_connects::{ConnectReport, ConnectedNetwork};
+use patchbay_model::Networks;
 use serde_json::json;
 
 use super::*;
-use patchbay_connects::{ConnectReport, ConnectedNetwork};
-use patchbay_model::Networks;
 
 /// Network `net` of id 7.
 fn networks(topology: &str) -> Networks {
