@@ -1,13 +1,13 @@
 //! A localnet network: a switch that is part of a physical network.
 
 use patchbay_model::external_ids::key;
+use patchbay_model::names::network_prefix;
 use patchbay_model::{AttachmentDefinition, CniConfig};
 use patchbay_schemas::nb::{LogicalSwitch, LogicalSwitchPort};
 
 use super::definition::entries;
 use super::rows::{TextMap, address_config, texts};
 use super::{NetworkRows, SkipReason, SwitchRows};
-use patchbay_model::names::network_prefix;
 
 /// Topology of the network, in configurations and in external ids.
 const TOPOLOGY: &str = "localnet";

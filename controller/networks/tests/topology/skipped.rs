@@ -1,8 +1,9 @@
 //! Networks that have no place in a zone.
 
-use super::{CLUSTER, LAYER2, LAYER3, ZoneRows, dual_stack, inventory, rows, rows_with, zone_rows};
 use patchbay_model::ClusterSettings;
 use patchbay_resources::conversion::network_objects;
+
+use super::{CLUSTER, LAYER2, LAYER3, ZoneRows, dual_stack, inventory, rows, rows_with, zone_rows};
 
 /// The networks that are skipped, and why.
 fn reasons(rows: &ZoneRows) -> Vec<String> {
