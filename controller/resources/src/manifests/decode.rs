@@ -2,11 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::object::{
-    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta, Pod, RouteAdvertisements,
-    Service, VTEP,
-};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -19,6 +14,11 @@ use super::{LoadError, Problem, SourceLocation};
 use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
+use crate::object::{
+    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta, Pod, RouteAdvertisements,
+    Service, VTEP,
+};
 use crate::settings::ClusterSettings;
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use crate::{Violation, selector};

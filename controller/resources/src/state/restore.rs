@@ -2,6 +2,10 @@
 
 use std::fmt::Display;
 
+use patchbay_model::{
+    ConnectSubnetMap, DatapathKey, NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS, NetworkId,
+    POD_NETWORKS, PodNetworks, ROUTER_TUNNEL_KEY, TUNNEL_KEYS,
+};
 use serde_json::{Map, Value};
 
 use crate::Violation;
@@ -11,10 +15,6 @@ use crate::manifests::{Inventory, InventoryKind, LoadError, Origin, Problem, Sou
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{Node, Object, Pod};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
-use patchbay_model::{
-    ConnectSubnetMap, DatapathKey, NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS, NetworkId,
-    POD_NETWORKS, PodNetworks, ROUTER_TUNNEL_KEY, TUNNEL_KEYS,
-};
 
 /// Adds the state of an earlier run to the objects of the manifests.
 ///
