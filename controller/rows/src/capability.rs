@@ -1,9 +1,10 @@
 //! Interface of a capability to the engine.
 
-use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use std::fmt::Debug;
 use std::hash::Hash;
+
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 
 use crate::part_rows::PartRows;
 use crate::reader::{PartRow, Reader};
