@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
+use patchbay_schemas::nb::AclAction;
+
 use super::limits::DNS_PORT;
 use super::{End, Path, Step, Trace};
 use crate::northbound::{
     Acl, AclDecision, AclPlace, LoadBalancer, Northbound, Switch, SwitchPortId, SwitchPortKind, Vip,
 };
 use crate::packet::{Packet, Payload, Transport};
-
-use patchbay_schemas::nb::AclAction;
 
 impl Trace<'_> {
     /// Sends the packet through the switch of the port by which it comes in.
