@@ -92,7 +92,7 @@ impl NetworkManager {
         problems
     }
 
-    /// When something changes next although no object does: a node loses the subnet of a network without
+    /// Time of the next change that no object causes: a node loses the subnet of a network without
     /// users there. `None`: never.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let since = self.memory.unused_since.values().min()?;

@@ -201,7 +201,7 @@ impl Pool {
         }
     }
 
-    /// Where the next search in each range starts.
+    /// Position in each range at which the next search starts.
     fn positions(&self) -> impl Iterator<Item = ((String, IpNet), u64)> {
         let ranges = self.ranges.iter();
         ranges.map(|range| ((self.network.clone(), range.range()), range.position()))

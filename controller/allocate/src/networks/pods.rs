@@ -27,7 +27,7 @@ use network::NetworkAddresses;
 /// Condition of an IPAMClaim: whether it has addresses.
 const IPS_ALLOCATED: &str = "IPsAllocated";
 
-/// Whether an inventory has the IPAMClaims of a cluster.
+/// Completeness of the IPAMClaims in an inventory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Claims {
     /// It has all of them: one that is missing does not exist.
@@ -128,7 +128,7 @@ fn attached_networks(inventory: &Inventory) -> AttachedNetworks {
 /// Gives pods addresses, MAC addresses and tunnel ids in layer2 networks, and in localnet networks
 /// that manage addresses. IPAMClaims get the addresses of their first pod.
 ///
-/// What pods and claims have already is kept. A pod that gets no addresses is a warning; it is tried
+/// Addresses that pods and claims have already are kept. A pod that gets no addresses is a warning; it is tried
 /// again when it changes, or when addresses become free.
 pub(super) fn complete(
     inventory: &mut Inventory,

@@ -100,7 +100,7 @@ pub(super) fn complete(inventory: &mut Inventory) {
     }
 }
 
-/// Why a slice is not mirrored. Its former mirror stays as it is.
+/// Reason why a slice is not mirrored. Its former mirror stays as it is.
 #[derive(Debug, Error)]
 enum MirrorError {
     #[error("there is no Pod {0}")]

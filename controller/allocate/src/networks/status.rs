@@ -11,13 +11,13 @@ use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UserDefi
 use super::evpn::EvpnProblem;
 use super::node_subnets::{Failures, no_subnet, problem};
 
-/// Whether the network has its attachment definitions.
+/// Condition: the network has its attachment definitions.
 pub const NETWORK_CREATED: &str = "NetworkCreated";
-/// Whether packets can travel as the network wants.
+/// Condition: the transport of the network can be used.
 pub const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
-/// Whether all nodes have got their subnets.
+/// Condition: all nodes have their subnets.
 pub const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
-/// Whether nodes have the network, with dynamic allocation.
+/// Condition: nodes have the network, with dynamic allocation.
 const NODES_SELECTED: &str = "NodesSelected";
 
 /// Outcome of the attachment definition of a UDN.
@@ -26,7 +26,7 @@ pub(super) enum UdnOutcome {
     Created,
     /// Somebody deletes it.
     DefinitionDeleted,
-    /// What went wrong.
+    /// Error message.
     Failed(String),
 }
 
@@ -62,7 +62,7 @@ pub(super) enum CudnOutcome {
     Created(BTreeSet<String>),
     /// Somebody deletes some, whose namespaces and names these are.
     DefinitionsDeleted(Vec<String>),
-    /// What went wrong, by namespace.
+    /// Error messages, one for each namespace.
     Failed(Vec<String>),
     /// The network is on an EVPN fabric, and cannot be.
     Evpn(EvpnProblem),

@@ -16,7 +16,7 @@ const ACCEPTED: &str = "Accepted";
 /// Advertisement of the pods of a network.
 const POD_NETWORK: &str = "PodNetwork";
 
-/// Whether routers outside of the cluster know the way to the pods of a network.
+/// Announcement of a network's pods to routers outside of the cluster.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Advertised {
     /// The feature is off.

@@ -137,7 +137,7 @@ impl Node {
     }
 }
 
-/// What a pod asks for.
+/// Request of a pod.
 pub(super) struct Attempt<'a> {
     pub(super) pod: &'a Pod,
     pub(super) attachment: &'a PodAttachment,
