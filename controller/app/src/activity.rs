@@ -41,7 +41,7 @@ impl NetworkUsers<'_> {
         self.other_users().activity(of_pods)
     }
 
-    /// What the activity depends on beside pods.
+    /// Users of networks other than pods.
     fn other_users(&self) -> OtherUsers {
         let networks = &self.objects.networks;
         let egress = self.egress_ips.iter().flat_map(|object| {
@@ -108,7 +108,7 @@ fn uses_of_pod(pods: &ZonePods, pod: &Pod) -> BTreeSet<Use> {
     networks.map(|network| (network, node.clone())).collect()
 }
 
-/// What the activity depends on beside pods.
+/// Users of networks other than pods.
 #[derive(Debug)]
 struct OtherUsers {
     limited: BTreeSet<Arc<str>>,

@@ -56,7 +56,7 @@ pub struct ZoneOutcome {
     pub egress_problems: Vec<EgressProblem>,
     /// Transactions that were applied although their reply was lost, one sentence each.
     pub warnings: Vec<String>,
-    /// When the next network without users on the zone's node is to be removed by another pass.
+    /// Time at which another pass has to remove a network without users on the zone's node.
     /// `None`: there is none.
     pub next_removal: Option<Timestamp>,
 }

@@ -473,7 +473,7 @@ fn grace_period(cluster: &Cluster) -> SignedDuration {
     cluster.settings().udn_deletion_grace_period
 }
 
-/// How the commit of a plan has ended.
+/// Outcome of the commit of a plan.
 enum PlanEnd {
     /// All transactions are committed.
     Committed,

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use report::{ScenarioResult, Table};
 use scenario::{Half, Pace, Scenario};
 
-/// Why a scenario with a quirk does not end as recorded.
+/// Reason why a scenario with a quirk does not end as recorded.
 #[derive(Clone, Copy)]
 pub(crate) struct Purpose {
     /// Folder of the scenario.
@@ -336,7 +336,7 @@ fn run(scenario: Scenario, pace: Pace) -> ScenarioResult {
     }
 }
 
-/// Where the scenarios are, and whether they are those of this project.
+/// Folder of the scenarios, and `true` if they are those of this project.
 fn directory(own: &str) -> (PathBuf, bool) {
     std::env::var_os("PATCHBAY_GOLDEN_DIR").map_or_else(
         || {

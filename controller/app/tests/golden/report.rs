@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::Purpose;
 
-/// What differs in one place: a table, an annotation, the conditions of an object.
+/// Difference in one place: a table, an annotation, the conditions of an object.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Difference {
     pub(crate) place: String,
@@ -67,7 +67,8 @@ impl Table {
         self.results.len()
     }
 
-    /// What makes the run fail: scenarios that do not end as recorded without a purpose, and those with one that do.
+    /// Scenarios that make the run fail: those that do not end as recorded and have no purpose, and
+    /// those that have one and do.
     ///
     /// Scenarios that another folder adds and that have a quirk decide nothing.
     pub(crate) fn complaints(&self, purposes: &[Purpose]) -> Vec<String> {

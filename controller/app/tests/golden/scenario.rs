@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Which half of the controller a scenario judges.
+/// Controllers that a scenario judges.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Half {
@@ -59,7 +59,7 @@ pub(crate) struct Step<Op> {
     pub(crate) by_retry: bool,
 }
 
-/// How the controllers of a zone get to the end of a step.
+/// Way in which the controllers of a zone get to the end of a step.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Pace {
     /// They come to rest after all ops, as when the states were recorded.

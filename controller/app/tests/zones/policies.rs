@@ -45,7 +45,7 @@ async fn reconcile(zone: &mut ZoneReconciler<Embedded>, policy: &str) -> (ZoneOu
     (outcome, zone.northbound().snapshot())
 }
 
-/// What follows `owner` in the identities of the ACLs, and of the groups with their number of ports.
+/// Text after `owner` in the identities of the ACLs, and of the groups with their number of ports.
 fn rows(snapshot: &Snapshot, owner: &str) -> (Vec<String>, Vec<(String, usize)>) {
     let id = |ids: &BTreeMap<String, String>| {
         let id = ids.get("k8s.ovn.org/id")?;

@@ -1,4 +1,4 @@
-//! What the rules of policies match, and whose ports are isolated.
+//! Matches of the rules of policies, and ports that are isolated.
 
 use std::collections::BTreeMap;
 

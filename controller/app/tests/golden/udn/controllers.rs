@@ -22,7 +22,7 @@ pub(super) struct Controllers {
     pub(super) egress: EgressController,
 }
 
-/// What the controllers read.
+/// Inputs of the controllers.
 pub(super) struct Inputs {
     pub(super) networks: ZoneNetworks,
     pub(super) pods: ZonePods,

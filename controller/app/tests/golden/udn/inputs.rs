@@ -1,4 +1,4 @@
-//! What the controllers read, from the objects of a scenario.
+//! Inputs of the controllers, from the objects of a scenario.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::objects::{AnnotatedNode, ObjectId, node_objects};
 use super::world::World;
 
 impl World {
-    /// What the controllers read.
+    /// Inputs of the controllers.
     pub(super) fn inputs(&mut self) -> Result<Inputs, String> {
         let definitions = self.objects.definitions()?;
         let namespaces = self.objects.namespaces()?;

@@ -182,7 +182,7 @@ impl World {
         }))
     }
 
-    /// What new controllers would do, if anything.
+    /// Compares the state with the one that new controllers would write.
     fn compare_new(
         &self,
         inputs: &Inputs,

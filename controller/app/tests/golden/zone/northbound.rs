@@ -24,7 +24,7 @@ pub(super) struct Northbound {
     database: Database,
     /// New rows.
     uuids: UuidSource,
-    /// What labels stand for.
+    /// UUIDs of the rows that labels name.
     labels: BTreeMap<String, Uuid>,
 }
 
