@@ -57,7 +57,7 @@ pub(super) struct ApplySession {
     /// `None`: nothing was applied yet. It is set before the first transaction, because what was
     /// allocated must be kept even if the apply fails.
     cluster: Option<Cluster>,
-    /// When the next network without users is to be removed. `None`: there is none.
+    /// Time at which the next network without users is to be removed. `None`: there is none.
     next_removal: Option<Timestamp>,
 }
 

@@ -142,7 +142,7 @@ impl ClusterFlags {
         arguments.chain(switch).collect()
     }
 
-    /// What the flags set.
+    /// Settings that the flags give.
     fn given(&self) -> Result<ClusterSettingsSpec, Failure> {
         Ok(ClusterSettingsSpec {
             service_cidrs: at_most_one_per_family("--service-cidr", &self.service)?,

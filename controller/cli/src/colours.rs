@@ -29,7 +29,7 @@ impl Colour {
     }
 }
 
-/// Whether the texts of a stream are coloured.
+/// Colouring of the texts of a stream.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Colours {
     #[default]

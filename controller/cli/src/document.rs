@@ -47,7 +47,7 @@ struct Connect {
     changed: usize,
     deleted: usize,
     networks: Vec<Network>,
-    /// What is not connected and why, and notes.
+    /// Reasons for everything that is not connected, and notes.
     messages: Vec<String>,
     router: Option<Router>,
 }

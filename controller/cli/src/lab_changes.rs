@@ -1,4 +1,4 @@
-//! What a saved file opens and closes, and after how long.
+//! Changes of reachability by a saved file, with the time until each.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

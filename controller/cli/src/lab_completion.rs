@@ -5,7 +5,7 @@ use patchbay_lab::{Lab, PROGRAMS};
 use patchbay_model::Protocol;
 use patchbay_resources::conversion::network_service;
 
-/// What a command takes as an argument.
+/// Kind of a command's argument.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Argument {
     Pod,

@@ -1,4 +1,4 @@
-//! Where the commands of a lab come from.
+//! Source of the commands of a lab.
 
 use std::future::pending;
 use std::io::{self, IsTerminal as _, Write};

@@ -43,7 +43,7 @@ quit                            ends the lab
 /// Start of a service among the targets of a question.
 const SERVICE: &str = "svc/";
 
-/// What follows a command.
+/// Next step after a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Next {
     Command,

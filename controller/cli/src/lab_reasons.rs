@@ -89,7 +89,7 @@ fn obstacles(explanation: &Explanation, networks: [(&NetworkExplanation, &Pod); 
     found
 }
 
-/// What the nodes report about a connect.
+/// Reports of the nodes about a connect.
 fn zone_views(lab: &Lab, connect: &str) -> BTreeMap<String, ZoneView> {
     let views = lab.nodes().filter_map(|node| {
         let outcome = lab.outcome(node).ok()?;

@@ -31,7 +31,7 @@ pub(super) struct Source {
     pods: BTreeMap<String, PodPlacement>,
 }
 
-/// Where the manifests have a pod.
+/// Place of a pod in the manifests.
 struct PodPlacement {
     node: Option<String>,
     /// Port and first address in the primary network. `None`: it has none.

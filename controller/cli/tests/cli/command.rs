@@ -20,7 +20,7 @@ pub(crate) fn patchbay() -> Command {
     command
 }
 
-/// What a run has left.
+/// Exit status and output of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -80,7 +80,7 @@ pub(crate) fn example_text() -> String {
         .join("---\n")
 }
 
-/// What was printed for one `ovn-nbctl` command.
+/// Text printed for one `ovn-nbctl` command.
 pub(crate) fn section<'a>(stdout: &'a str, arguments: &str) -> &'a str {
     let head = format!("$ ovn-nbctl {arguments}\n");
     let (_, rest) = stdout

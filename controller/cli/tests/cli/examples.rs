@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::command::{Run, patchbay};
 
-/// How the READMEs start the program.
+/// Command with which the READMEs start the program.
 const PROGRAM: &str = "cargo run --release --bin patchbay -- ";
 
 /// Commands of a README, each with the lines of its output that the README shows.

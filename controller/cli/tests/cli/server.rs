@@ -17,7 +17,7 @@ fn on(server: &RealServer, command: &str) -> String {
     format!("{command} --zone ovn-worker2 --nb {}", server.remote())
 }
 
-/// How long the server's transaction log is.
+/// Length of the server's transaction log in bytes.
 fn log_length(server: &RealServer) -> u64 {
     fs::metadata(&server.databases()[0]).unwrap().len()
 }

@@ -1,4 +1,4 @@
-//! What a run keeps for the next one.
+//! State that a run keeps for the next one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::command::{example, patchbay};
 
-/// How long something may take that does happen.
+/// Time-out for something that does happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A watching command, and the lines that it prints.

@@ -18,7 +18,7 @@ pub(crate) const TARGET_FLAGS: [&str; 4] = ["--bench", "--bin", "--example", "--
 /// Profiles that exist without a manifest.
 const PROFILES: [&str; 4] = ["bench", "dev", "release", "test"];
 
-/// What commands of cargo can name.
+/// Names that commands of cargo can have.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     packages: BTreeMap<String, BTreeSet<String>>,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// What the tests look at in one document.
+/// Parts of one document that the tests check.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     /// The file, from the root of the repository.

@@ -21,7 +21,7 @@ struct Terminal {
     child: Child,
     keys: ChildStdin,
     output: Receiver<Vec<u8>>,
-    /// What the terminal has shown.
+    /// Text that the terminal has shown.
     shown: String,
     /// Length of the part of `shown` that was waited for.
     seen: usize,

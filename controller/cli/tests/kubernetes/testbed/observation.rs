@@ -1,4 +1,4 @@
-//! What tests wait for, and what they read of a ClusterNetworkConnect.
+//! States that tests wait for, and readers of a ClusterNetworkConnect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
