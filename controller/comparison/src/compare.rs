@@ -202,7 +202,7 @@ fn is_asked(answer: &Answer, outcome: &TraceOutcome) -> bool {
     ports.any(|port| outcome.asked.iter().any(|asked| asked == port))
 }
 
-/// What a sender gets for its ARP request.
+/// Answer to a sender's ARP request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum MacAnswer {
     Given,

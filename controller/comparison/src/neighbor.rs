@@ -13,7 +13,7 @@ const ROUTER_SOURCE: &str = "fe80::1";
 /// Beginning of the actions by which routers and switches answer.
 const ANSWER: &str = "nd_na";
 
-/// What comes of an ARP request.
+/// Outcome of an ARP request.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Resolved {
     /// A switch or router answers with a MAC address.

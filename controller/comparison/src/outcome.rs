@@ -15,7 +15,7 @@ const OTHER_PACKETS: [&str; 8] = [
 /// Beginning of the names of ports that OVN adds for mirrors.
 const MIRROR_PREFIX: &str = "mp-";
 
-/// Where the packet of a trace goes.
+/// Destinations of the packet of a trace.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub struct TraceOutcome {
     /// Names of the ports by which the packet goes out.

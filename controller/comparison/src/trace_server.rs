@@ -23,7 +23,7 @@ const QUESTIONS_PER_TRACE: usize = 1_000;
 /// Format of the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Format {
-    /// What the packet becomes, and where it goes.
+    /// Final headers of the packet, and its destinations.
     Minimal,
     /// Actions in the pipelines.
     Summary,

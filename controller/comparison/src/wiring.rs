@@ -1,4 +1,4 @@
-//! Which packets machines send: addresses of the ports on each switch, read from the rows.
+//! Packets that machines send, from the addresses of the ports on each switch.
 //!
 //! This is derived without `patchbay_reach`, so that a wrong next hop there is a difference.
 
@@ -22,7 +22,7 @@ const SOURCE_PORT: u16 = 40_000;
 /// MAC address of a machine outside.
 const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
 
-/// What a sender sends.
+/// Headers of a sender's packet.
 #[derive(Clone, Debug)]
 pub enum Frame {
     /// A packet.
@@ -201,7 +201,7 @@ impl Wiring {
         learned.into_iter().collect()
     }
 
-    /// What a sender sends to a destination. A sender behind a localnet port has an address.
+    /// Packet of a sender to a destination. A sender behind a localnet port has an address.
     pub fn frame(&self, sender: &Sender, destination: IpAddr, protocol: Protocol) -> Frame {
         let Some(port) = &sender.port else {
             return Frame::Unclear;

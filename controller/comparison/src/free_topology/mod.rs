@@ -86,7 +86,7 @@ pub(crate) enum Families {
     Both,
 }
 
-/// How a router leads outside.
+/// Way from a router to the outside.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Exit {
     None,

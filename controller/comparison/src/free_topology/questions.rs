@@ -154,15 +154,15 @@ pub(crate) fn question(
     })
 }
 
-/// What a machine gets for its request.
+/// Answer to a machine's request.
 enum Answer {
     Mac(String),
     Nothing,
 }
 
-/// What a machine gets for an address of its network. `owner`: the machine that has the address, if it
-/// is known. `None`: another machine may have to answer, or the topology has IPv6, the requests of which
-/// are not followed.
+/// Answer to a machine's request for an address of its network. `owner`: the machine that has the
+/// address, if it is known. `None`: another machine may have to answer, or the topology has IPv6,
+/// whose requests are not followed.
 fn resolve_inside(
     topology: &Topology,
     switch: &str,

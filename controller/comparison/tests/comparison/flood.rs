@@ -87,7 +87,7 @@ fn routers_hear_requests_for_some_addresses_only() {
     }
 }
 
-/// Where machines are on a switch, requests of routers get to other routers like those of machines on a
+/// On a switch with machines, requests of routers get to other routers like those of machines on a
 /// switch with `broadcast-arps-to-all-routers=false`.
 #[test]
 fn routers_hear_requests_of_other_routers_for_some_addresses_only() {

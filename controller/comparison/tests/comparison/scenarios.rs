@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scenario {
-    /// What it shows, in a sentence.
+    /// Subject of the scenario, in a sentence.
     about: String,
     #[serde(default)]
     settings: Settings,

@@ -10,7 +10,7 @@ use super::features::{Network, WEB, ask, assert_same};
 /// VIP and its backend.
 type Pair = (&'static str, &'static str);
 
-/// Where the router `lr` works.
+/// Place at which the router `lr` works.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Gateway,
