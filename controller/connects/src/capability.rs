@@ -19,7 +19,7 @@ pub(super) struct Connects {
     pub(super) tables: Tables,
 }
 
-/// What is to be known about a part besides its rows.
+/// Report of a part besides its rows.
 #[derive(Debug, PartialEq)]
 pub(super) enum PartReport {
     Link(LinkReport),

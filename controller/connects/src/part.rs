@@ -84,7 +84,7 @@ pub(super) enum Part {
     Isolation,
     /// Rows owned by the connect whose external ids identify no other part. They are removed.
     Stray,
-    /// What the connect's report says besides its links. It has no rows.
+    /// Report of the connect without its links. It has no rows.
     Summary,
 }
 

@@ -1,4 +1,4 @@
-//! What a Northbound schema shows about its OVN.
+//! Features of an OVN that its Northbound schema shows.
 
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::Acl;

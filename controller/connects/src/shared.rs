@@ -20,7 +20,7 @@ use super::zone_inputs::Cell;
 /// Key of a shared value.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum SharedKey {
-    /// Whether the rows of a connect can be planned.
+    /// Condition of a connect under which its rows can or cannot be planned.
     Standing(SmolStr),
     /// A network of a connect's subnet annotation.
     Network(SmolStr, NetworkId),
@@ -36,7 +36,7 @@ pub(super) enum Shared {
     Retained(Arc<RetainedNetwork>),
 }
 
-/// Whether the rows of a connect can be planned.
+/// Condition of a connect under which its rows can or cannot be planned.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) enum Standing {
     /// The connect is gone, and so are its rows.

@@ -1,4 +1,4 @@
-//! What a connect's report says besides its links, and the reports of all connects.
+//! Report of a connect without its links, and the reports of all connects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::schema_facts::version_without_remote_ports;
 use super::shared::{ConnectReader, Standing};
 use super::zone_inputs::Cell;
 
-/// What a connect's report says besides its links.
+/// Report of a connect without its links.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Summary {
     held: Option<HeldReason>,

@@ -41,7 +41,7 @@ pub(super) enum Cell {
     SeveralNodes,
     /// Name and chassis of the node that owns an id.
     Node(NodeId),
-    /// What a link of a node to a network follows from: name, chassis and subnets of the node.
+    /// Inputs of a link from a node to a network: name, chassis and subnets of the node.
     NodeSubnets(NodeId, NetworkId),
     Network(NetworkId),
     /// Nodes on which the network of this name is active.
@@ -54,7 +54,7 @@ pub(super) enum Cell {
     Entry(SmolStr, NetworkId),
 }
 
-/// What is known of the zone's node.
+/// Zone's node, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct LocalNode {
     pub(super) is_there: bool,

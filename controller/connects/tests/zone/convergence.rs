@@ -13,7 +13,7 @@ const CONNECTIVITY: [&[&str]; 3] = [
     &["PodNetwork", "ServiceNetwork"],
 ];
 
-/// What varies: for each of three networks whether it is connected, known and active here, and so on.
+/// Variable part of a state. The arrays of four have an element for each network.
 #[derive(Clone, Debug)]
 struct Variation {
     connected: [bool; 4],

@@ -26,7 +26,7 @@ fn with_a_layer2_network() -> World {
     world
 }
 
-/// Which network a policy sends traffic from, and to which.
+/// Networks from and to which policies send traffic.
 fn pairs(world: &World) -> Vec<(String, String)> {
     let mut pairs: Vec<_> = world
         .rows::<LogicalRouterPolicy>()

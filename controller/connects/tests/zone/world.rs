@@ -28,7 +28,7 @@ pub(crate) struct World {
     pub(crate) inputs: Inputs,
     pub(crate) networks: BTreeMap<String, Network>,
     pub(crate) database: Database,
-    /// How many rows [`insert`](Self::insert) has made.
+    /// Number of rows that [`insert`](Self::insert) has made.
     pub(crate) inserted: u64,
     pub(crate) controller: ZoneController,
 }
