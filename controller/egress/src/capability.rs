@@ -94,10 +94,10 @@ fn has_rows(snapshot: &Snapshot) -> bool {
 pub(super) enum Part {
     /// Address sets that rows of all networks name.
     Shared,
-    /// What every primary network has: policies that keep packets in the cluster, and the address
+    /// Rows of every primary network: policies that keep packets in the cluster, and the address
     /// set of served pods, without the addresses.
     Network(Arc<str>),
-    /// What leads packets of a served pod to egress nodes, and its addresses in the address set.
+    /// Rows that lead packets of a served pod to egress nodes, and its members of the address set.
     Pod(Arc<str>, PodKey),
 }
 

@@ -217,7 +217,7 @@ impl ZoneEgress {
         node != &*self.zone.name && known.layer2.older_key(&network.name).is_some()
     }
 
-    /// Where the router of a network sends packets that leave through a node. `None`: it is not
+    /// Next hop of a network's router for packets that leave through a node. `None`: it is not
     /// known.
     pub(super) fn next_hop(
         &self,

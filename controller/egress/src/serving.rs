@@ -1,4 +1,4 @@
-//! Which EgressIP serves which pod. Changes cost as much as the pods that they are about.
+//! EgressIPs by the pods that they serve. A change costs time in proportion to the pods concerned.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
