@@ -73,7 +73,7 @@ fn without_router(network: &Network, reason: Option<SkipReason>) -> ZoneView {
     }
 }
 
-/// Whether the network is connected, the reasons for all nodes, and each node with its reasons.
+/// Connection of the network, the reasons for all nodes, and each node with its reasons.
 fn explained(
     topology: &str,
     nodes: Vec<(Node, Vec<NodeError>)>,
