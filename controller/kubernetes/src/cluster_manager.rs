@@ -126,7 +126,7 @@ struct LeaderLoop<'a> {
     node_digests: NodeDigests,
     leases: StoreReader<String>,
     liveness: ZoneLiveness,
-    /// When to look at the leases again.
+    /// Time of the next look at the leases.
     next_check: Instant,
     /// States of the zones at the last reconciliation.
     zone_states: Vec<ZoneState>,
@@ -136,7 +136,7 @@ struct LeaderLoop<'a> {
     /// They change only once per `Timing::report_interval`, because zones respond to a change one
     /// by one, and each response would cost a write of the status.
     collected_reports: Option<OrdMap<ObjectKey, Option<Arc<WatchedZoneReport>>>>,
-    /// When to take over new reports. `None`: there are none.
+    /// Time at which new reports are taken over. `None`: there are none.
     reports_due: Option<Instant>,
     controller: ClusterController,
     overlay: WriteOverlay,

@@ -68,7 +68,7 @@ impl ManagedAnnotation {
     }
 }
 
-/// Why a write failed.
+/// Failure of a write.
 #[derive(Debug, Error)]
 pub(super) enum WriteError {
     /// The object is gone, or another object has its name.

@@ -9,7 +9,7 @@ use super::config::Timing;
 
 /// A source of changes: watched objects, a database, or several of them.
 pub(super) trait ChangeSource {
-    /// Why no more changes can come.
+    /// Reason why no more changes can come.
     type Error;
 
     /// Waits for the next change.

@@ -29,7 +29,7 @@ struct ConnectEventHistory {
     last: Option<ConditionState>,
     /// Times of the events within the window.
     emitted_at: Vec<Instant>,
-    /// When to reconsider a suppressed event. `None`: nothing is suppressed.
+    /// Time at which a suppressed event is reconsidered. `None`: nothing is suppressed.
     due: Option<Instant>,
 }
 

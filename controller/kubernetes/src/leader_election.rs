@@ -25,7 +25,7 @@ use super::config::LeaseConfig;
 /// each write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct LeaderTerm {
-    /// When the term ends unless the lease is renewed.
+    /// End of the term unless the lease is renewed.
     pub(super) deadline: Instant,
 }
 

@@ -76,7 +76,7 @@ pub(super) trait ObjectSink: Send {
     fn remove(&mut self, key: &ObjectKey);
 }
 
-/// Why a list or a watch failed.
+/// Failure of a list or a watch.
 #[derive(Debug, Error)]
 enum WatchError {
     #[error("{}", api_error::describe(.0))]
@@ -92,7 +92,7 @@ enum WatchError {
     EndedAtOnce,
 }
 
-/// How a watch ended that did not fail.
+/// End of a watch that did not fail.
 #[derive(Debug)]
 enum WatchEnd {
     /// The API server ended the watch, as it does every few minutes.

@@ -32,7 +32,7 @@ pub(super) struct OutcomeWriter<'a> {
     pub(super) now: &'a Time,
 }
 
-/// What the leader knows of the zones.
+/// Zones as the leader knows them.
 pub(super) struct ZoneKnowledge<'a> {
     pub(super) nodes: Vec<ZoneNode<'a>>,
     /// The zones' reports by zone. `None`: not known yet.

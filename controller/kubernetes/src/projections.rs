@@ -28,7 +28,7 @@ pub(super) struct WatchedConnect {
     /// The object. If its spec cannot be decoded, it has its metadata, its status and an empty
     /// spec.
     pub(super) object: ClusterNetworkConnect,
-    /// Why the spec cannot be decoded. `None`: it can.
+    /// Reason why the spec cannot be decoded. `None`: it can.
     pub(super) spec_error: Option<String>,
     /// The version from which rows are derived.
     pub(super) revision: ConnectRevision,
@@ -56,7 +56,7 @@ pub(super) struct UnreadableAnnotation {
     pub(super) annotation: &'static str,
     /// The network of the entry. `None`: the whole annotation cannot be decoded.
     pub(super) network: Option<String>,
-    /// What is wrong, and in which object.
+    /// Message with the error and the object.
     pub(super) message: String,
 }
 

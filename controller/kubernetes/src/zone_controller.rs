@@ -33,7 +33,7 @@ pub(super) struct ZoneControllerTask {
     pub(super) timing: Timing,
 }
 
-/// Why the zone controller ended.
+/// Reason why the zone controller ended.
 #[derive(Debug, Error)]
 pub(super) enum ZoneControllerError {
     #[error(transparent)]
@@ -102,7 +102,7 @@ struct ZoneReconciler {
     node: NodePresence,
 }
 
-/// Whether a node of the zone's name exists. Until one has been seen, its absence counts as a wrong
+/// Existence of a node of the zone's name. Until one has been seen, its absence counts as a wrong
 /// `--zone`, because almost nothing is connected in a zone without a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum NodePresence {

@@ -40,7 +40,7 @@ pub(super) struct ZoneLiveness {
 struct ObservedLease {
     /// `spec.renewTime`.
     renewed: String,
-    /// When this value was first observed. `None`: it may be older than the observation.
+    /// Time of the first observation of this value. `None`: it may be older than the observation.
     since: Option<Instant>,
 }
 

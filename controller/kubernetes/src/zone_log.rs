@@ -1,4 +1,4 @@
-//! What a zone controller logs about a ClusterNetworkConnect.
+//! Log messages of a zone controller about a ClusterNetworkConnect.
 
 use patchbay_connects::ConnectReport;
 

@@ -41,7 +41,7 @@ pub(crate) struct NetworkZoneTask {
     pub(crate) timing: Timing,
 }
 
-/// Why the zone controller of networks ended.
+/// Reason why the zone controller of networks ended.
 #[derive(Debug, Error)]
 pub(crate) enum NetworkZoneError {
     #[error(transparent)]
@@ -108,7 +108,7 @@ struct ZoneWork {
     writer: ObjectWriter,
     problems: ProblemLog,
     events: ProblemEvents,
-    /// When the next network without users is to be removed. `None`: there is none.
+    /// Time at which the next network without users is to be removed. `None`: there is none.
     next_removal: Option<Timestamp>,
 }
 
