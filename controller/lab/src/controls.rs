@@ -1,5 +1,5 @@
-//! What a running lab is changed by beside its manifests: rows, faults of programs, databases and cables,
-//! and packet captures.
+//! Changes of a running lab other than by manifests: rows, faults of programs, databases and
+//! cables, and packet captures.
 
 use std::io;
 use std::path::Path;

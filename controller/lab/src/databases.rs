@@ -110,7 +110,7 @@ pub(crate) struct Databases {
     service: Service,
 }
 
-/// What serves the databases of a node.
+/// Server of a node's databases.
 #[derive(Debug)]
 enum Service {
     Sim { sim: Sim, _listener: Listener },

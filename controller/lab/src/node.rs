@@ -65,7 +65,7 @@ pub enum NodeError {
     Timeout {
         /// Name of the node.
         node: String,
-        /// What was waited for.
+        /// The work, as the end of "still waiting ...".
         wait: &'static str,
     },
 }

@@ -24,7 +24,7 @@ pub struct ProbeStream {
     task: JoinHandle<ProbeReport>,
 }
 
-/// What became of the probes of a stream.
+/// Outcomes of the probes of a stream.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ProbeReport {
     /// Number of probes.

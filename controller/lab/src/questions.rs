@@ -144,7 +144,7 @@ pub struct Passage {
     pub is_lost: bool,
 }
 
-/// What became of a question.
+/// Outcome of a question.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Verdict {
     /// The asked pod got a packet, and its answer came back. `routers`: number of routers on the
@@ -194,7 +194,7 @@ impl fmt::Display for Verdict {
 pub struct Answer {
     /// Address that was asked.
     pub address: IpAddr,
-    /// What became of the packets.
+    /// Outcome of the packets.
     pub verdict: Verdict,
     /// Time from the last packet to its answer.
     pub time: Duration,

@@ -32,7 +32,7 @@ const NEIGHBOUR_TIMEOUT: Duration = Duration::from_millis(200);
 /// Number of times that a neighbour is asked.
 const NEIGHBOUR_ATTEMPTS: u8 = 3;
 
-/// What a question asks with.
+/// Packet with which a question asks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Knock {
     Echo,

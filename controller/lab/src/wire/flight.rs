@@ -138,7 +138,7 @@ struct Flight {
     seen: Seen,
 }
 
-/// Whether a connection stays open after its first answer.
+/// Use of a connection after its first answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum FlightKind {
     /// It is closed.
@@ -156,7 +156,7 @@ pub(crate) enum FlowTurn {
     Known,
 }
 
-/// Where the packets of a question were seen.
+/// Places at which the packets of a question were seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) arrivals: Vec<Arrival>,
@@ -222,7 +222,7 @@ impl Flights {
         flight.map(|flight| flight.seen).unwrap_or_default()
     }
 
-    /// Where the packets of a question under way were seen.
+    /// Places at which the packets of a question under way were seen.
     pub(crate) fn seen(&self, token: Token) -> Seen {
         let flights = lock(&self.open);
         flights
