@@ -149,7 +149,7 @@ pub struct AttachedNetworks {
     primary: BTreeMap<Arc<str>, Option<NadKey>>,
 }
 
-/// What an attachment definition leads to.
+/// Target of an attachment definition.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Definition {
     /// A network.
@@ -197,7 +197,7 @@ impl AttachedNetworks {
         self.by_definition.iter()
     }
 
-    /// What a definition leads to. `None`: there is no such definition.
+    /// Target of a definition. `None`: there is no such definition.
     pub fn definition(&self, key: &NadKey) -> Option<&Definition> {
         self.by_definition.get(key)
     }

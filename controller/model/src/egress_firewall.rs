@@ -11,7 +11,7 @@ use super::service::{Protocol, UnknownProtocol};
 /// Name of the one EgressFirewall of a namespace.
 pub const EGRESS_FIREWALL: &str = "default";
 
-/// Which destinations outside of their network the pods of a namespace reach.
+/// Destinations outside of their network that the pods of a namespace may reach.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct EgressFirewall {
     /// The namespace.

@@ -22,7 +22,7 @@ pub struct EgressIp {
     pub pods: Option<Selector>,
     /// The nodes that have the addresses.
     pub assignments: Vec<EgressAssignment>,
-    /// Why selectors cannot be read.
+    /// Reasons why selectors cannot be read.
     pub problems: Vec<String>,
 }
 

@@ -112,7 +112,7 @@ impl RenderedNetworks {
         }
     }
 
-    /// When the first of the networks without users goes. `None`: all have some.
+    /// Time at which the first of the networks without users goes. `None`: all have some.
     pub fn next_removal(&self, grace_period: SignedDuration) -> Option<Timestamp> {
         let since = self.unused_since.values().flatten().min()?;
         since.checked_add(grace_period).ok()

@@ -78,7 +78,7 @@ pub struct Pod {
     pub networks: PodNetworks,
     /// Secondary networks. `None`: the annotation cannot be read, so the pod is on no network.
     pub selections: Option<Vec<NetworkSelection>>,
-    /// What the pod requests in its primary network. The error is the reason why it cannot be.
+    /// Request of the pod in its primary network. The error is the reason why it cannot be met.
     pub primary_request: Result<AddressRequest, Box<str>>,
     /// Virtual machine that runs in the pod.
     pub machine: Option<VirtualMachine>,
@@ -143,7 +143,7 @@ pub struct NetworkSelection {
     pub request: Result<AddressRequest, Box<str>>,
 }
 
-/// What a pod requests for a port in a network.
+/// Request of a pod for a port in a network.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AddressRequest {
     /// Addresses, with the length of the subnet. Empty: any.

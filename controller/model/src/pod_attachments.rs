@@ -20,7 +20,7 @@ pub struct PodAttachment {
     pub key: String,
     /// The network.
     pub network: Arc<AttachedNetwork>,
-    /// What the pod requests.
+    /// Request of the pod.
     pub request: AddressRequest,
 }
 
@@ -98,7 +98,7 @@ pub enum AttachmentProblem {
     Request {
         /// Key of the attachment.
         key: String,
-        /// Why it cannot.
+        /// Reason why it cannot.
         reason: Box<str>,
     },
     /// The request in the primary network cannot be used.

@@ -88,9 +88,9 @@ pub struct Policy {
     pub pods: Option<Selector>,
     /// Directions in which the pods are isolated: the policy types.
     pub isolated: BTreeSet<PolicyDirection>,
-    /// What is allowed to the pods, whether or not ingress is isolated.
+    /// Rules for packets to the pods, whether or not ingress is isolated.
     pub ingress: Vec<PolicyRule>,
-    /// What is allowed from the pods, whether or not egress is isolated.
+    /// Rules for packets from the pods, whether or not egress is isolated.
     pub egress: Vec<PolicyRule>,
     /// Fields that cannot be used. They allow nothing; the rest of the policy is used.
     pub problems: Vec<PolicyFieldProblem>,

@@ -38,7 +38,7 @@ const fn v6(first: u16, length: u8) -> IpNet {
 /// Local ports that NAT gives to connections, if the administrator configures none: the default of
 /// Linux' `ip_local_port_range`.
 const DEFAULT_EPHEMERAL_PORTS: (u16, u16) = (32_768, 60_999);
-/// How long a zone keeps a network without users, with
+/// Time for which a zone keeps a network without users, with
 /// [`DynamicUdnAllocation`](Feature::DynamicUdnAllocation), if the administrator configures nothing.
 const DEFAULT_UDN_DELETION_GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(120);
 /// Services of the default network that primary networks reach, if the administrator configures
@@ -141,7 +141,7 @@ pub struct ClusterSettings {
     pub reachable_default_services: Vec<String>,
     /// Features that are switched on.
     pub features: BTreeSet<Feature>,
-    /// How long a zone keeps a network without users, with
+    /// Time for which a zone keeps a network without users, with
     /// [`DynamicUdnAllocation`](Feature::DynamicUdnAllocation).
     pub udn_deletion_grace_period: SignedDuration,
 }
