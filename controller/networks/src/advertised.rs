@@ -31,8 +31,8 @@ const DROP_PRIORITY: i64 = 1050;
 /// Priority of the ACLs that let packets within a network pass.
 const PASS_PRIORITY: i64 = 1100;
 
-/// Whether a network is advertised on the zone's node.
-/// If several objects select it, the last of these counts.
+/// Advertisement of a network on the zone's node. If several objects select it, the last of these
+/// counts.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Advertised {
     #[default]
@@ -82,13 +82,13 @@ impl<'a> AdvertisedNetworks<'a> {
         Self(advertised)
     }
 
-    /// Whether a network is advertised.
+    /// Advertisement of a network.
     pub(super) fn get(&self, network: &str) -> Advertised {
         self.0.get(network).copied().unwrap_or_default()
     }
 }
 
-/// What an object announces on a node with these labels.
+/// Announcements of an object on a node with these labels.
 fn on_node(object: &RouteAdvertisement, labels: &BTreeMap<String, String>) -> Advertised {
     let selects = || object.nodes.as_ref().map(|nodes| nodes.matches(labels));
     match object.is_accepted {

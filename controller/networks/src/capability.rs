@@ -98,7 +98,7 @@ pub(super) struct Links {
     rows: LinkRows,
 }
 
-/// How the rows that lead to a node follow from the network.
+/// Parts of the network from which the rows that lead to a node follow.
 #[derive(Debug, PartialEq)]
 enum LinkRows {
     /// There are none.

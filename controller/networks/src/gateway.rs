@@ -25,7 +25,7 @@ const PHYSICAL_NETWORK: &str = "physnet";
 /// External id of a route with the default network's service that it leads to.
 const REACHABLE_SERVICE: &str = "k8s.ovn.org/udn-enabled-default-service";
 
-/// What differs between the topologies in the way out.
+/// Differences between the topologies in the way out.
 pub(super) struct Inside<'a> {
     /// Port of the gateway router towards the network, with its name.
     pub(super) port: LogicalRouterPort,

@@ -88,7 +88,7 @@ pub struct NetworkRows {
     pub port_groups: Vec<PortGroupRows>,
     /// Address sets that the network's NAT refers to.
     pub address_sets: Vec<AddressSet>,
-    /// Why rows are missing. `None`: the network is complete.
+    /// Reason why rows are missing. `None`: the network is complete.
     pub incomplete: Option<SkipReason>,
 }
 
@@ -210,11 +210,11 @@ pub struct PortGroupRows {
 pub struct SkippedNetwork {
     /// Name of the network.
     pub network: String,
-    /// Why it has none.
+    /// Reason why it has none.
     pub reason: SkipReason,
 }
 
-/// Why a network has no place in a zone.
+/// Reason why a network has no rows in a zone.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum SkipReason {
     /// The zone has no node.
@@ -247,7 +247,7 @@ pub enum SkipReason {
     /// A subnet of the network has too few addresses.
     #[error("subnet {0} is too small for the addresses of the router and of the node itself")]
     SubnetTooSmall(IpNet),
-    /// What the network sets aside of a subnet for such addresses has too few of them.
+    /// The part of a subnet that the network sets aside for such addresses has too few of them.
     #[error(
         "infrastructureSubnets in {0} are too small for the addresses of the router and of the node itself"
     )]

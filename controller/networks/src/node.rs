@@ -28,7 +28,7 @@ pub(super) struct ZoneNode {
     refused: BTreeMap<String, Vec<SubnetRefusal>>,
     /// IPv4 first, with the length of the range.
     pub(super) transit: Vec<IpNet>,
-    /// What the rows that lead to the node from other zones have in common.
+    /// Common part of the rows that lead to the node from other zones.
     pub(super) way: WayToNode,
     pub(super) has_gateway_mtu: bool,
     uplink: Option<Uplink>,

@@ -24,7 +24,7 @@ pub(super) const TUNNEL_KEY: &str = "requested-tnl-key";
 /// External id of routes with the node that they lead to.
 const NODE_OF_ROUTE: &str = "ic-node";
 
-/// What the rows of one network that lead to other nodes have in common.
+/// Common part of the rows of one network that lead to other nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Remotes {
     network: String,
@@ -119,7 +119,7 @@ impl Remotes {
     }
 }
 
-/// What the rows of all networks that lead to one node have in common.
+/// Common part of the rows of all networks that lead to one node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WayToNode {
     /// Name of the node.

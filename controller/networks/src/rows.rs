@@ -249,7 +249,7 @@ pub(super) fn address_config(subnets: &[IpNet]) -> TextMap {
     subnets.iter().map(entry).collect()
 }
 
-/// What makes a switch one with those of its name in other zones.
+/// Configuration that joins a switch with those of its name in other zones.
 pub(super) fn interconnect_config(switch: &str, key: &str) -> TextMap {
     let mut config = snooping_config();
     config.extend(texts([

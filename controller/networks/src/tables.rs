@@ -86,7 +86,7 @@ table_row! {
         ip_prefix: SmolStr,
         /// Next hop.
         nexthop: SmolStr,
-        /// Whether the prefix is of sources or destinations.
+        /// Column `policy`: the prefix is of sources or of destinations.
         policy: Option<SmolStr>,
         /// Port of the next hop.
         output_port: Option<SmolStr>,

@@ -14,7 +14,7 @@ use crate::remotes::TUNNEL_KEY;
 use crate::tables::{PortRow, RouteRow};
 
 impl Topologies {
-    /// What the rows of a network that lead to other nodes follow from.
+    /// Inputs of the rows of a network that lead to other nodes.
     pub(super) fn links(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>) -> Links {
         let inputs = read_network(reader, prefix);
         let is_unread =
@@ -129,8 +129,8 @@ impl Topologies {
                 .is_some_and(|route| inputs.retains_route(prefix, node, route))
     }
 
-    /// What leads to a node stays while the node is there and has the network, and on routers and
-    /// switches that are not the networks'.
+    /// Returns `true` if a row that leads to a node stays: the node is there and has the network,
+    /// or the router or switch is not the networks'.
     pub(super) fn keeps_departed(
         &self,
         node: &Arc<str>,

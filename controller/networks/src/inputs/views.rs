@@ -1,4 +1,4 @@
-//! What the rows of networks read of their inputs.
+//! Inputs that the rows of networks read.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -101,7 +101,7 @@ impl ZoneNetworks {
         self.rows_of_prefix(&prefix, is_advertised)
     }
 
-    /// Whether a network is advertised on the zone's node.
+    /// Advertisement of a network on the zone's node.
     pub(crate) fn advertised(&self, prefix: &str) -> Advertised {
         match self.networks.get(prefix).map(|network| &network.kind) {
             Some(NetworkKind::Overlay { advertised, .. }) => *advertised,
@@ -201,7 +201,7 @@ impl ZoneNetworks {
         }
     }
 
-    /// What the rows of a layer3 network that lead to other nodes have in common. `None`: it has no
+    /// Common part of the rows of a layer3 network that lead to other nodes. `None`: it has no
     /// such rows, or another topology.
     pub(crate) fn remotes(&self, prefix: &str) -> Option<Remotes> {
         let site = self.site(prefix)?.ok()?;
