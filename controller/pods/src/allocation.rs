@@ -1,6 +1,6 @@
 //! Allocation of pods' addresses.
 //!
-//! What was allocated is in the annotations of the pods. A new allocator therefore goes on where the
+//! The annotations of the pods hold all allocations. A new allocator therefore goes on where the
 //! last one stopped, but for the order: the last allocated address is not known any more, and the
 //! lowest free ones come first.
 
@@ -22,10 +22,10 @@ use super::inputs::{MachineKey, PodCell, ZonePods};
 /// Pods and networks whose addresses an allocator allocates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AllocationScope {
-    /// What the controller of a zone allocates: addresses in layer3 networks, and MAC addresses in
+    /// Allocations by the controller of a zone: addresses in layer3 networks, and MAC addresses in
     /// localnet networks without subnets, for the pods of its node.
     Zone,
-    /// What the controllers of all zones allocate.
+    /// Allocations by the controllers of all zones.
     AllZones,
 }
 
@@ -36,14 +36,14 @@ pub struct PodAllocator {
     seen: Option<ZonePods>,
     /// Addresses by network and subnet.
     pools: HashMap<(Arc<str>, IpNet), AddressPool>,
-    /// What pods hold, by attachment. In boxes, because a node of a map has room for eleven.
+    /// Addresses of pods, by attachment. In boxes, because a node of a map has room for eleven.
     held: BTreeMap<PodKey, BTreeMap<String, Box<Held>>>,
     /// Annotations that are not seen in the pods yet.
     unwritten: BTreeMap<PodKey, PodNetworks>,
     problems: BTreeMap<PodKey, Vec<AllocationProblem>>,
 }
 
-/// What a pod holds in one network.
+/// Addresses of a pod in one network.
 #[derive(Debug)]
 struct Held {
     network: Arc<str>,

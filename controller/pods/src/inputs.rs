@@ -80,7 +80,7 @@ pub enum PodCell {
     Node(Arc<str>),
     /// The primary network of a namespace.
     Namespace(Arc<str>),
-    /// What an attachment definition leads to.
+    /// Target of an attachment definition.
     Definition(NadKey),
     /// A pod.
     Pod(PodKey),

@@ -16,7 +16,7 @@ const TUNNEL_KEY: &str = "requested-tnl-key";
 /// Type of ports of other zones.
 const REMOTE: &str = "remote";
 
-/// What a port is bound to.
+/// Binding of a port.
 pub(super) struct Binding<'a> {
     pub(super) chassis: &'a str,
     /// `true` if only the interface of this pod is bound to the port.

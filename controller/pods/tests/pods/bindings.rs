@@ -1,4 +1,4 @@
-//! What ports of pods are bound to: the pod's interface, the chassis of its node, and a tunnel key.
+//! Bindings of ports of pods: the pod's interface, the chassis of its node, and a tunnel key.
 
 use std::collections::BTreeMap;
 
