@@ -78,13 +78,13 @@ pub(super) enum Part {
     Addresses(SelectionKey),
     /// Isolation of the pods of a namespace in a network.
     Namespace(NetworkNamespace),
-    /// What a policy allows in a network.
+    /// ACLs of a policy in a network.
     Policy(NetworkNamespace, Arc<str>),
     /// The port group of a namespace in a network, and multicast between the ports.
     Group(NetworkNamespace),
     /// The EgressFirewall of a namespace.
     Firewall(Arc<str>),
-    /// What a selected pod contributes to address sets and port groups.
+    /// Contribution of a selected pod to address sets and port groups.
     Member(SelectionKey, PodKey),
 }
 

@@ -24,7 +24,7 @@ pub(super) const MAX_FIREWALL_RULES: usize = (FIRST_PRIORITY - LAST_PRIORITY + 1
 /// Order of protocols in matches.
 const PROTOCOLS: [Protocol; 3] = [Protocol::Udp, Protocol::Tcp, Protocol::Sctp];
 
-/// What the ACLs of a firewall depend on beside its rules.
+/// Inputs of the ACLs of a firewall other than its rules.
 pub(super) struct FirewallScene<'a> {
     pub(super) namespace: &'a str,
     /// Name of the port group of the namespace.

@@ -66,7 +66,7 @@ pub(super) struct NamespaceGroup {
 }
 
 impl NamespaceGroup {
-    /// What the group selects the pods of its namespace for.
+    /// Uses for which the group selects the pods of its namespace.
     fn uses(&self) -> impl Iterator<Item = Use> + use<> {
         let peers = self.has_multicast.then_some(Use::Peer);
         [Use::Subject(Subject::Namespace)].into_iter().chain(peers)
@@ -104,7 +104,7 @@ pub enum PolicyCell {
     Policy(NetworkNamespace, Arc<str>),
     /// Pods that are selected: all of them.
     Selection(SelectionKey),
-    /// What selected pods are used for.
+    /// Uses of selected pods.
     Uses(SelectionKey),
     /// A pod among those that are selected.
     Member(SelectionKey, PodKey),

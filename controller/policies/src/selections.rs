@@ -38,10 +38,10 @@ pub(super) struct Selection {
     pods: OrdMap<PodKey, Arc<PolicyPod>>,
 }
 
-/// What the pods of a selection are used for.
+/// Uses of the pods of a selection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Uses {
-    /// What is about the pods, and how many times.
+    /// Subjects with the pods' ports as members, and the number of times of each.
     subjects: OrdMap<Subject, usize>,
     /// Number of rules with the pods as peers.
     peers: usize,
@@ -132,7 +132,7 @@ impl Selection {
         self.pods.get(key)
     }
 
-    /// What the pods are used for.
+    /// Uses of the pods.
     pub(super) fn uses(&self) -> &Uses {
         &self.uses
     }
@@ -166,7 +166,7 @@ impl PolicyPod {
 }
 
 impl Uses {
-    /// What is about the pods.
+    /// Subjects with the pods' ports as members.
     pub(super) fn subjects(&self) -> impl Iterator<Item = &Subject> {
         self.subjects.keys()
     }
@@ -204,7 +204,7 @@ impl Uses {
     }
 }
 
-/// What is about the pods of a selection: their ports are members of its port groups.
+/// Subject with port groups whose members are the ports of a selection's pods.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Subject {
     /// The namespace.
@@ -213,7 +213,7 @@ pub(super) enum Subject {
     Policy(Arc<str>, Vec<PolicyDirection>),
 }
 
-/// What a selection is used for.
+/// Use of a selection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Use {
     /// The pods' ports are members of port groups.

@@ -120,7 +120,7 @@ fn has_rows(snapshot: &Snapshot) -> bool {
 pub(super) enum Part {
     /// The rows of a policy.
     Policy(AdminPolicyKey),
-    /// What a pod contributes to port groups and address sets.
+    /// Contribution of a pod to port groups and address sets.
     Pod(PodKey),
 }
 

@@ -47,7 +47,7 @@ pub(super) struct AddressSetRow {
     pub(super) addresses: BTreeSet<String>,
 }
 
-/// What a pod contributes to the rows of a policy.
+/// Contribution of a pod to the rows of a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Membership {
     /// Port group of its port.
@@ -106,7 +106,7 @@ impl<'a> PolicyScene<'a> {
         }
     }
 
-    /// What a pod contributes.
+    /// Contribution of a pod.
     pub(super) fn membership(&self, pod: &Pod) -> Membership {
         let inputs = self.inputs;
         let is_local = pod.node.as_ref() == Some(inputs.zone());

@@ -9,7 +9,7 @@ use super::ZonePolicies;
 use crate::firewall::MAX_FIREWALL_RULES;
 use crate::logging::AclLogging;
 
-/// What a firewall was read with: the primary network of its namespace, and logging.
+/// Inputs with which a firewall was read: the primary network of its namespace, and logging.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FirewallContext {
     network: Arc<str>,

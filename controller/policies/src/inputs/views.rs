@@ -1,4 +1,4 @@
-//! What the rows of policies read of their inputs.
+//! Inputs that the rows of policies read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
