@@ -1,4 +1,4 @@
-//! Who reaches whom: networks or machines, pair by pair.
+//! Reachability of networks or machines, pair by pair.
 
 use std::collections::BTreeMap;
 

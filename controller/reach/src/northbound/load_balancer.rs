@@ -45,7 +45,7 @@ pub(crate) enum Variables {
     Guessed,
 }
 
-/// Which VIPs a router answers ARP and ND requests for.
+/// VIPs for which a router answers ARP and ND requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Responder {
     /// VIPs in a network of the router.

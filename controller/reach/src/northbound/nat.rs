@@ -57,7 +57,7 @@ pub(crate) struct Nat {
     exempted: Option<Arc<ValueSet>>,
 }
 
-/// Which actions of a rule OVN can read: they have texts of the row.
+/// Actions of a rule that OVN can read: they have texts of the row.
 #[derive(Clone, Copy, Debug)]
 struct ValidActions {
     on_destinations: bool,
@@ -295,7 +295,7 @@ impl Nat {
     }
 }
 
-/// What a rule does for the addresses that it names.
+/// Translation of the addresses that a rule names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Limit {
     /// `allowed_ext_ips`: the rule holds for them only.

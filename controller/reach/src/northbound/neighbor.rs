@@ -9,7 +9,7 @@ use super::{
 };
 use crate::address::Mac;
 
-/// Who has an IP address on a switch.
+/// Owner of an IP address on a switch, as far as it is known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Neighbor {
     Known {
@@ -22,7 +22,7 @@ pub(crate) enum Neighbor {
     Nobody,
 }
 
-/// Who has an IP address: a machine, a router or a switch.
+/// Owner of an IP address: a machine, a router or a switch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Owner {
     pub(crate) switch: SwitchId,
@@ -37,8 +37,8 @@ pub(crate) struct NextHopMac {
     pub(crate) mac: Mac,
     /// `true` if OVN gives the router the address, so that it does not have to ask.
     pub(crate) is_known: bool,
-    /// Who has to answer the router's request. `None`: nobody, or a machine that the database does not
-    /// know.
+    /// Owner that has to answer the router's request. `None`: none, or a machine that the database
+    /// does not know.
     pub(crate) asked: Option<Owner>,
     /// Number of other neighbours that have the IP address.
     pub(crate) others: usize,

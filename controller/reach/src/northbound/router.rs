@@ -52,7 +52,7 @@ pub(crate) enum CommitAll {
     On,
 }
 
-/// Where a router works.
+/// Place at which a router works.
 #[derive(Debug)]
 pub(crate) enum RouterKind {
     /// On the chassis of `options:chassis`.

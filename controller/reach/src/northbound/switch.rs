@@ -84,12 +84,12 @@ pub(crate) struct SwitchPort {
     pub(crate) requests: Requests,
     /// `virtual-ip` of a port of type `virtual`.
     pub(crate) virtual_address: Option<IpAddr>,
-    /// What the type of the port leaves unjudged about packets from it.
+    /// Aspect of packets from the port that cannot be judged because of its type.
     pub(crate) sender_limit: Option<&'static str>,
 }
 
-/// Whose requests get to all routers of a switch. Requests for some addresses of a router always get
-/// there.
+/// Ports whose requests get to all routers of a switch. Requests for some addresses of a router
+/// always get there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum RequestFlood {
     /// Those of machines and routers, because only routers are on the switch.
@@ -120,7 +120,7 @@ pub(crate) enum SwitchPortKind {
     Indirect,
 }
 
-/// How a switch finds the port of a MAC address.
+/// Way in which a switch finds the port of a MAC address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum MacLookup {
     /// By the addresses of the row.

@@ -18,7 +18,7 @@ pub(crate) struct Vip {
     pub(crate) backends: Vec<Backend>,
     /// Backends of the row, with those that health checks leave out.
     pub(crate) row_backends: Vec<Backend>,
-    /// What happens to packets if there are no backends.
+    /// Action on packets if there are no backends.
     pub(crate) empty: EmptyVip,
     /// `true` if the VIP came from a template.
     pub(crate) is_template: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Vip {
     pub(crate) is_served: bool,
 }
 
-/// What happens to packets for a VIP without backends.
+/// Action on packets for a VIP without backends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum EmptyVip {
     Drop,

@@ -28,7 +28,7 @@ const ROUTERS_MAX: usize = 64;
 /// Switches and routers that a packet crosses at most. Chains of switches have no time to live.
 const HOPS_MAX: usize = 256;
 
-/// Where a packet enters a switch or router.
+/// Point at which a packet enters a switch or router.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entry {
     Switch(SwitchPortId),

@@ -10,7 +10,7 @@ use crate::packet::{ANSWER_TIME_TO_LIVE, IpPacket, Transport};
 /// Chains of policies that a packet goes through at most.
 const CHAINS_MAX: usize = 64;
 
-/// Where a router sends a packet.
+/// Next hop and port to which a router sends a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NextHop {
     pub(super) output: RouterPortId,

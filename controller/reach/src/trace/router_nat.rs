@@ -11,7 +11,7 @@ const VIP_WITH_PORT_PRIORITY: i64 = 120;
 /// Priority of a VIP without a port.
 const VIP_PRIORITY: i64 = 110;
 
-/// What a router did to the destination of a packet.
+/// Translation of a packet's destination by a router.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Translated {
     /// `true` if a load balancer without `skip_snat` chose the destination.

@@ -1,4 +1,4 @@
-//! Where a router sends a packet to connection tracking, so that `ct.new` holds.
+//! Cases in which a router sends a packet to connection tracking, so that `ct.new` holds.
 
 use super::Trace;
 use super::router::NextHop;

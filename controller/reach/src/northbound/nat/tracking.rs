@@ -1,5 +1,5 @@
-//! What the state of connections means for a NAT rule: which packets it makes a router track, and
-//! which could be answers.
+//! State of connections for a NAT rule: packets that the rule makes a router track, and packets
+//! that could be answers.
 
 use std::net::IpAddr;
 
