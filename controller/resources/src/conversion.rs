@@ -121,7 +121,7 @@ pub fn node(object: &NodeObject) -> (Node, Vec<NodeError>) {
     Node::read(name, object.metadata.annotations.as_ref(), created(object))
 }
 
-/// What the rows of networks read of a node.
+/// Annotations of a node that the rows of networks read.
 pub fn node_object(object: &NodeObject) -> NodeAnnotations<'_> {
     NodeAnnotations {
         name: object.metadata.name.as_deref().unwrap_or_default(),

@@ -1,8 +1,9 @@
 //! `UserDefinedNetwork` and `ClusterUserDefinedNetwork`, group `k8s.ovn.org`, version `v1`.
 //!
-//! What derives express of their definitions stands on the types, the rest in `patchbay-crds`. What schema and
-//! rules refuse is refused by [`UserDefinedNetworkSpec::violations`] and [`ClusterUserDefinedNetworkSpec::violations`];
-//! changes of an existing object by `transition_violations` of the same types. Values stand as the user wrote
+//! The attributes of the types give the part of the definitions that derives can express;
+//! `patchbay-crds` adds the rest. [`UserDefinedNetworkSpec::violations`] and
+//! [`ClusterUserDefinedNetworkSpec::violations`] list violations of the schema and its rules,
+//! `transition_violations` of the same types those of a change. Values stand as the user wrote
 //! them: defaults are filled in where networks are rendered.
 
 use crate::custom_resource;

@@ -1,4 +1,4 @@
-//! What an API server would refuse in a `ClusterNetworkConnect`, with its words.
+//! Violations of the schema and rules of `ClusterNetworkConnect`, in the API server's words.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ impl ClusterNetworkConnectSpec {
     }
 }
 
-/// What is wrong so far.
+/// Violations found up to now.
 #[derive(Default)]
 struct Violations(Vec<Violation>);
 

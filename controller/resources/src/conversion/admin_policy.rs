@@ -29,7 +29,7 @@ pub fn baseline_admin_network_policy(object: &BaselineAdminNetworkPolicy) -> Adm
     reading.policy(object, &object.spec)
 }
 
-/// What cannot be used so far.
+/// Fields found up to now that cannot be used.
 struct Reading {
     kind: AdminPolicyKind,
     problems: Vec<AdminPolicyProblem>,

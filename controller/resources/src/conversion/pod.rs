@@ -238,7 +238,7 @@ fn selections(
     Some(selections.collect())
 }
 
-/// What the pod requests in its primary network. The only element names the default network.
+/// Request of the pod in its primary network. The only element names the default network.
 fn primary_request(object: &object::Pod, namespace: &str) -> Result<AddressRequest, Box<str>> {
     let text = annotation(object, DEFAULT_NETWORK_SELECTION).unwrap_or_default();
     let mut request = match &elements(text)?[..] {

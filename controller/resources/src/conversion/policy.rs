@@ -52,7 +52,7 @@ fn key(kind: PolicyKind, object: &impl Object) -> PolicyKey {
     }
 }
 
-/// What cannot be used so far.
+/// Fields found up to now that cannot be used.
 #[derive(Default)]
 struct Reading {
     problems: Vec<PolicyFieldProblem>,

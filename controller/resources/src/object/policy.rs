@@ -49,12 +49,12 @@ macro_rules! policy_object {
 pub(super) use policy_object;
 
 policy_object!(
-    /// What is allowed to and from pods in the primary network of their namespace.
+    /// Rules for packets to and from pods in the primary network of their namespace.
     NetworkPolicy, PolicySpec, status: Value;
     "networking.k8s.io", "v1", "networkpolicies", namespaced: true
 );
 policy_object!(
-    /// What is allowed to and from pods in secondary networks, which an annotation names.
+    /// Rules for packets to and from pods in secondary networks, which an annotation names.
     MultiNetworkPolicy, PolicySpec, status: Value;
     "k8s.cni.cncf.io", "v1beta1", "multi-networkpolicies", namespaced: true
 );
@@ -65,10 +65,10 @@ policy_object!(
 pub struct PolicySpec {
     /// Pods of the namespace that the policy isolates.
     pub pod_selector: LabelSelector,
-    /// What is allowed to the pods.
+    /// Rules for packets to the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Vec<PolicyRule>>,
-    /// What is allowed from the pods.
+    /// Rules for packets from the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub egress: Option<Vec<PolicyRule>>,
     /// `Ingress`, `Egress`. `None`: `Ingress`, and `Egress` if there are rules for it.

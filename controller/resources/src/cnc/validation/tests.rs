@@ -14,7 +14,7 @@ fn good() -> Value {
     })
 }
 
-/// What is wrong after `value` has been put at `pointer` of a good spec.
+/// Violations after `value` has been put at `pointer` of a good spec.
 fn refused(pointer: &str, value: Value) -> Vec<String> {
     let mut spec = good();
     *spec.pointer_mut(pointer).unwrap() = value;
