@@ -35,9 +35,9 @@ pub trait Capability {
     /// Parts whose changes are one transaction, such as those of one object of the user. A
     /// transaction that the database refuses holds no other group back. `()`: one group.
     type Group: Clone + Debug + Ord;
-    /// What rows follow from.
+    /// Inputs from which rows follow.
     type Inputs: Inputs;
-    /// What is to be known about a part besides its rows, such as why it has none.
+    /// Report of a part besides its rows, such as the reason why it has none.
     type Report: Debug + PartialEq;
     /// Key of a value that many parts read. [`Infallible`](std::convert::Infallible): there is
     /// none.

@@ -8,14 +8,14 @@ use patchbay_schemas::row::Row;
 
 use crate::resolved::ResolvedTable;
 
-/// What a column of an existing row should hold.
+/// Rule for the value of a column in an existing row.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Rule {
-    /// What it holds: members of the column are managed one by one.
+    /// The value stays: members of the column are managed one by one.
     Leave,
-    /// What is wanted, and nothing else.
+    /// The wanted value, and nothing else.
     Replace,
-    /// What is wanted, if anything is; a map may hold more, but none of these keys.
+    /// The wanted value, if there is one; a map may hold more, but none of these keys.
     Extend(&'static [&'static str]),
 }
 

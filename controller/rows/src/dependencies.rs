@@ -308,7 +308,7 @@ impl<P: Ord> Dependencies<P> {
         }
     }
 
-    /// What a node has read, sorted.
+    /// Values that a node has read, sorted.
     fn reads(&mut self, node: Node) -> &mut Box<[Read]> {
         let (nodes, place) = match node {
             Node::Part(part) => (&mut self.parts, part.0 as usize),

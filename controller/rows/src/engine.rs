@@ -41,7 +41,7 @@ pub struct Engine<C: Capability> {
     evaluated: usize,
 }
 
-/// What follows from the last pass.
+/// Results of the last pass.
 struct Memory<C: Capability> {
     inputs: C::Inputs,
     index: Index<C::Part>,
@@ -158,13 +158,13 @@ impl<C: Capability> Engine<C> {
         memory.map_or(0, |memory| memory.shared.borrow().len())
     }
 
-    /// What is to be known about a part.
+    /// Report of a part.
     pub fn report(&self, part: &C::Part) -> Option<&C::Report> {
         let memory = self.memory.as_ref()?;
         memory.reports.get(memory.parts.find(part)?)
     }
 
-    /// What is to be known about parts, in their order.
+    /// Reports of parts, in their order.
     pub fn reports(&self) -> impl Iterator<Item = (&C::Part, &C::Report)> {
         let memory = self.memory.iter();
         let reports = memory.flat_map(|memory| {

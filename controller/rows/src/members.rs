@@ -36,7 +36,7 @@ pub(crate) struct Host {
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     columns: HashMap<RowKey, Column, RandomState>,
-    /// What each part contributes, sorted.
+    /// Contributions of each part, sorted.
     contributions: HashMap<PartId, Box<[Contribution]>, RandomState>,
     /// Rows that each part wants.
     hosts: HashMap<PartId, SmallVec<[RowKey; 1]>, RandomState>,

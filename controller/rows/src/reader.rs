@@ -1,4 +1,4 @@
-//! How a part or a shared value reads inputs and database: everything it reads is recorded.
+//! Reader of inputs and database for a part or a shared value. All reads are recorded.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -53,7 +53,7 @@ impl<C: Capability> Clone for Scene<'_, C> {
 
 impl<C: Capability> Copy for Scene<'_, C> {}
 
-/// What was read so far; some of it several times.
+/// Reads up to now, possibly with duplicates.
 pub(crate) struct Reads<C: Capability> {
     pub(crate) sources: Vec<Read>,
     pub(crate) claims: Vec<Claim>,

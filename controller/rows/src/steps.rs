@@ -1,4 +1,4 @@
-//! What is to be done, in pieces between which a transaction may be cut.
+//! Changes to be made, in pieces between which a transaction may be cut.
 
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;

@@ -48,7 +48,7 @@ pub(crate) struct OwnedRow {
     pub(crate) uuid: Uuid,
 }
 
-/// What changed in the database, as far as parts may depend on it.
+/// Changes of the database on which parts may depend.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
     /// Parts that own a changed row, or owned it before.

@@ -23,7 +23,7 @@ use proptest::prelude::*;
 
 use farm::{Farm, Farming, Node, Site, port_name};
 
-/// What may happen between two plans.
+/// Event between two plans.
 #[derive(Clone, Debug)]
 enum Event {
     Site(u8, Option<Site>),
@@ -32,7 +32,7 @@ enum Event {
     Edit(Edit, usize),
 }
 
-/// What another program does.
+/// Change by another program.
 #[derive(Clone, Copy, Debug)]
 enum Edit {
     PortChanged,
