@@ -24,7 +24,7 @@ pub(super) struct LoadBalancerRows {
     pub(super) switches: Vec<String>,
 }
 
-/// What the load balancers of a service have in common.
+/// Common part of the load balancers of a service.
 struct Common<'a> {
     network: &'a Network,
     service: &'a Service,

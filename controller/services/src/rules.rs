@@ -30,7 +30,7 @@ pub(super) struct ProtocolRules {
     pub(super) switch: Vips,
 }
 
-/// What the rules of a service follow from.
+/// Inputs of the rules of a service.
 pub(super) struct Scene<'a> {
     pub(super) settings: &'a ClusterSettings,
     /// Name of the zone's node.

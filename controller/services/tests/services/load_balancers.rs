@@ -1,4 +1,4 @@
-//! Which load balancers a service has, and their options.
+//! Load balancers of a service, and their options.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
