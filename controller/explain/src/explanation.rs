@@ -25,7 +25,7 @@ pub struct Explanation {
     /// Message of the condition `Accepted`. `None`: the cluster manager has not processed the
     /// connect.
     pub accepted: Option<String>,
-    /// True if the condition `Accepted` holds.
+    /// `true` if the condition `Accepted` holds.
     pub is_accepted: bool,
     /// Tunnel key of the connect router.
     pub tunnel_key: Option<u32>,
@@ -95,7 +95,7 @@ pub struct NetworkExplanation {
 pub struct NodeExplanation {
     /// Name of the node.
     pub node: String,
-    /// True if the network is connected on the node.
+    /// `true` if the network is connected on the node.
     pub connected: bool,
     /// Reasons why it is not connected.
     pub reasons: Vec<Reason>,

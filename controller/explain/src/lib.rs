@@ -2,10 +2,12 @@
 //! connected, and the object and field to change.
 //!
 //! ```text
-//! connect, networks, namespaces -> choices   networks that each selector selects, and problems of selected objects
-//! networks' status              -> refusals  reasons why a network has no attachment definition in a namespace
-//! zones' reports, nodes         -> known     connection state of each network and node
-//!                                  reasons   reasons with the object and field to change
+//! connect, networks, namespaces -> selection  networks that each selector selects, and problems of
+//!                                             selected objects
+//! networks' status              -> refusals   reasons why a network has no attachment definition
+//!                                             in a namespace
+//! zones' reports, nodes         -> network    connection state of each network and node
+//!                                  reasons    reasons with the object and field to change
 //!                               -> Explanation
 //! ```
 //!

@@ -30,12 +30,21 @@ const MEMBERS: [(&str, &str); 9] = [
     ("the cluster does not support", "subnets"),
 ];
 
+/// Message about a namespace without the label of primary networks, up to the namespace.
+const NO_LABEL: &str = "invalid primary network state for namespace \"";
+/// Message about a namespace that does not exist, up to the namespace.
+const NO_NAMESPACE: &str = "failed to get namespace \"";
+/// Message about a second primary network of a namespace, up to the namespace.
+const SECOND_PRIMARY: &str = "primary network already exist in namespace \"";
+/// Message about an attachment definition of another owner, up to its namespace and name.
+const FOREIGN: &str = "foreign NetworkAttachmentDefinition with the desired name already exist [";
+
 /// Custom resource that defines a network.
 pub(super) struct Definition<'a> {
     object: String,
     /// Field path of the topology's configuration.
     config: &'static str,
-    /// True for a ClusterUserDefinedNetwork, which is offered to several namespaces.
+    /// `true` for a ClusterUserDefinedNetwork, which is offered to several namespaces.
     is_shared: bool,
     pub(super) is_primary: bool,
     status: Option<&'a NetworkStatus>,
@@ -164,11 +173,6 @@ impl<'a> Definition<'a> {
         Reason::new(format!("{}: {line}", self.object), object, field)
     }
 }
-
-const NO_LABEL: &str = "invalid primary network state for namespace \"";
-const NO_NAMESPACE: &str = "failed to get namespace \"";
-const SECOND_PRIMARY: &str = "primary network already exist in namespace \"";
-const FOREIGN: &str = "foreign NetworkAttachmentDefinition with the desired name already exist [";
 
 /// Namespace of a line. `None`: the line does not concern a single namespace.
 fn namespace_of(line: &str) -> Option<&str> {

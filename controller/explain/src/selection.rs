@@ -250,7 +250,7 @@ fn refusals_in(namespace: &str, inventory: &Inventory) -> BTreeSet<Reason> {
         .collect()
 }
 
-/// True if the definition may be that of a primary network.
+/// `true` if the definition may be that of a primary network.
 fn may_be_primary(nad: &NetworkAttachmentDefinition) -> bool {
     let config = nad.spec.config.as_deref().unwrap_or_default();
     match NetConf::parse(config) {

@@ -9,6 +9,9 @@ use super::explanation::{Explanation, NetworkExplanation, NetworkState, NodeExpl
 
 /// Maximum length of a line, in bytes.
 const MAX_LINE_BYTES: usize = 2_000;
+/// Maximum number of nodes named for a network: those that are connected, and those that are not
+/// connected for like reasons. The others are counted.
+const MAX_NAMED_NODES: usize = 10;
 
 /// Writes one line, whatever texts from outside are in it.
 macro_rules! line {
@@ -16,10 +19,6 @@ macro_rules! line {
         writeln!($f, "{}", printable(&format!($($arguments)+), MAX_LINE_BYTES))
     };
 }
-
-/// How many nodes are named on which a network is connected, or on which it is not for like
-/// reasons.
-const NAMED: usize = 10;
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -98,13 +97,13 @@ impl Display for NetworkExplanation {
             for reason in &node.reasons {
                 let count = alike.entry(reason.mend()).or_default();
                 *count += 1;
-                if *count <= NAMED {
+                if *count <= MAX_NAMED_NODES {
                     line!(f, "  node {}: not connected: {reason}", node.node)?;
                 }
             }
         }
         for (mend, count) in alike {
-            if let Some(more @ 1..) = count.checked_sub(NAMED) {
+            if let Some(more @ 1..) = count.checked_sub(MAX_NAMED_NODES) {
                 line!(f, "  {more} more nodes: not connected -> {mend}")?;
             }
         }
@@ -113,9 +112,13 @@ impl Display for NetworkExplanation {
 }
 
 fn names(nodes: &[&NodeExplanation]) -> String {
-    let named: Vec<&str> = nodes.iter().take(NAMED).map(|node| &*node.node).collect();
+    let named: Vec<&str> = nodes
+        .iter()
+        .take(MAX_NAMED_NODES)
+        .map(|node| &*node.node)
+        .collect();
     let named = named.join(", ");
-    match nodes.len().checked_sub(NAMED) {
+    match nodes.len().checked_sub(MAX_NAMED_NODES) {
         None | Some(0) => named,
         Some(more) => format!("{named} and {more} more nodes"),
     }
