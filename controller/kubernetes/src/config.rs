@@ -126,8 +126,8 @@ pub struct Timing {
 /// Renewal of the zones' leases, by which the leader knows that zone controllers run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ZoneLeaseTiming {
-    /// Interval between two renewals. 5,000 zones write 250 times a second at 20 s, half as often
-    /// as their kubelets.
+    /// Interval between two renewals. 5,000 zones write 250 times a second at 20 s. Their kubelets
+    /// write twice as often.
     pub renew_interval: Duration,
     /// Time after an observed renewal from which a zone counts as not running. One renewal may be
     /// lost.

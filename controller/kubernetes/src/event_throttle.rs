@@ -7,8 +7,8 @@ use std::time::Duration;
 use patchbay_resources::object::{Condition, ObjectMeta};
 use tokio::time::Instant;
 
-/// Events about one object within [`EVENT_WINDOW`]: a failure, another one, and the recovery. Further
-/// changes are emitted at the end of the window if they still hold.
+/// Events about one object within [`EVENT_WINDOW`]: a failure, another one, and the recovery.
+/// Further changes are emitted at the end of the window if they still hold.
 const MAX_EVENTS_PER_WINDOW: usize = 3;
 /// Time for which emitted events count against [`MAX_EVENTS_PER_WINDOW`].
 const EVENT_WINDOW: Duration = Duration::from_secs(600);
@@ -60,7 +60,7 @@ impl ConditionState {
     }
 
     /// `true` if both states have the same status and obstacles.
-    fn is_same_news(&self, other: &Self) -> bool {
+    fn is_alike(&self, other: &Self) -> bool {
         let obstacles = self.obstacles.zip(other.obstacles);
         self.holds == other.holds && obstacles.is_none_or(|(one, other)| one == other)
     }
@@ -98,7 +98,7 @@ impl EventThrottle {
             .emitted_at
             .retain(|emitted| at < *emitted + EVENT_WINDOW);
         if let Some(last) = &mut history.last
-            && last.is_same_news(&state)
+            && last.is_alike(&state)
             // A return through `Unknown` after an edit to the same state is no news, so it does not
             // use up the limit.
             && (last.since == state.since || !history.emitted_at.is_empty())

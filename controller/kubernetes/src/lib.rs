@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! watches -> stores -+-> cluster manager -> annotations, status, events  (the leader)
-//!                    |         ^ zones' reports (ConfigMaps) and signs of life (leases)
+//!                    |         ^ zones' reports (ConfigMaps) and renewals (leases)
 //!                    +-> zone controller -> Northbound transactions      (one process per zone)
 //! ```
 //!
@@ -48,7 +48,8 @@
 //! | `Service`, `NetworkPolicy`, `MultiNetworkPolicy`, `AdminNetworkPolicy`, `BaselineAdminNetworkPolicy` | zone |
 //! | `EgressFirewall`, `EgressIP`, `RouteAdvertisements` | zone |
 //!
-//! No ClusterNetworkConnect gets a finalizer. A deleted ClusterNetworkConnect is recognised by its absence.
+//! No ClusterNetworkConnect gets a finalizer. A deleted ClusterNetworkConnect is recognised by its
+//! absence.
 //!
 //! # Tasks
 //!
@@ -58,6 +59,8 @@
 //! | leader election: gets and renews the lease | on `stop`, after releasing the lease |
 //! | cluster manager | never; it waits while another process leads |
 //! | zone controller | when the Northbound client is closed |
+//! | cluster manager of networks | never; it waits while another process leads |
+//! | zone controller of networks | when the Northbound client is closed |
 //! | Northbound session of the engine's client | with its last handle |
 //! | writer of the zone's report | with the zone controller |
 //! | renewal of the zone's lease | with the zone controller |

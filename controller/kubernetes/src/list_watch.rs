@@ -30,16 +30,17 @@ const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 ///
 /// Lists come in pages. A watch that ends continues at the last known resource version. After
 /// 410 Gone, everything is listed again; readers keep the previous objects until the new list is
-/// complete. Failures are retried after delays of up to half a minute, forever.
+/// complete. Failures are retried after delays of up to 30 s, forever.
 ///
 /// # Why not `kube::runtime::watcher`
 ///
-/// * Its idle limit of about 300 s covers open watches only. Here every wait is limited, so that a
-///   half-dead API server does not leave readers with outdated objects.
+/// * Its idle limit of about 300 s covers open watches only. Here every wait is limited, so that an
+///   API server that no longer answers does not leave readers with outdated objects.
 /// * It has no optional kinds. Here a kind that the cluster lacks is an empty store, and readers do
 ///   not wait for its definition ([`optional`](Self::optional)).
 /// * It ignores `Retry-After`. Here the requested time is added to the back-off.
-/// * An object that cannot be decoded fails its whole list, forever. Here it is kept as an
+/// * An object that cannot be decoded fails its whole list, forever. Here an object of a
+///   [`TolerantObject`](super::tolerant_object::TolerantObject) kind is kept as an
 ///   [`UndecodableObject`](super::tolerant_object::UndecodableObject).
 pub(super) struct ListWatch {
     api: Api,

@@ -19,7 +19,7 @@ use super::api_error;
 use super::config::Timing;
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
-use super::zone_reports::{ConnectSummary, ZoneReport, config_map_name, report_config_map};
+use super::zone_reports::{ConnectSummary, ZoneReport, report_config_map, zone_object_name};
 
 /// Age of a node up to which it counts as new. Images are loaded and pods started meanwhile.
 const NEW_NODE_AGE: Duration = Duration::from_secs(600);
@@ -147,8 +147,8 @@ impl ReportPublisher {
         is_new && Instant::now() < join_end
     }
 
-    /// The delay before a report is written: between half the interval and all of it, by a hash of
-    /// the zone's name, so that zones do not write at the same time.
+    /// Delay before a report is written: between 50 % and 100 % of the interval, by a hash of the
+    /// zone's name, so that zones do not write at the same time.
     fn publish_delay(&self) -> Duration {
         let mut hasher = DefaultHasher::new();
         self.source.zone.hash(&mut hasher);
@@ -168,7 +168,7 @@ impl ReportPublisher {
         let zone = &self.source.zone;
         let object = report_config_map(zone, &self.namespace, report);
         let (name, params) = (
-            config_map_name(zone),
+            zone_object_name(zone),
             PatchParams::apply(FIELD_MANAGER).force(),
         );
         let patch = Patch::Apply(json!(object));

@@ -315,7 +315,8 @@ impl TaskSet {
             .with(self.watch_fields::<EndpointSlice>(client, networks::keep_all))
     }
 
-    /// Adds the objects that only the cluster manager reads. Those of a feature are watched if it is on.
+    /// Adds the objects that only the cluster manager reads. Those of a feature are watched if it
+    /// is on.
     fn watch_definitions(
         &mut self,
         client: &Client,
@@ -358,7 +359,7 @@ impl TaskSet {
             .with(self.watch_optional::<BaselineAdminNetworkPolicy>(client))
     }
 
-    /// Watches all objects of a kind.
+    /// Watches all objects of a kind, of which every field has to be decoded.
     fn watch_complete<K>(&mut self, client: &Client) -> KindSource
     where
         K: InventoryKind + Debug + Send + Sync + 'static,
@@ -367,7 +368,7 @@ impl TaskSet {
         KindSource::new::<K>(self.watch(client, project))
     }
 
-    /// Watches all objects of a kind that the cluster may lack.
+    /// Watches all objects of a kind that the cluster may lack. Every field has to be decoded.
     fn watch_optional<K>(&mut self, client: &Client) -> KindSource
     where
         K: InventoryKind + Debug + Send + Sync + 'static,

@@ -18,7 +18,7 @@ pub(super) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
     (writer, StoreReader(reader))
 }
 
-/// The writing half of a store, for the task that watches.
+/// Writer of a store, for the task that watches.
 #[derive(Debug)]
 pub(super) struct StoreWriter<V: Clone> {
     store: watch::Sender<Option<OrdMap<ObjectKey, V>>>,
@@ -122,7 +122,7 @@ where
     }
 }
 
-/// The reading half of a store. Clones share the objects, and two versions are compared without
+/// Reader of a store. Clones share the objects, and two versions are compared without
 /// visiting what they share.
 #[derive(Clone, Debug)]
 pub(super) struct StoreReader<V>(watch::Receiver<Option<OrdMap<ObjectKey, V>>>);

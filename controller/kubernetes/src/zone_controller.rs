@@ -248,11 +248,11 @@ impl ZoneReconciler {
         let reason = without_uuids(&error);
         let rejections = self.rejections.entry(connect.to_owned()).or_default();
         let last = rejections.last.replace(reason.clone());
-        let is_news = match &rejections.reported {
+        let is_unreported = match &rejections.reported {
             None => last.is_some(),
             Some(reported) => *reported != reason && last.as_ref() == Some(&reason),
         };
-        if is_news && self.inputs.connect(connect).is_some() {
+        if is_unreported && self.inputs.connect(connect).is_some() {
             rejections.reported = Some(reason);
             let last_report = self.last_reported.get(connect).map(|last| &*last.report);
             let report = ConnectReport::refused(error, last_report);

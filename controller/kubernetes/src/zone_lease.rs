@@ -24,7 +24,7 @@ use super::api_object::ApiObject;
 use super::config::Timing;
 use super::projections::WatchedNode;
 use super::store::StoreReader;
-use super::zone_reports::{LABEL_KEY, LABEL_VALUE, config_map_name};
+use super::zone_reports::{LABEL_KEY, LABEL_VALUE, zone_object_name};
 
 /// A `Lease`, as far as the leader reads it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -114,7 +114,7 @@ impl ZoneLeaseRenewer {
 
     /// Renews the lease, and creates it if there is none. Without the zone's node there is none.
     async fn renew(&mut self, api: &Api<Lease>) -> kube::Result<()> {
-        let name = config_map_name(&self.zone);
+        let name = zone_object_name(&self.zone);
         let renewed = MicroTime(Timestamp::now());
         let patch = json!({"spec": {"holderIdentity": self.identity, "renewTime": renewed}});
         let renewal = api

@@ -7,7 +7,7 @@ use imbl::OrdMap;
 use patchbay_resources::manifests::ObjectKey;
 use tokio::time::Instant;
 
-use super::zone_reports::config_map_name;
+use super::zone_reports::zone_object_name;
 
 /// State of a zone, by its lease.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -81,7 +81,7 @@ impl ZoneLiveness {
 
     /// Present state of a zone.
     pub(super) fn state_of(&self, zone: &str) -> ZoneState {
-        let key = ObjectKey::namespaced(&self.namespace, config_map_name(zone));
+        let key = ObjectKey::namespaced(&self.namespace, zone_object_name(zone));
         let renewed = self.leases.get(&key).and_then(|lease| lease.since);
         match renewed {
             _ if renewed.unwrap_or(self.begin).elapsed() >= self.duration => ZoneState::NotRunning,
@@ -99,7 +99,7 @@ mod tests {
 
     fn leases(renewals: &[(&str, &str)]) -> OrdMap<ObjectKey, String> {
         let leases = renewals.iter().map(|(zone, renewed)| {
-            let key = ObjectKey::namespaced("ovn", config_map_name(zone));
+            let key = ObjectKey::namespaced("ovn", zone_object_name(zone));
             (key, (*renewed).to_owned())
         });
         leases.collect()

@@ -5,8 +5,8 @@
 //! those would see each change. A zone writes its `ConfigMap` only when its report changes, and
 //! only the leader watches them.
 //!
-//! A report is about one version of the ClusterNetworkConnect, and about the nodes and networks that
-//! the zone has seen ([`InputDigest`]). It counts only while the zone renews its lease
+//! A report is about one version of the ClusterNetworkConnect, and about the nodes and networks
+//! that the zone has seen ([`InputDigest`]). It counts only while the zone renews its lease
 //! ([`ZoneState`]).
 
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ pub(super) fn project_report(object: ConfigMap) -> Option<Arc<WatchedZoneReport>
     };
     let zone = owner.name.clone();
     // Only the `ConfigMap` with the zone's own name counts, so that a copy does not.
-    if name != config_map_name(&zone) {
+    if name != zone_object_name(&zone) {
         tracing::warn!(
             zone,
             "ignoring ConfigMap {name}: it does not have the name of its zone"
@@ -169,7 +169,7 @@ pub(super) fn report_config_map(zone: &str, namespace: &str, report: &ZoneReport
         "apiVersion": ConfigMap::api_version(),
         "kind": ConfigMap::KIND,
         "metadata": {
-            "name": config_map_name(zone),
+            "name": zone_object_name(zone),
             "namespace": namespace,
             "labels": {LABEL_KEY: LABEL_VALUE},
             "ownerReferences": [{
@@ -183,8 +183,9 @@ pub(super) fn report_config_map(zone: &str, namespace: &str, report: &ZoneReport
     })
 }
 
-/// Name of a zone's `ConfigMap`. If it would be too long, a digest replaces the node's name.
-pub(super) fn config_map_name(zone: &str) -> String {
+/// Name of a zone's `ConfigMap` and of its lease. If it would be too long, a digest replaces the
+/// node's name.
+pub(super) fn zone_object_name(zone: &str) -> String {
     if NAME_PREFIX.len() + zone.len() <= MAX_NAME_BYTES {
         return format!("{NAME_PREFIX}{zone}");
     }
@@ -462,9 +463,9 @@ mod tests {
 
     #[test]
     fn names_of_config_maps_are_never_too_long() {
-        assert_eq!(config_map_name("n1"), "patchbay-zone-n1");
+        assert_eq!(zone_object_name("n1"), "patchbay-zone-n1");
         assert_eq!(
-            config_map_name(&"n".repeat(250)).len(),
+            zone_object_name(&"n".repeat(250)).len(),
             NAME_PREFIX.len() + 32
         );
     }

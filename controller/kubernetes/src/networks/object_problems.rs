@@ -19,7 +19,8 @@ use crate::events::{EventReason, EventSender, reference};
 
 /// `reason` of an event about a pod that gets no addresses, as in OVN-Kubernetes.
 pub(super) const ERROR_ALLOCATING_POD: &str = "ErrorAllocatingPod";
-/// `reason` of an event about a pod whose ports are not as its object says, as in OVN-Kubernetes.
+/// `reason` of an event about a pod whose ports are not as its object specifies. OVN-Kubernetes
+/// uses the same.
 pub(super) const ERROR_RECONCILING_POD: &str = "ErrorReconcilingPod";
 
 /// Maximum number of events about one object within [`EVENT_WINDOW`]. Further problems get theirs
@@ -47,7 +48,8 @@ impl fmt::Display for ObjectProblem {
 }
 
 impl ObjectProblem {
-    /// A problem of an object of this kind. Reasons of the event are OVN-Kubernetes' where it has one.
+    /// A problem of an object of this kind. Reasons of the event are OVN-Kubernetes' where it has
+    /// one.
     pub(super) fn new(kind: &str, key: ObjectKey, text: impl Into<String>) -> Self {
         Self {
             reason: reason_of(kind),
@@ -57,7 +59,8 @@ impl ObjectProblem {
         }
     }
 
-    /// The problem of an object that `described` names, such as `Pod blue/web`. `None`: it names none.
+    /// The problem of an object that `described` names, such as `Pod blue/web`. `None`: it names
+    /// none.
     pub(super) fn described(described: &str, text: impl Into<String>) -> Option<Self> {
         let (kind, name) = described.split_once(' ')?;
         let key = match name.split_once('/') {

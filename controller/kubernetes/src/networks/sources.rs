@@ -42,8 +42,8 @@ impl KindSource {
         }
     }
 
-    /// `true` if the watch shows other objects than were read last.
-    fn has_news(&self) -> bool {
+    /// `true` if the watch shows other objects than those that were read last.
+    fn has_changed(&self) -> bool {
         !self.objects.peek().ptr_eq(&self.read)
     }
 
@@ -142,8 +142,8 @@ impl ObjectSources {
         Ok(())
     }
 
-    /// The current objects, and what of them cannot be decoded. Objects of which no version could be
-    /// are named in [`Inventory::undecoded`].
+    /// Current objects, and a message for each field that cannot be decoded. Objects of which no
+    /// version could be decoded are named in [`Inventory::undecoded`].
     pub(super) fn inventory(&mut self) -> (Inventory, Vec<String>) {
         for kind in &mut self.kinds {
             kind.read_into(&mut self.inventory, &mut self.problems);
@@ -183,7 +183,7 @@ impl ObjectSources {
         retry: Option<Duration>,
     ) -> Result<(), WatchEnded> {
         // A wait for writes may have been woken by other changes, which have not been read.
-        if !self.kinds.iter().any(KindSource::has_news) {
+        if !self.kinds.iter().any(KindSource::has_changed) {
             tokio::select! {
                 changed = self.changed() => changed?,
                 () = sleep_or_forever(retry) => return Ok(()),

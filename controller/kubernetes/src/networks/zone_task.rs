@@ -143,7 +143,8 @@ impl ZoneWork {
         Ok(outcome)
     }
 
-    /// Emits events about new problems. Of those that all zones have, the zone of the first node does.
+    /// Emits events about new problems. Of those that all zones have, the zone of the first node
+    /// does.
     fn emit_events(
         &mut self,
         of_pods: BTreeSet<ObjectProblem>,
@@ -197,7 +198,7 @@ fn pod_problem(pod: &PodKey, problem: &dyn Display) -> ObjectProblem {
     ObjectProblem::new(Pod::KIND, key, problem.to_string())
 }
 
-/// Reasons why policies, services and EgressIPs do not apply as their objects say.
+/// Reasons why policies, services and EgressIPs do not apply as their objects specify.
 fn object_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = ObjectProblem> {
     let policies = outcome.policy_problems.iter().map(|problem| {
         let (kind, key) = match &problem.subject {
