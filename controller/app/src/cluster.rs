@@ -83,7 +83,8 @@ impl Cluster {
     }
 
     /// Completes the objects as the managers of a cluster would: allocates ids and subnets of nodes
-    /// and networks, addresses of pods, then subnets and tunnel keys of ClusterNetworkConnects, and sets the status.
+    /// and networks, addresses of pods, then subnets and tunnel keys of ClusterNetworkConnects, and
+    /// sets the status.
     ///
     /// # Errors
     /// The objects contradict each other.
@@ -148,8 +149,8 @@ impl Cluster {
         }
     }
 
-    /// The objects as watched in a running cluster, all of every kind. A kind without objects then
-    /// says that their rows go, and EndpointSlices are taken as they are.
+    /// Objects as watched in a running cluster, all of every kind. The rows of a kind without
+    /// objects are therefore removed, and EndpointSlices are taken as they are.
     pub fn watched(inventory: Inventory, settings: ClusterSettings, now: Time) -> Self {
         Self {
             is_watched: true,
@@ -157,8 +158,8 @@ impl Cluster {
         }
     }
 
-    /// Sets annotations and status of all connects, as the cluster manager does, and adds its warnings.
-    /// Returns the network attachment definitions that they are about.
+    /// Sets annotations and status of all connects, as the cluster manager does, and adds its
+    /// warnings. Returns the network attachment definitions that they are about.
     fn allocate_connects(&mut self, warnings: &mut Vec<Problem>) -> BTreeSet<NadKey> {
         let networks = self.networks();
         let inventory = &self.inventory;
@@ -238,7 +239,7 @@ impl Cluster {
         ZoneView::new(self, zone, None).networks().0
     }
 
-    /// The inputs of the pods' rows in a zone. `None`: the objects contain no pods, and say nothing
+    /// Inputs of the pods' rows in a zone. `None`: the objects contain no pods, and specify nothing
     /// about the ports of pods that are there.
     pub fn zone_pods(&self, zone: &str) -> Option<ZonePods> {
         ZoneView::new(self, zone, None).pods()
@@ -271,8 +272,8 @@ impl Cluster {
         nodes
     }
 
-    /// The inputs of the connects' rows in a zone. `activity`: nodes on which networks are rendered;
-    /// `None`: all.
+    /// The inputs of the connects' rows in a zone. `activity`: nodes on which networks are
+    /// rendered; `None`: all.
     pub fn inputs(&self, zone: &str, activity: Option<&NetworkActivity>) -> Inputs {
         let networks = self.networks();
         Inputs {

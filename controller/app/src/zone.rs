@@ -46,7 +46,7 @@ pub struct ZoneOutcome {
     pub reports: BTreeMap<String, Arc<ConnectReport>>,
     /// Networks that have no rows of their own in the zone, each with the reason.
     pub skipped_networks: Vec<SkippedNetwork>,
-    /// Reasons why pods are not wired as their objects say.
+    /// Reasons why pods are not wired as their objects specify.
     pub pod_problems: Vec<(PodKey, PodProblem)>,
     /// Reasons why policies do not apply as their objects specify.
     pub policy_problems: Vec<PolicyProblem>,
@@ -86,7 +86,7 @@ impl<N> ZoneReconciler<N> {
         &mut self.northbound
     }
 
-    /// The inputs of the pods' rows. `None`: the objects contain no pods, and say nothing about the
+    /// Inputs of the pods' rows. `None`: the objects contain no pods, and specify nothing about the
     /// ports of pods that are there.
     pub fn pods(&mut self, cluster: &Cluster) -> Option<&ZonePods> {
         self.controllers.pods(cluster)
@@ -94,10 +94,10 @@ impl<N> ZoneReconciler<N> {
 }
 
 impl<N: Northbound> ZoneReconciler<N> {
-    /// Makes the rows of networks, pods, policies, services, EgressIPs and connects what the objects of
-    /// the cluster define. A rejected transaction is planned and committed again, at most three times.
-    /// After a lost connection it is planned and committed again for as long as the database comes back
-    /// within its time limit.
+    /// Makes the rows of networks, pods, policies, services, EgressIPs and connects what the
+    /// objects of the cluster define. A rejected transaction is planned and committed again, at
+    /// most three times. After a lost connection it is planned and committed again for as long as
+    /// the database comes back within its time limit.
     ///
     /// # Errors
     /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`].
@@ -108,8 +108,8 @@ impl<N: Northbound> ZoneReconciler<N> {
             .await
     }
 
-    /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the cluster
-    /// define, and leaves those of connects as they are. If the objects are
+    /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the
+    /// cluster define, and leaves those of connects as they are. If the objects are
     /// [watched](Cluster::watched), the inputs of a later pass cost as much as the objects have
     /// changed.
     ///

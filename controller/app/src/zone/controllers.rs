@@ -93,9 +93,10 @@ impl ZoneControllers {
         &self.zone
     }
 
-    /// Makes the rows of networks, pods, policies, services, EgressIPs and connects what the objects of
-    /// the cluster define. A rejected transaction is planned and committed again, at most three times. After a lost connection it
-    /// is planned and committed again for as long as the database comes back within its time limit.
+    /// Makes the rows of networks, pods, policies, services, EgressIPs and connects what the
+    /// objects of the cluster define. A rejected transaction is planned and committed again, at
+    /// most three times. After a lost connection it is planned and committed again for as long as
+    /// the database comes back within its time limit.
     ///
     /// # Errors
     /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`].
@@ -115,8 +116,8 @@ impl ZoneControllers {
         })
     }
 
-    /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the cluster
-    /// define, and leaves those of connects as they are. If the objects are
+    /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the
+    /// cluster define, and leaves those of connects as they are. If the objects are
     /// [watched](Cluster::watched), the inputs of a later pass cost as much as the objects have
     /// changed.
     ///
@@ -143,7 +144,7 @@ impl ZoneControllers {
         outcome
     }
 
-    /// The inputs of the pods' rows. `None`: the objects contain no pods, and say nothing about the
+    /// Inputs of the pods' rows. `None`: the objects contain no pods, and specify nothing about the
     /// ports of pods that are there.
     pub(super) fn pods(&mut self, cluster: &Cluster) -> Option<&ZonePods> {
         self.update_inputs(cluster);
@@ -276,8 +277,8 @@ impl ZoneControllers {
                 .is_empty()
     }
 
-    /// Nodes on which networks are rendered. `None`: all. A network that the zone has rendered stays
-    /// for the grace period after its last user.
+    /// Nodes on which networks are rendered. `None`: all. A network that the zone has rendered
+    /// stays for the grace period after its last user.
     fn network_activity(&mut self, cluster: &Cluster) -> Option<NetworkActivity> {
         let mut activity = self.activity.update(cluster)?;
         let grace_period = grace_period(cluster);
@@ -395,7 +396,8 @@ impl ZoneControllers {
         }
     }
 
-    /// Commits each transaction of a plan, until one is not applied because the connection was lost.
+    /// Commits each transaction of a plan, until one is not applied because the connection was
+    /// lost.
     async fn commit_plan(
         &mut self,
         northbound: &mut dyn DynNorthbound,

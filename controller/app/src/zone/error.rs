@@ -7,8 +7,8 @@ use crate::northbound::{CommitError, ReconnectError};
 
 /// Failure of [`ZoneReconciler::reconcile`](super::ZoneReconciler::reconcile).
 ///
-/// `subject` is the part of the plan that failed: `networks` or the name of a
-/// ClusterNetworkConnect.
+/// `subject` is the part of the plan that failed: a capability such as `networks` or `policies`, or
+/// a ClusterNetworkConnect with its name.
 #[derive(Debug, Error)]
 pub enum ZoneError {
     /// The planned rows do not fit the database: for example its schema lacks a column.

@@ -3,8 +3,8 @@
 //! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` (connects),
 //! `udn`, `udn_further`, `udn_cluster` and `udn_full` (networks: zone controller, cluster manager,
 //! both) beside this file. There is no list of exceptions. A scenario with a `quirk` records an
-//! oddity, as do those that [`QUIRKS`] has beside them. It names the rule by which Patchbay differs,
-//! and a snapshot has the resulting rows.
+//! oddity, as do those that [`QUIRKS`] has beside them. It names the rule by which Patchbay
+//! differs, and a snapshot has the resulting rows.
 
 mod cluster;
 mod report;
@@ -220,8 +220,8 @@ fn interrupted_scenarios_end_as_recorded() {
 }
 
 /// The port of a pod elsewhere keeps the chassis that a running controller has given to it. A new
-/// controller gives it that of the node. A running one also remembers that advertising has changed, and
-/// subnets of advertised networks that have gone.
+/// controller gives it that of the node. A running one also remembers that advertising has changed,
+/// and subnets of advertised networks that have gone.
 #[test]
 fn interrupted_networks_end_as_recorded() {
     let remembered = [
@@ -234,8 +234,8 @@ fn interrupted_networks_end_as_recorded() {
     interrupt("udn_further", Half::UdnZone, &remembered);
 }
 
-/// Plays the scenarios of a folder with controllers that see one op at a time and are replaced after
-/// each transaction. The `remembered` ones end otherwise then, and only they.
+/// Plays the scenarios of a folder with controllers that see one op at a time and are replaced
+/// after each transaction. The `remembered` ones end otherwise then, and only they.
 fn interrupt(own: &str, half: Half, remembered: &[&str]) {
     let mut played = 0;
     let mut differing = Vec::new();
@@ -261,7 +261,7 @@ fn interrupt(own: &str, half: Half, remembered: &[&str]) {
 }
 
 /// Plays the scenarios of a folder beside this file, or of the one that the environment names, if
-/// they are of these halves.
+/// they are of these controllers.
 fn play(own: &str, snapshots: &str, is_played: impl Fn(Half) -> bool) {
     let (directory, is_own) = directory(own);
     let purposes: Vec<Purpose> = QUIRKS

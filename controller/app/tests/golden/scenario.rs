@@ -1,4 +1,4 @@
-//! The form of a scenario file that both halves share.
+//! Form of a scenario file that all controllers share.
 
 use std::path::Path;
 
@@ -42,9 +42,9 @@ pub(crate) struct Scenario {
     /// `all`: all rows of the database are judged.
     #[serde(default, rename = "scope")]
     _scope: Option<String>,
-    /// Read by the half that it is for.
+    /// Read by the tests of the controllers that it is for.
     pub(crate) input: Value,
-    /// Read by the half that it is for.
+    /// Read by the tests of the controllers that it is for.
     pub(crate) expected: Value,
 }
 
@@ -113,7 +113,7 @@ impl Scenario {
         }
     }
 
-    /// Input and expected states in the form of one half.
+    /// Input and expected states in the form of one kind of controllers.
     pub(crate) fn parts<I: DeserializeOwned, E: DeserializeOwned>(
         &self,
     ) -> Result<(I, Expected<E>), String> {

@@ -1,4 +1,4 @@
-//! Scenarios of user-defined networks: both halves of the controller on the same objects.
+//! Scenarios of user-defined networks: cluster manager and zone controller on the same objects.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::scenario::{ObjectOp, Pace, Scenario, Step};
 use crate::udn::{self, Objects};
 use crate::udn_cluster::{self, state};
 
-/// Turns of both halves after which a scenario that still changes objects fails.
+/// Turns of both controllers after which a scenario that still changes objects fails.
 const MAX_TURNS: usize = 8;
 
 #[derive(Debug, Deserialize)]
@@ -74,7 +74,7 @@ fn forget_default_network(objects: &mut Map<String, Value>) {
     pods.retain(|_, networks| *networks != json!({}));
 }
 
-/// Both halves. The objects of the zone controller are those of the API server.
+/// Both controllers. The objects of the zone controller are those of the API server.
 struct World {
     cluster: udn_cluster::World,
     zone: udn::World,
@@ -95,7 +95,7 @@ impl World {
         Ok(differences)
     }
 
-    /// Lets the halves take turns until neither changes objects.
+    /// Lets the controllers take turns until neither changes objects.
     fn settle(&mut self) -> Result<Vec<Difference>, String> {
         for _ in 0..MAX_TURNS {
             let mut differences: Vec<Difference> = self.cluster.settle()?.into_iter().collect();

@@ -1,4 +1,5 @@
-//! Scenarios of the zone half: a Northbound database and the objects of a cluster around the controller.
+//! Scenarios of the zone controller: a Northbound database and the objects of a cluster around the
+//! controller.
 
 mod northbound;
 
@@ -273,7 +274,8 @@ impl World {
         Ok(())
     }
 
-    /// Creates or replaces a connect. As an API server does, it gives each object an identity of its own.
+    /// Creates or replaces a connect. As an API server does, it gives each object an identity of
+    /// its own.
     fn put_cnc(&mut self, object: &Value) -> Result<(), String> {
         let mut object = object.clone();
         object["apiVersion"] = json!("k8s.ovn.org/v1");

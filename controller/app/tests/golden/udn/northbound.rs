@@ -111,7 +111,7 @@ impl Northbound {
     }
 }
 
-/// External id that tells what kind of object a row is for.
+/// External id with the kind of object that a row is for.
 fn owner_type(schema: &TableSchema, row: &Row) -> Option<String> {
     let ids = row.get(schema.column_id("external_ids")?);
     let owner_type = ids.as_map()?.get_str("k8s.ovn.org/owner-type");
