@@ -161,7 +161,7 @@ async fn check(
     }
     let checked = lab.check(questions).await;
     let checked = checked.map_err(|error| Failure::Lab(error.to_string()))?;
-    // Without a program answers say nothing about the manifests.
+    // Without a program answers are no evidence of the manifests.
     lab.check_programs()?;
     let report = CheckReport::new(&checked);
     match arguments.output {

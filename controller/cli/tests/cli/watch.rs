@@ -175,7 +175,7 @@ fn a_failed_apply_is_retried_and_logged_once() {
     watching.stop();
 }
 
-/// Is true when it is dropped: when a test fails, too.
+/// Flag that is set when the value is dropped, also when a test fails.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -249,7 +249,7 @@ fn yaml_output_is_one_stream() {
     let folder = tempfile::tempdir().unwrap();
     copy_example(folder.path());
     let watching = Watching::start(folder.path(), "-o yaml");
-    // Nobody can tell a document's end before the next one starts.
+    // A document's end is not known before the next one starts.
     let mut text = watching.line();
     fs::remove_file(folder.path().join("3-connect.yaml")).unwrap();
     while !text.ends_with("---\n") {
