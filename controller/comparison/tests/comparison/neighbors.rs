@@ -16,8 +16,8 @@ const REPLY: &str = "inport == \"v2\" && eth.src == 0a:00:00:00:01:03 && \
                      arp.sha == 0a:00:00:00:01:03 && arp.spa == 10.1.0.3 && \
                      arp.tha == 0a:00:00:00:01:02 && arp.tpa == 10.1.0.2";
 
-/// Asserts the verdict of packets of `v1` for `v2`. Returns the ports at which ovn-trace delivers the
-/// ARP request before them.
+/// Asserts the verdict of packets of `v1` for `v2`. Returns the ports at which ovn-trace delivers
+/// the ARP request before them.
 fn outputs_of_request(release: &Release, request: &str, verdict: Verdict) -> Vec<String> {
     let server = start_server(release);
     let mut ovn = Ovn::fill(release, &server, request);
@@ -33,8 +33,8 @@ fn outputs_of_request(release: &Release, request: &str, verdict: Verdict) -> Vec
     TraceOutcome::read(&text).outputs
 }
 
-/// Asserts the verdict of packets of `v1` for `v2`, which gets the ARP request before them. Its reply
-/// arrives unless the verdict is `unanswered`.
+/// Asserts the verdict of packets of `v1` for `v2`, which gets the ARP request before them. Its
+/// reply arrives unless the verdict is `unanswered`.
 fn assert_replies(release: &Release, request: &str, verdict: Verdict) {
     let outputs = outputs_of_request(release, request, verdict);
     assert!(outputs.contains(&"v2".to_owned()), "{outputs:?}");
@@ -100,8 +100,8 @@ fn a_machine_whose_port_is_down_answers_itself_if_the_database_wants_it() {
     }
 }
 
-/// Asserts the verdict of packets of `v1` for `v2` on a switch with an ACL and columns of `v2`. Returns
-/// `true` if ovn-trace brings an ARP reply to `v1`.
+/// Asserts the verdict of packets of `v1` for `v2` on a switch with an ACL and columns of `v2`.
+/// Returns `true` if an ARP reply gets to `v1` in ovn-trace.
 fn is_answered(release: &Release, acl: (&str, &str), v2: &Value, verdict: Verdict) -> bool {
     let mut network = Network::new(json!({"v2": v2}));
     let (direction, text) = acl;
@@ -309,8 +309,8 @@ fn a_machine_that_gets_routing_protocols_does_not_answer_itself() {
     }
 }
 
-/// The number of differences between the answer for one database and ovn-trace on another one, about an
-/// IPv6 packet of `v1` for `v2`.
+/// The number of differences between the answer for one database and ovn-trace on another one,
+/// about an IPv6 packet of `v1` for `v2`.
 fn differences_of_ipv6(release: &Release, [answered, traced]: [&str; 2]) -> usize {
     let server = start_server(release);
     let _filled = Ovn::fill(release, &server, answered);
