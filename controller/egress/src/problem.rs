@@ -7,7 +7,7 @@ use std::sync::Arc;
 use patchbay_model::{EGRESS_IP_MARK, Feature, PodKey};
 use thiserror::Error;
 
-/// Reason why an EgressIP does not apply as it says. `Display` names the object.
+/// Reason why an EgressIP does not apply as it specifies. `Display` names the object.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct EgressProblem {
     /// Name of the EgressIP.
