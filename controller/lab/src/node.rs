@@ -272,8 +272,8 @@ impl Node {
         Ok(())
     }
 
-    /// Writes routes for tunnel packets with a mark: a route is for packets with exactly one mark, and
-    /// their source needs one in the table of local addresses.
+    /// Writes routes for tunnel packets with a mark: a route is for packets with exactly one mark,
+    /// and their source needs one in the table of local addresses.
     async fn write_marked_routes(&mut self) -> Result<(), NodeError> {
         let own = format!("{}/32", underlay::address(self.id.number));
         let new: Vec<u32> = self.marks.difference(&self.routed_marks).copied().collect();
@@ -338,7 +338,7 @@ impl Node {
             .await?;
         self.write_marked_routes().await?;
         self.write_outside_flows(release).await?;
-        // The switch would use cached flows of before for up to half a second.
+        // The switch would use cached flows of before for up to 500 ms.
         self.appctl("revalidator/purge", &[]).await?;
         Ok(())
     }

@@ -25,8 +25,8 @@ pub(super) struct Packet<'a> {
     pub(super) family: IpFamily,
 }
 
-/// The NetworkPolicies and EgressFirewalls with the labels that they select by. They are evaluated without rows, so that
-/// packets judge the rows.
+/// The NetworkPolicies and EgressFirewalls with the labels that they select by. They are evaluated
+/// without rows, so that packets judge the rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NetworkPolicies {
     policies: Vec<Policy>,
@@ -76,8 +76,8 @@ impl NetworkPolicies {
             && self.allow_out(packet)
     }
 
-    /// `true` if the firewall of the sender's namespace lets the packet pass. It is not about packets
-    /// within the network. Pods have no addresses of nodes and no names.
+    /// `true` if the firewall of the sender's namespace lets the packet pass. It is not about
+    /// packets within the network. Pods have no addresses of nodes and no names.
     fn allow_out(&self, packet: Packet<'_>) -> bool {
         let firewall = self.firewalls.get(&packet.from.name.namespace);
         let mut ips = packet.to.ips();
@@ -311,7 +311,7 @@ items:
             icmp("{podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.2.0.0/16}}]}]}"),
             ["red/other"]
         );
-        // The policy isolates what leaves `db`, and says nothing about `far` and `other`.
+        // The policy isolates what leaves `db`, and does not concern `far` and `other`.
         assert_eq!(
             icmp("{podSelector: {matchLabels: {app: db}}, policyTypes: [Egress]}"),
             ["red/other", "sky/far"]

@@ -40,8 +40,8 @@ impl Token {
         data
     }
 
-    /// Identifier and sequence number of an echo request. Connection tracking tells connections
-    /// apart by the identifier, so that each question begins one.
+    /// Identifier and sequence number of an echo request. Connection tracking distinguishes
+    /// connections by the identifier, so that each question begins one.
     pub(crate) fn echo_numbers(self) -> (u16, u16) {
         (self.0 as u16, (self.0 >> 16) as u16)
     }
