@@ -63,7 +63,7 @@ pub fn link_local_address(mac: &str) -> Option<Ipv6Addr> {
     address
         .get_mut(16 - interface.len()..)?
         .copy_from_slice(&interface);
-    // The bit that tells universal addresses from local ones is inverted.
+    // The bit that distinguishes universal from local addresses is inverted.
     address[8] ^= 2;
     Some(address.into())
 }
