@@ -25,7 +25,7 @@ const NAT_OWNER_TYPE: &str = "NoOverlayClusterSubnetSNAT";
 
 impl Site<'_> {
     /// Translation of the source addresses of the pods' packets that leave the cluster. `None`: the
-    /// network has an overlay, or its definition does not say it.
+    /// network has an overlay, or its definition does not name it.
     pub(super) fn outbound_snat(&self) -> Option<OutboundSnat> {
         let is_routed = self.network.transport == Transport::NoOverlay;
         self.details.outbound_snat.filter(|_| is_routed)

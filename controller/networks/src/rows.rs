@@ -116,7 +116,7 @@ impl Site<'_> {
         format!("{start}-{}", self.network.switch(&self.node.name))
     }
 
-    /// Lets the node itself reach the pods whatever policies say.
+    /// Lets the node itself reach the pods in spite of policies.
     pub(super) fn management_acls(&self, switch: &str, addresses: &[IpAddr]) -> Vec<Acl> {
         let acl = |address: &IpAddr| {
             let family = if address.is_ipv4() { "ip4" } else { "ip6" };
@@ -137,9 +137,9 @@ impl Site<'_> {
         addresses.iter().map(acl).collect()
     }
 
-    /// The groups of ports that policies refer to, with the node's own port in the first one. `None`:
-    /// the network has no port on the node yet. `router_port`: the switch's port to the router, if
-    /// multicast passes it.
+    /// The groups of ports that policies refer to, with the node's own port in the first one.
+    /// `None`: the network has no port on the node yet. `router_port`: the switch's port to the
+    /// router, if multicast passes it.
     pub(super) fn port_groups(
         &self,
         management_port: Option<&str>,
@@ -215,7 +215,7 @@ impl Site<'_> {
         ]
     }
 
-    /// External ids that tell whose a row is and which one.
+    /// External ids with the owner and the identity of a row.
     pub(super) fn owned(&self, owner_type: &str, values: &[&str]) -> TextMap {
         let controller = format!("{}-network-controller", self.network.name);
         let id = [&[controller.as_str(), owner_type], values]
