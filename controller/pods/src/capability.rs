@@ -53,8 +53,8 @@ impl PodController {
         self.engine.plan(pods, snapshot).into_change()
     }
 
-    /// Reasons why pods are not wired as their objects say, as the last plan has found them, in the
-    /// order of pods.
+    /// Reasons why pods are not wired as their objects specify, as the last plan has found them, in
+    /// the order of pods.
     pub fn problems(&self) -> impl Iterator<Item = (&PodKey, &PodProblem)> {
         let reports = self.engine.reports();
         reports.flat_map(|(part, problems)| {
@@ -267,8 +267,8 @@ impl Pods {
         surplus
     }
 
-    /// `true` if a port is new, or was disabled as a new one, and is not yet in all port groups whose
-    /// ACLs drop its packets.
+    /// `true` if a port is new, or was disabled as a new one, and is not yet in all port groups
+    /// whose ACLs drop its packets.
     fn waits(
         &self,
         place: &PodPlace,
@@ -317,8 +317,8 @@ impl Pods {
         }
     }
 
-    /// Isolates the pod's port on the default network, once that is there. A pod that is not attached
-    /// to its primary network is isolated, too.
+    /// Isolates the pod's port on the default network, once that is there. A pod that is not
+    /// attached to its primary network is isolated, too.
     fn isolate(&self, pod: &Pod, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let tables = &self.tables;
         let inputs = read_attachments(pod, reader);
@@ -378,8 +378,8 @@ fn has_uid(port: RowView<'_>) -> bool {
     uid.is_some_and(|uid| !uid.is_empty())
 }
 
-/// The chassis to which a port of another zone stays bound although its node has got another chassis
-/// id. `None`: the port is of the zone, or of an earlier pod.
+/// The chassis to which a port of another zone stays bound although its node has got another
+/// chassis id. `None`: the port is of the zone, or of an earlier pod.
 fn kept_chassis<'a>(place: &PodPlace, zone: &str, existing: RowView<'a>) -> Option<&'a str> {
     let is_remote = place.pod.node.as_deref() != Some(zone);
     let options = existing.column("options")?.as_map()?;

@@ -1,11 +1,11 @@
-//! Reasons why pods are not wired as their objects say.
+//! Reasons why pods are not wired as their objects specify.
 
 use patchbay_model::{AttachmentProblem, PodFieldProblem};
 use thiserror::Error;
 
 use super::inputs::MachineKey;
 
-/// Reason why a pod is not wired as its object says.
+/// Reason why a pod is not wired as its object specifies.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum PodProblem {
