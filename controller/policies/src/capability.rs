@@ -59,8 +59,8 @@ impl PolicyController {
         self.engine.plan(policies, snapshot).into_change()
     }
 
-    /// Reasons why rules do not apply in a network as their policies say, as the last plan has found
-    /// them. [`ZonePolicies::problems`] has those that the objects alone show.
+    /// Reasons why rules do not apply in a network as their policies specify, as the last plan has
+    /// found them. [`ZonePolicies::problems`] has those that the objects alone show.
     pub fn problems(&self) -> impl Iterator<Item = &PolicyProblem> {
         self.engine.reports().flat_map(|(_, problems)| problems)
     }
@@ -248,8 +248,8 @@ impl Capability for Policies {
 }
 
 impl Policies {
-    /// The network with the port group of a namespace. `None`: there is none. The ACLs of a firewall
-    /// stay then, if the namespace has one: it is about another network.
+    /// The network with the port group of a namespace. `None`: there is none. The ACLs of a
+    /// firewall stay then, if the namespace has one: it is about another network.
     fn primary(
         &self,
         namespace: &Arc<str>,
@@ -273,8 +273,9 @@ impl Policies {
         network.cloned()
     }
 
-    /// Addresses and ports of a selected pod. Switch ports count once they are there, and only those of
-    /// the zone's node. As in OVN-Kubernetes, a namespace's group has its ports of other zones, too.
+    /// Addresses and ports of a selected pod. Switch ports count once they are there, and only
+    /// those of the zone's node. As in OVN-Kubernetes, a namespace's group has its ports of other
+    /// zones, too.
     fn member(&self, key: &SelectionKey, pod: &PodKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let inputs = reader.read(&PolicyCell::Member(key.clone(), pod.clone()));
         let selection = inputs.selection(key);

@@ -9,7 +9,7 @@ use patchbay_model::{
 };
 use thiserror::Error;
 
-/// Reason why an object does not apply as it says. `Display` names the object and the field.
+/// Reason why an object does not apply as it specifies. `Display` names the object and the field.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PolicyProblem {
     /// The object.
@@ -107,8 +107,8 @@ pub enum PolicyProblemReason {
     /// A field of an administrator's policy cannot be used, so its rows stay as they are.
     #[error("{0}; rows of the policy stay as they are")]
     Admin(AdminPolicyProblem),
-    /// The severities of the ACLs of an administrator's policy cannot be read. As in OVN-Kubernetes,
-    /// its rows stay as they are.
+    /// The severities of the ACLs of an administrator's policy cannot be read. As in
+    /// OVN-Kubernetes, its rows stay as they are.
     #[error("metadata.annotations[{ACL_LOGGING}]: {0}; rows of the policy stay as they are")]
     AdminLogging(String),
     /// Two policies of administrators have the same priority.
