@@ -9,8 +9,8 @@ use crate::address::parse_cidr;
 use crate::{Violation, selector};
 
 impl ClusterNetworkConnectSpec {
-    /// Everything that an API server would refuse in this `spec`: first what the schema limits, then what the
-    /// resource's own rules say, both in the order of the definition.
+    /// Violations for which an API server would refuse this `spec`: first those of the schema, then
+    /// those of the resource's own rules, both in the order of the definition.
     pub fn violations(&self) -> Vec<Violation> {
         let mut violations = Violations::default();
         violations.schema(self);

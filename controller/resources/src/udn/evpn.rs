@@ -88,8 +88,8 @@ fn check_vrf(rules: &mut RuleChecker, field: &str, vrf: &VrfConfig) {
     }
 }
 
-/// The two halves of a route target share six bytes: four for an address, a large AS or a large local number,
-/// two for the other half.
+/// Problems of a route target. Its two parts share six bytes: four for an address, a large AS or a
+/// large local number, two for the other part.
 fn route_target_problems(target: &str) -> Vec<&'static str> {
     let [global, local] = target.split(':').collect::<Vec<_>>()[..] else {
         return vec!["RT must contain exactly one colon"];
