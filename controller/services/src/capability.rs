@@ -48,7 +48,7 @@ impl ServiceController {
         self.engine.plan(services, snapshot).into_change()
     }
 
-    /// Reasons why services are not forwarded as their objects say, as the last plan has found
+    /// Reasons why services are not forwarded as their objects specify, as the last plan has found
     /// them, in the order of networks and services.
     pub fn problems(&self) -> impl Iterator<Item = (&ServiceKey, &ServiceProblem)> {
         let reports = self.engine.reports();

@@ -1,4 +1,4 @@
-//! Reasons why a service is not forwarded as its object says.
+//! Reasons why a service is not forwarded as its object specifies.
 
 use std::net::IpAddr;
 
