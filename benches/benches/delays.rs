@@ -2,7 +2,8 @@
 //! client, on ovsdb-server (installed and newest) and ovsdb-sim.
 //!
 //! `cargo bench --workspace --bench delays` prints for each request the time until its reply, and
-//! the longest `echo` of a second client meanwhile. Each figure is the best of two runs, or of N with `-- N`.
+//! the longest `echo` of a second client meanwhile. Each figure is the best of two runs, or of N
+//! with `-- N`.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 

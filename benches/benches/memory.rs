@@ -1,5 +1,5 @@
-//! Memory of ovsdb-server (installed and newest) and ovsdb-sim side by side: idle connections, unfinished messages, and
-//! what stays when they are gone.
+//! Memory of ovsdb-server (installed and newest) and ovsdb-sim side by side: idle connections,
+//! unfinished messages, and what stays when they are gone.
 //!
 //! `cargo bench --workspace --bench memory` prints resident memory. The limit of file descriptors
 //! must allow the connections; fewer are made otherwise.

@@ -168,7 +168,8 @@ impl NetworksZone {
         })
     }
 
-    /// Writes the rows that the cluster needs, in one transaction, like a command that has seen nothing.
+    /// Writes the rows that the cluster needs, in one transaction, like a command that has seen
+    /// nothing.
     ///
     /// # Errors
     /// The plan or the transaction fails.

@@ -1,8 +1,9 @@
 //! Pods of one zone with a service and policies: from nothing, one by one, and without changes.
 //!
 //! `cargo bench --workspace --bench pods` measures up to 10,000 pods of a layer3 network in this
-//! process, and writes `benches/figures/pods.svg` and `benches/figures/pod-memory.svg`. A number limits the pods. Times are those of
-//! allocation and planning, without the transactions, unless the line says so.
+//! process, and writes `benches/figures/pods.svg` and `benches/figures/pod-memory.svg`. A number
+//! limits the pods. Times are those of allocation and planning, without the transactions, unless
+//! the line says so.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 

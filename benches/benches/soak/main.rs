@@ -1,8 +1,8 @@
 //! ovsdb-sim under hostile clients, faults and kills, with a journal.
 //!
-//! `cargo bench --workspace --bench soak -- SECONDS` runs for a time (default: 60 s) and fails if an
-//! acknowledged row is lost, a row is doubled, or memory does not come back. A path behind it names
-//! another build of ovsdb-sim.
+//! `cargo bench --workspace --bench soak -- SECONDS` runs for a time (default: 60 s) and fails if
+//! an acknowledged row is lost, a row is doubled, or memory does not come back. A path behind it
+//! names another build of ovsdb-sim.
 //!
 //! Writers insert and delete rows with names of their own. After a connection without a reply they
 //! look the row up, as a client has to. The process is killed, or ended, again and again, and

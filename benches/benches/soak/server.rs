@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 /// Time in which a request is answered, faults and kills included.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
-/// Number of ends of which one is clean: the process is asked to end, and compacts its journal before.
+/// Number of ends of which one is clean: the process is asked to end, and compacts its journal
+/// before.
 const CLEAN_ENDS: usize = 4;
 
 /// Server process with a journal.
