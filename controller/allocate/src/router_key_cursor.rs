@@ -6,11 +6,11 @@ use patchbay_model::DatapathKey;
 
 use crate::cursor::Cursor;
 
-/// Position of the allocator of tunnel keys of routers. Transit routers of layer2 networks and connect
-/// routers have one, as in OVN-Kubernetes. Clones share it.
+/// Position of the allocator of tunnel keys of routers. Transit routers of layer2 networks and
+/// connect routers have one, as in OVN-Kubernetes. Clones share it.
 ///
-/// A key that one of its users has allocated is behind the position. The others therefore skip it even
-/// if they do not see the annotation with the key yet.
+/// A key that one of its users has allocated is behind the position. The others therefore skip it
+/// even if they do not see the annotation with the key yet.
 #[derive(Clone, Debug, Default)]
 pub struct RouterKeyCursor(Arc<Mutex<Cursor>>);
 

@@ -363,8 +363,8 @@ struct ConnectResult {
 }
 
 impl ConnectResult {
-    /// Result of a stage that stops the reconcile. As in OVN-Kubernetes, the condition has the first
-    /// cause; the others are warnings.
+    /// Result of a stage that stops the reconcile. As in OVN-Kubernetes, the condition has the
+    /// first cause; the others are warnings.
     fn refused<E: ToString>(stage: Stage, name: &str, causes: impl IntoIterator<Item = E>) -> Self {
         let mut causes = causes.into_iter().map(|cause| cause.to_string());
         let failures = Failure::of(stage, name, causes.next());

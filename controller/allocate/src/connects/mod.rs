@@ -19,8 +19,8 @@
 //!
 //! - A subnet belongs to at most one network of a connect, and a tunnel key to at most one connect.
 //!   Keys of networks come from the same position ([`RouterKeyCursor`](crate::RouterKeyCursor)). If
-//!   an annotation gives a network the key of a connect, the connect keeps it and its status reports
-//!   the conflict.
+//!   an annotation gives a network the key of a connect, the connect keeps it and its status
+//!   reports the conflict.
 //! - A network keeps its subnets while it is selected, and while it is unknown if it is selected. A
 //!   layer2 network may move when another one comes or goes, see the allocator; a layer3 network
 //!   never moves.

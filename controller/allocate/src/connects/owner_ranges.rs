@@ -7,8 +7,8 @@ use patchbay_model::OwnerKey;
 
 use super::allocation::ConnectAllocation;
 
-/// Index that finds the connects whose ranges overlap with others and that have a network, without a
-/// look at the other connects.
+/// Index that finds the connects whose ranges overlap with others and that have a network, without
+/// a look at the other connects.
 #[derive(Debug, Default)]
 pub(super) struct OwnerRanges(BTreeMap<OwnerKey, BTreeMap<IpNet, BTreeSet<String>>>);
 

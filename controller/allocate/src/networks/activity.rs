@@ -13,8 +13,8 @@ use super::pods::AttachedPods;
 /// The nodes of networks whose definitions belong to a UserDefinedNetwork or a
 /// ClusterUserDefinedNetwork. All other ones are on all nodes.
 ///
-/// Users are pods, EgressIPs of namespaces, and users of networks that a ClusterNetworkConnect connects
-/// a network with.
+/// Users are pods, EgressIPs of namespaces, and users of networks that a ClusterNetworkConnect
+/// connects a network with.
 pub(super) fn of_networks(
     inventory: &Inventory,
     pods: &AttachedPods,

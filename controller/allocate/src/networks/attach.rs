@@ -64,8 +64,8 @@ enum Attached {
     Deleting,
 }
 
-/// Creates, updates and removes attachment definitions as the custom resources require, in the order
-/// of the custom resources, and writes the outcome into their status.
+/// Creates, updates and removes attachment definitions as the custom resources require, in the
+/// order of the custom resources, and writes the outcome into their status.
 ///
 /// Definitions are removed first, so that a namespace that one network leaves is free for another
 /// one. A definition that pods use stays. As in OVN-Kubernetes, a network that has left all its
@@ -219,8 +219,8 @@ fn attach_namespace<T: InventoryKind>(
     })
 }
 
-/// Checks that no definition in a namespace is that of a primary network. One that cannot be read may
-/// be.
+/// Checks that no definition in a namespace is that of a primary network. One that cannot be read
+/// may be.
 fn check_no_primary(inventory: &Inventory, namespace: &str) -> Result<(), AttachError> {
     let nads = &inventory.network_attachment_definitions;
     let mut unreadable = None;

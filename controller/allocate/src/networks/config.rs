@@ -158,8 +158,8 @@ pub(super) fn user_defined_config(
     Ok(CniConfig::from_json(text)?.filter(|config| !config.topology.is_empty()))
 }
 
-/// Checks a configuration in the attachment definition `nad` (`<namespace>/<name>`), in the order of
-/// OVN-Kubernetes.
+/// Checks a configuration in the attachment definition `nad` (`<namespace>/<name>`), in the order
+/// of OVN-Kubernetes.
 ///
 /// # Errors
 /// The first problem that is found.

@@ -10,8 +10,8 @@ const NAME: &str = "default";
 const CONFIG: &str =
     r#"{"cniVersion": "1.1.0", "name": "ovn-kubernetes", "type": "ovn-k8s-cni-overlay"}"#;
 
-/// Adds the definition, if there is none. `is_certain`: its namespace exists even if the inventory does
-/// not have it.
+/// Adds the definition, if there is none. `is_certain`: its namespace exists even if the inventory
+/// does not have it.
 pub(super) fn define(inventory: &mut Inventory, is_certain: bool) {
     let key = ObjectKey::namespaced(NAMESPACE, NAME);
     let namespace = inventory.namespaces.named(NAMESPACE);

@@ -56,8 +56,8 @@ pub(super) fn controller(nad: &NetworkAttachmentDefinition) -> Option<&OwnerRefe
         .find(|owner| owner.controller == Some(true))
 }
 
-/// Returns `true` if the definition belongs to this object. If only one side has a uid, it is from a
-/// cluster and the other side from a manifest: then the names decide.
+/// Returns `true` if the definition belongs to this object. If only one side has a uid, it is from
+/// a cluster and the other side from a manifest: then the names decide.
 pub(super) fn is_controlled_by<T: InventoryKind>(
     nad: &NetworkAttachmentDefinition,
     object: &T,

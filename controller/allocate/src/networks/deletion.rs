@@ -75,7 +75,8 @@ pub(super) fn delete_definition(
     })
 }
 
-/// Checks that no pod in the namespace of an attachment definition uses it. Completed pods use it, too.
+/// Checks that no pod in the namespace of an attachment definition uses it. Completed pods use it,
+/// too.
 fn check_unused(inventory: &Inventory, nad: &ObjectKey) -> Result<(), Use> {
     let namespace = nad.namespace.as_deref().unwrap_or_default();
     let attachment = nad.to_string();

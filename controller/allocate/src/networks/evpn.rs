@@ -102,8 +102,8 @@ pub(super) fn problem(
 }
 
 impl FabricIds {
-    /// Forgets networks that no longer exist, and reads the ids in definitions of others that are not
-    /// known, of the oldest first.
+    /// Forgets networks that no longer exist, and reads the ids in definitions of others that are
+    /// not known, of the oldest first.
     pub(super) fn restore(&mut self, inventory: &Inventory) {
         let cudns = &inventory.cluster_user_defined_networks;
         let exists = |name: &String| cudns.named(name).is_some();

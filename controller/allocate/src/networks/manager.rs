@@ -36,8 +36,8 @@ pub enum Layer2Layouts {
 
 /// Cluster manager of user-defined networks.
 ///
-/// The objects contain all allocations. The manager itself has only the positions of its allocators,
-/// so that a released id or subnet is allocated again as late as possible.
+/// The objects contain all allocations. The manager itself has only the positions of its
+/// allocators, so that a released id or subnet is allocated again as late as possible.
 #[derive(Clone, Debug)]
 pub struct NetworkManager {
     settings: ManagerSettings,
@@ -71,11 +71,11 @@ impl NetworkManager {
     /// Completes the objects.
     ///
     /// - Nodes get ids, transit addresses and a subnet of every layer3 network.
-    /// - UDNs and CUDNs get attachment definitions with network ids and tunnel keys, finalizers, and
-    ///   conditions with the result. One that is being deleted loses them when no pod uses its
+    /// - UDNs and CUDNs get attachment definitions with network ids and tunnel keys, finalizers,
+    ///   and conditions with the result. One that is being deleted loses them when no pod uses its
     ///   network.
-    /// - Pods get addresses in layer2 networks, and in localnet networks with subnets. IPAMClaims get
-    ///   the addresses of their first pod.
+    /// - Pods get addresses in layer2 networks, and in localnet networks with subnets. IPAMClaims
+    ///   get the addresses of their first pod.
     /// - EndpointSlices in namespaces with a primary network get mirrors with the addresses there.
     ///
     /// An object that disappears from the inventory is to be deleted. Objects without a finalizer

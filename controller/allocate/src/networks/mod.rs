@@ -42,15 +42,15 @@ use patchbay_resources::manifests::{Inventory, LoadError};
 
 /// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every
 /// layer3 network; UDNs and CUDNs get attachment definitions with network ids and tunnel keys, and
-/// conditions with the result. `now` is the time of conditions that change. A node without a chassis
-/// id gets a UUID made from its name.
+/// conditions with the result. `now` is the time of conditions that change. A node without a
+/// chassis id gets a UUID made from its name.
 ///
-/// Oddities that are not errors become warnings of the inventory. So do subnets of nodes that cannot
-/// be read or are those of other nodes: they stay as they are, and zones do without them.
+/// Oddities that are not errors become warnings of the inventory. So do subnets of nodes that
+/// cannot be read or are those of other nodes: they stay as they are, and zones do without them.
 ///
 /// # Errors
-/// [`LoadError`], if other annotations cannot be read or contradict each other. The inventory is then
-/// incomplete.
+/// [`LoadError`], if other annotations cannot be read or contradict each other. The inventory is
+/// then incomplete.
 pub fn resolve(
     inventory: &mut Inventory,
     settings: &ClusterSettings,

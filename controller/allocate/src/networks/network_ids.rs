@@ -23,9 +23,9 @@ const NODE_NETWORK_IDS: &str = "k8s.ovn.org/network-ids";
 ///
 /// Networks are in the order of their first definitions. An allocated id or key is the next free
 /// one after the last one, but a network without an id gets the one that nodes of an older
-/// OVN-Kubernetes note. Ids and keys that a running manager has allocated are written again after
-/// a foreign change. A network whose annotations cannot be used is not changed. The returned problems name
-/// its annotations.
+/// OVN-Kubernetes note. Ids and keys that a running manager has allocated are written again after a
+/// foreign change. A network whose annotations cannot be used is not changed. The returned problems
+/// name its annotations.
 pub(super) fn complete(
     inventory: &mut Inventory,
     settings: &ClusterSettings,

@@ -40,14 +40,14 @@ pub(super) struct NodeSubnets {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Allocates the missing subnets of nodes in layer3 networks, and removes subnets of networks that no
-/// longer exist. Nodes are in the order of the manifests.
+/// Allocates the missing subnets of nodes in layer3 networks, and removes subnets of networks that
+/// no longer exist. Nodes are in the order of the manifests.
 ///
 /// A node has one subnet of each family. One that is another node's, or none of the network's, is
 /// replaced, with a warning of the inventory.
 ///
-/// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes. A node
-/// on which a network has no users any more loses its subnet after the grace period.
+/// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes. A
+/// node on which a network has no users any more loses its subnet after the grace period.
 pub(super) fn complete(
     inventory: &mut Inventory,
     settings: &ManagerSettings,
@@ -158,7 +158,8 @@ fn layer3_networks(inventory: &Inventory) -> Vec<Network> {
 }
 
 /// Names of all networks that anybody wants, also of those that cannot be had at the moment. A CUDN
-/// that selects no namespace wants none, and one that has left all its namespaces only what it joins.
+/// that selects no namespace wants none, and one that has left all its namespaces only what it
+/// joins.
 fn wanted_networks(inventory: &Inventory, left: &BTreeSet<String>) -> BTreeSet<String> {
     let nads = inventory.network_attachment_definitions.iter();
     let configured = nads
@@ -271,8 +272,8 @@ impl Pool {
         replaced
     }
 
-    /// Releases the subnets of a node on which the network has had no users for the grace period. Returns
-    /// since when it has none otherwise.
+    /// Releases the subnets of a node on which the network has had no users for the grace period.
+    /// Returns since when it has none otherwise.
     fn expire(
         &mut self,
         node: &mut Node,
@@ -296,8 +297,8 @@ impl Pool {
         None
     }
 
-    /// Takes one subnet of every family of the network that the node has none of yet, or none at all. A
-    /// node that was known to have a subnet gets it back.
+    /// Takes one subnet of every family of the network that the node has none of yet, or none at
+    /// all. A node that was known to have a subnet gets it back.
     fn allocate(
         &mut self,
         node: &mut Node,

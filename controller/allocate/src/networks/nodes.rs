@@ -17,9 +17,9 @@ const NODE_IDS: std::ops::RangeInclusive<u32> = 2..=5000;
 
 /// Allocates missing ids and transit addresses of nodes.
 ///
-/// Ids are allocated in the order of the manifests. A node that has lost its annotation gets the id that
-/// it had. A new node with the id of a known one gets another id. The transit addresses follow from
-/// an id that is allocated. A node whose annotations cannot be read is not changed.
+/// Ids are allocated in the order of the manifests. A node that has lost its annotation gets the id
+/// that it had. A new node with the id of a known one gets another id. The transit addresses follow
+/// from an id that is allocated. A node whose annotations cannot be read is not changed.
 pub(super) fn complete(
     nodes: &mut Objects<core::Node>,
     settings: &ClusterSettings,

@@ -128,8 +128,8 @@ fn attached_networks(inventory: &Inventory) -> AttachedNetworks {
 /// Gives pods addresses, MAC addresses and tunnel ids in layer2 networks, and in localnet networks
 /// that manage addresses. IPAMClaims get the addresses of their first pod.
 ///
-/// Addresses that pods and claims have already are kept. A pod that gets no addresses is a warning; it is tried
-/// again when it changes, or when addresses become free.
+/// Addresses that pods and claims have already are kept. A pod that gets no addresses is a warning;
+/// it is tried again when it changes, or when addresses become free.
 pub(super) fn complete(
     inventory: &mut Inventory,
     pods: &AttachedPods,
@@ -243,8 +243,8 @@ fn claim_addresses(claim: &IPAMClaim) -> Vec<ipnet::IpNet> {
     addresses.filter_map(|text| text.parse().ok()).collect()
 }
 
-/// The claim that keeps the addresses of an attachment, which is in the namespace of its definition.
-/// `None`: its addresses are not kept.
+/// The claim that keeps the addresses of an attachment, which is in the namespace of its
+/// definition. `None`: its addresses are not kept.
 fn claim_of(
     attachment: &PodAttachment,
     inventory: &Inventory,

@@ -29,9 +29,9 @@ const FQDN: &str = "FQDN";
 const NAME_BYTES: usize = 3;
 
 /// Mirrors the slices in namespaces with a primary network. A slice waits until all its pods have
-/// addresses there, and one without endpoints gets no new mirror. A mirrored slice goes with the slice
-/// that it mirrors, and with further mirrors of it; without a network it stays as it is, as in
-/// OVN-Kubernetes.
+/// addresses there, and one without endpoints gets no new mirror. A mirrored slice goes with the
+/// slice that it mirrors, and with further mirrors of it; without a network it stays as it is, as
+/// in OVN-Kubernetes.
 pub(super) fn complete(inventory: &mut Inventory) {
     let networks = super::networks_of(inventory);
     let mut mirrors = mirrors(inventory);
@@ -200,9 +200,9 @@ fn mirror(
     })
 }
 
-/// Start of the name of a mirrored slice: network and start of the source's name, or the latter alone
-/// if the former cannot be in a name. Names of user-defined networks have an underscore, so they
-/// cannot.
+/// Start of the name of a mirrored slice: network and start of the source's name, or the latter
+/// alone if the former cannot be in a name. Names of user-defined networks have an underscore, so
+/// they cannot.
 fn generate_name(source: &EndpointSlice, network: &str) -> String {
     let start = source.metadata.generate_name.clone();
     let start = start.filter(|start| !start.is_empty());

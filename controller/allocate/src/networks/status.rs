@@ -123,8 +123,8 @@ pub(super) fn cudn_definitions(
     set_condition(conditions, NETWORK_CREATED, created, reason, message, now);
 }
 
-/// Notes for every network that was created whether all nodes have got their subnets. Nodes that have
-/// not are warnings about the network's custom resource, or about the node if it has none.
+/// Notes for every network that was created whether all nodes have got their subnets. Nodes that
+/// have not are warnings about the network's custom resource, or about the node if it has none.
 pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Time) {
     let mut warnings = Vec::new();
     let mut others: BTreeMap<&String, &Vec<String>> = failures.iter().collect();

@@ -17,7 +17,8 @@ pub struct RefusedDefinition {
 }
 
 /// Notes in the status of custom resources that their definitions could not be written. One that is
-/// being deleted keeps its finalizer. `before` has the objects as they are, `after` as they should be.
+/// being deleted keeps its finalizer. `before` has the objects as they are, `after` as they should
+/// be.
 ///
 /// Returns the UIDs of the custom resources.
 pub fn note_refused_definitions(

@@ -58,7 +58,8 @@ pub(super) fn check(config: &CniConfig, settings: &ClusterSettings) -> Result<()
     }
 }
 
-/// `true` if no two of the ranges overlap. In their order, a range comes before those that it contains.
+/// `true` if no two of the ranges overlap. In their order, a range comes before those that it
+/// contains.
 fn are_disjoint(mut ranges: Vec<IpNet>) -> bool {
     ranges.sort_unstable();
     let mut pairs = ranges.windows(2);

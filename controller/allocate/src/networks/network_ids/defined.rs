@@ -30,8 +30,8 @@ pub(super) struct DefinedNetwork {
     pub(super) is_unusable: bool,
 }
 
-/// Reads the networks of all attachment definitions. A definition that this cluster cannot have is a
-/// warning, because users may have definitions of their own.
+/// Reads the networks of all attachment definitions. A definition that this cluster cannot have is
+/// a warning, because users may have definitions of their own.
 pub(super) fn read_networks(
     inventory: &mut Inventory,
     settings: &ClusterSettings,
@@ -117,8 +117,8 @@ pub(super) fn read_networks(
     networks
 }
 
-/// The definition of the primary network of each namespace: the one that was known, else the first one
-/// with an id, else the first one.
+/// The definition of the primary network of each namespace: the one that was known, else the first
+/// one with an id, else the first one.
 fn primary_definitions(
     configs: &[(&ObjectKey, &Sourced<NetworkAttachmentDefinition>, CniConfig)],
     known: &BTreeMap<String, ObjectKey>,
@@ -141,8 +141,8 @@ fn primary_definitions(
 }
 
 /// Reads the allocations in the annotations of a network's attachment definitions. Definitions of
-/// another owner with the same network name do not count. Allocations that are known count instead of
-/// the annotations.
+/// another owner with the same network name do not count. Allocations that are known count instead
+/// of the annotations.
 fn restore_all(
     inventory: &Inventory,
     network: &mut DefinedNetwork,

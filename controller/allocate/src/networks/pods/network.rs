@@ -12,12 +12,12 @@ use patchbay_model::{
 use super::addresses_at;
 use crate::networks::memory::PodMemory;
 
-/// First tunnel id of pods that come after their network. The ones before are kept for the network's
-/// own ports.
+/// First tunnel id of pods that come after their network. The ones before are kept for the
+/// network's own ports.
 const FIRST_TUNNEL_ID: u32 = 10;
 
-/// First tunnel id of pods that are there when the allocator of their network starts. It keeps ids for
-/// the network's own ports only after that.
+/// First tunnel id of pods that are there when the allocator of their network starts. It keeps ids
+/// for the network's own ports only after that.
 const FIRST_TUNNEL_ID_AT_START: u32 = 1;
 
 /// Last tunnel id.
@@ -226,8 +226,8 @@ fn own_addresses(network: &AttachedNetwork) -> [Vec<IpAddr>; 2] {
 /// Gateway and management address in a subnet.
 ///
 /// The gateway is the configured one, else the first usable address of the infrastructure subnets,
-/// else the first address. The management address is the next one of the infrastructure subnets, else
-/// the second address, or the first one if the gateway is the second.
+/// else the first address. The management address is the next one of the infrastructure subnets,
+/// else the second address, or the first one if the gateway is the second.
 fn pair(network: &AttachedNetwork, subnet: IpNet) -> Option<(IpAddr, IpAddr)> {
     let family = IpFamily::of_net(subnet);
     let infrastructure = || {

@@ -1,5 +1,5 @@
-//! Attachments of pods: to definitions of other namespaces, in lists of plugins, and after changes of the
-//! pods' annotations.
+//! Attachments of pods: to definitions of other namespaces, in lists of plugins, and after changes
+//! of the pods' annotations.
 
 use patchbay_model::POD_NETWORKS;
 use patchbay_resources::manifests::ObjectKey;

@@ -1,4 +1,5 @@
-//! ClusterUserDefinedNetworks whose definitions stay as they are, and foreign changes of definitions.
+//! ClusterUserDefinedNetworks whose definitions stay as they are, and foreign changes of
+//! definitions.
 
 use patchbay_model::Feature;
 use patchbay_resources::manifests::ObjectKey;
