@@ -123,8 +123,8 @@ impl OtherUsers {
     }
 }
 
-/// Activity that follows watched pods at the cost of the change. With changes of other objects, it is
-/// made from nothing.
+/// Activity that follows watched pods at the cost of the change. With changes of other objects, it
+/// is made from nothing.
 #[derive(Debug, Default)]
 pub(crate) struct FollowedActivity(Option<Box<Followed>>);
 

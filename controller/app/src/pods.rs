@@ -39,8 +39,8 @@ pub(crate) fn labelled_namespaces(inventory: &Inventory) -> BTreeSet<String> {
 /// Gives pods without addresses those that the controllers of a cluster would give them, and writes
 /// them into the pods' annotations. Returns warnings about pods that have none.
 ///
-/// In layer2 networks, and in localnet networks with subnets, it is the cluster manager that does, and
-/// IPAMClaims keep the addresses. `now` is the time of their conditions.
+/// In layer2 networks, and in localnet networks with subnets, it is the cluster manager that does,
+/// and IPAMClaims keep the addresses. `now` is the time of their conditions.
 pub(crate) fn allocate(
     inventory: &mut Inventory,
     settings: &ClusterSettings,

@@ -49,8 +49,8 @@ struct Followed {
 }
 
 impl ZoneInputs {
-    /// Reads the objects of a cluster, for a zone. `activity`: nodes on which networks are rendered;
-    /// `None`: all.
+    /// Reads the objects of a cluster, for a zone. `activity`: nodes on which networks are
+    /// rendered; `None`: all.
     pub(crate) fn read(cluster: &Cluster, zone: &str, activity: Option<NetworkActivity>) -> Self {
         let view = ZoneView::new(cluster, zone, activity);
         let (networks, owners) = view.networks();
@@ -72,7 +72,8 @@ impl ZoneInputs {
         }
     }
 
-    /// Takes over what a running controller has known of nodes, if the inputs were read from nothing.
+    /// Takes over what a running controller has known of nodes, if the inputs were read from
+    /// nothing.
     pub(crate) fn follow(&mut self, earlier: &Self) {
         self.networks.follow(&earlier.networks);
         if let (Some(pods), Some(earlier)) = (&mut self.pods, &earlier.pods) {

@@ -128,8 +128,8 @@ pub enum CommitError {
     /// The connection was lost before the reply: the transaction was committed, or it was not.
     #[error("{0}")]
     Unknown(String),
-    /// The server has not replied within this time: the transaction was committed, or it was not, or
-    /// it will be.
+    /// The server has not replied within this time: the transaction was committed, or it was not,
+    /// or it will be.
     #[error(
         "the server has not replied within {} s; the transaction may be applied or not",
         .0.as_secs()

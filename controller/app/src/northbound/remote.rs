@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{BULK_ROWS, CommitError, DATABASE, Northbound, ReconnectError};
 
-/// Minimum and maximum of the delay between two rounds of connection attempts. They are shorter than
-/// those of OVSDB's own clients, because a command waits for the connection.
+/// Minimum and maximum of the delay between two rounds of connection attempts. They are shorter
+/// than those of OVSDB's own clients, because a command waits for the connection.
 const RECONNECT_BACKOFF: (Duration, Duration) =
     (Duration::from_millis(250), Duration::from_secs(2));
 
@@ -56,8 +56,8 @@ impl Remote {
     /// Connects to `unix:PATH`, `tcp:HOST:PORT`, `ssl:HOST:PORT` or several of them, separated by
     /// commas. `tls`: keys for `ssl:` remotes.
     ///
-    /// `limit` is the maximum time to wait for the server: until the database is read, for the reply
-    /// to a transaction, and after a lost connection until the next commit.
+    /// `limit` is the maximum time to wait for the server: until the database is read, for the
+    /// reply to a transaction, and after a lost connection until the next commit.
     ///
     /// # Errors
     /// `remotes` cannot be parsed, or no remote serves the database within the limit.

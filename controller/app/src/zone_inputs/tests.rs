@@ -1,4 +1,5 @@
-//! Random sequences of object changes: inputs that follow them are those that are made from nothing.
+//! Random sequences of object changes: inputs that follow them are those that are made from
+//! nothing.
 
 use jiff::Timestamp;
 use patchbay_model::{Feature, IpFamily, NetworkObjects, PodKey};
@@ -20,8 +21,8 @@ use crate::activity::FollowedActivity;
 /// Name of the zone, and of its node.
 const ZONE: &str = "n1";
 
-/// A change of one object: of the objects of one kind and name, the one with this number comes, or all
-/// go.
+/// A change of one object: of the objects of one kind and name, the one with this number comes, or
+/// all go.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     object: usize,

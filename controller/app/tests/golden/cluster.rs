@@ -121,7 +121,8 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
     Ok(results)
 }
 
-/// All objects, and the controller if it runs. It is given all objects after every op, as watches would.
+/// All objects, and the controller if it runs. It is given all objects after every op, as watches
+/// would.
 struct Cluster {
     settings: ClusterSettings,
     reserved_keys: BTreeSet<DatapathKey>,
@@ -134,7 +135,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// The scenarios were recorded with the default masquerade subnets, and without a test of further ranges.
+    /// The scenarios were recorded with the default masquerade subnets, and without a test of
+    /// further ranges.
     fn new(config: &Config) -> Result<Self, String> {
         let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)];
         let families = families.into_iter().filter(|(runs, _)| *runs);

@@ -88,7 +88,8 @@ impl Zone {
         problems.collect()
     }
 
-    /// Policies of EgressIPs of at most this priority, as `<router> <priority> <match> <next hops>`.
+    /// Policies of EgressIPs of at most this priority, as `<router> <priority> <match> <next
+    /// hops>`.
     fn policies(&self, limit: i64) -> Vec<String> {
         let snapshot = self.0.northbound().snapshot();
         let mut found = Vec::new();

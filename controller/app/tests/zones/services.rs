@@ -1,5 +1,5 @@
-//! Services from files, with endpoints from their pods: packets to cluster IPs, through the rows and
-//! through ovn-northd's flows.
+//! Services from files, with endpoints from their pods: packets to cluster IPs, through the rows
+//! and through ovn-northd's flows.
 
 use std::collections::BTreeSet;
 use std::fs;

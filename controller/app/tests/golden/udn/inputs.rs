@@ -119,8 +119,8 @@ impl World {
         })
     }
 
-    /// Nodes on which networks are rendered. `None`: all. A recording takes less time than a network
-    /// without users stays.
+    /// Nodes on which networks are rendered. `None`: all. A recording takes less time than a
+    /// network without users stays.
     fn activity(
         &mut self,
         objects: &NetworkObjects<'_>,
@@ -170,7 +170,8 @@ impl World {
         }
     }
 
-    /// Replaces the policies by those of the current objects, as the watches of running controllers do.
+    /// Replaces the policies by those of the current objects, as the watches of running controllers
+    /// do.
     fn update_policies(
         &mut self,
         objects: &NetworkObjects<'_>,

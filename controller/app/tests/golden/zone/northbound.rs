@@ -1,4 +1,5 @@
-//! The Northbound database of a scenario: rows as scenarios write them, and as scenarios expect them.
+//! The Northbound database of a scenario: rows as scenarios write them, and as scenarios expect
+//! them.
 
 use std::collections::BTreeMap;
 
