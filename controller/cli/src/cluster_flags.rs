@@ -38,7 +38,8 @@ pub(super) struct ClusterFlags {
     #[arg(long = "masquerade-cidr", value_name = "CIDR", value_parser = range)]
     masquerade: Vec<IpNet>,
     /// Way of packets that leave the cluster: `shared`, through the gateway router and the node's
-    /// bridge, or `local`, through the management port and the routes of the host. Default: `shared`.
+    /// bridge, or `local`, through the management port and the routes of the host. Default:
+    /// `shared`.
     #[arg(long, value_name = "MODE")]
     gateway_mode: Option<GatewayModeFlag>,
     /// MTU in bytes of networks that configure none. Default: 1400.
@@ -74,8 +75,8 @@ impl ClusterFlags {
     /// Settings of the cluster with these flags, and for the rest those of the objects.
     ///
     /// # Errors
-    /// Two ranges of one flag are of the same IP family, or those of pods and of services are not of
-    /// the same families.
+    /// Two ranges of one flag are of the same IP family, or those of pods and of services are not
+    /// of the same families.
     pub(super) fn settings(&self, inventory: &Inventory) -> Result<ClusterSettings, Failure> {
         let settings = self.given()?.or(inventory.settings());
         if settings.has_other_families() {

@@ -17,8 +17,8 @@ const MAX_WARNINGS: usize = 10;
 const MAX_REASONS: usize = 20;
 /// Maximum length of a line on standard error, in bytes.
 const MAX_LINE_BYTES: usize = 2_000;
-/// Length in bytes of the pieces in which long texts are written to standard output, which otherwise
-/// writes each line by itself.
+/// Length in bytes of the pieces in which long texts are written to standard output, which
+/// otherwise writes each line by itself.
 const PIECE_BYTES: usize = 1 << 16;
 /// Beginnings of lines that have a colour.
 const LABELS: [(&str, Colour); 2] = [("error:", Colour::Red), ("warning:", Colour::Yellow)];
@@ -31,7 +31,8 @@ pub(super) struct Console<'a> {
     /// Lines that were written to `errors` since the last success of a command that retries, and
     /// are not repeated. `None`: every line is written.
     pub(super) reported: Option<BTreeSet<String>>,
-    /// Number of warnings by subject since [`report_omitted_warnings`](Self::report_omitted_warnings).
+    /// Number of warnings by subject since
+    /// [`report_omitted_warnings`](Self::report_omitted_warnings).
     warnings: BTreeMap<&'static str, usize>,
     /// Colours of `output`.
     #[cfg(feature = "lab")]

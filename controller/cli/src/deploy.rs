@@ -1,7 +1,7 @@
 //! `patchbay deploy`: manifests of both controllers for one namespace.
 //!
-//! They are the files in `controller/deploy`, in which the namespace, the image and the arguments of
-//! both controllers are replaced.
+//! They are the files in `controller/deploy`, in which the namespace, the image and the arguments
+//! of both controllers are replaced.
 
 use patchbay_crds as crd;
 use patchbay_resources::manifests::Inventory;

@@ -25,8 +25,8 @@ pub(super) struct Lab {
     /// ovsdb-sim in this process.
     #[arg(long)]
     pub(super) ovsdb_server: bool,
-    /// Execute a command of the prompt, such as "ping blue-1 green-3", and exit; may be repeated. The
-    /// status is 2 if a packet is lost or a command has a mistake.
+    /// Execute a command of the prompt, such as "ping blue-1 green-3", and exit; may be repeated.
+    /// The status is 2 if a packet is lost or a command has a mistake.
     #[arg(
         short,
         long = "command",

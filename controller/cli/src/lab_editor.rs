@@ -34,7 +34,8 @@ const MAX_HISTORY: usize = 1000;
 /// Prompt on a terminal.
 pub(super) struct Prompt {
     lines: mpsc::UnboundedReceiver<String>,
-    /// Each value lets the reader show the prompt once. In between a command is executed and prints.
+    /// Each value lets the reader show the prompt once. In between a command is executed and
+    /// prints.
     turns: Sender<()>,
     is_reading: bool,
     names: Arc<Mutex<Names>>,

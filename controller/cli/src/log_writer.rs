@@ -58,7 +58,8 @@ fn log_line(event: &str) -> String {
     line
 }
 
-/// Length of the colour sequence (`ESC [ digits and ; m`) at the start of a text; 0 if there is none.
+/// Length of the colour sequence (`ESC [ digits and ; m`) at the start of a text; 0 if there is
+/// none.
 fn colour_len(text: &str) -> usize {
     let Some(parameters) = text.strip_prefix("\u{1b}[") else {
         return 0;

@@ -49,8 +49,8 @@ pub(super) struct Reach {
     /// *.yml and *.json files, or - for standard input.
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
-    /// The zone of the manifests: the name of its node. Default: the node of the sending pod, or the
-    /// first node.
+    /// The zone of the manifests: the name of its node. Default: the node of the sending pod, or
+    /// the first node.
     #[arg(long, value_name = "NODE", requires = "paths")]
     pub(super) zone: Option<String>,
     /// The chassis whose variables templates of load balancers get. Default: that of a gateway

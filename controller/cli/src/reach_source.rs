@@ -58,8 +58,8 @@ impl Source {
         self.zones.values()
     }
 
-    /// Asks all pairs of the manifests' pods, each in the zone of its sender. `None`: the rows are not
-    /// those of manifests, or these have no pods.
+    /// Asks all pairs of the manifests' pods, each in the zone of its sender. `None`: the rows are
+    /// not those of manifests, or these have no pods.
     pub(super) fn pod_matrix(&self, protocol: Protocol) -> Option<Matrix> {
         let placed = self.pods.iter().filter_map(|(name, pod)| {
             let northbound = self.zones.get(pod.node.as_ref()?)?;
@@ -89,8 +89,8 @@ impl Source {
         })
     }
 
-    /// Answers a question in the zone of its sender. A pod that is on another node, and so not in the
-    /// database, is asked by its address.
+    /// Answers a question in the zone of its sender. A pod that is on another node, and so not in
+    /// the database, is asked by its address.
     pub(super) fn answer(&self, question: &Question) -> Result<Answer, QuestionError> {
         let sender = question
             .sender

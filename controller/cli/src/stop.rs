@@ -5,8 +5,8 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listener for SIGINT (Ctrl-C) and SIGTERM, and optionally for SIGHUP. Once it exists, these signals
-/// no longer end the process by themselves.
+/// Listener for SIGINT (Ctrl-C) and SIGTERM, and optionally for SIGHUP. Once it exists, these
+/// signals no longer end the process by themselves.
 pub(super) struct Stop {
     interrupt: Signal,
     terminate: Signal,

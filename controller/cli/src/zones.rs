@@ -58,7 +58,8 @@ fn select_zones(arguments: &Manifests, nodes: Vec<String>) -> Result<Vec<String>
 /// the seed of an embedded database.
 ///
 /// # Errors
-/// The remote does not serve the database within the time limit, or the embedded database cannot be started.
+/// The remote does not serve the database within the time limit, or the embedded database cannot be
+/// started.
 pub(super) async fn open_zone(
     zone: &str,
     index: usize,

@@ -158,7 +158,8 @@ spec:
     }
 }
 
-/// Networks that a cluster refuses in different ways, and one that it refuses in one of its namespaces.
+/// Networks that a cluster refuses in different ways, and one that it refuses in one of its
+/// namespaces.
 const REFUSED: &str = r#"
 apiVersion: v1
 kind: Node

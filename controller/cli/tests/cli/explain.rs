@@ -87,7 +87,8 @@ fn each_obstacle_names_object_and_field() {
     insta::assert_snapshot!(explained.stdout);
 }
 
-/// Objects as a cluster has them: a definition without the network that it is of, a service without load balancers.
+/// Objects as a cluster has them: a definition without the network that it is of, a service without
+/// load balancers.
 const AS_IN_A_CLUSTER: &str = r#"
 apiVersion: v1
 kind: Node
@@ -207,7 +208,8 @@ fn missing_objects_are_reported() {
     );
 }
 
-/// Of one network there are subnets for two of three nodes, and another one has a gateway that is none.
+/// Of one network there are subnets for two of three nodes, and another one has a gateway that is
+/// none.
 const UNEVEN: &str = r#"
 apiVersion: v1
 kind: Namespace

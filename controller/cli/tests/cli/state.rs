@@ -69,7 +69,8 @@ fn allocated_values_stay() {
     apply(&state, &example_text());
     assert_eq!(files(&state), first);
 
-    // Given first and named first, the new network gets what comes next, and the other networks keep theirs.
+    // Given first and named first, the new network gets what comes next, and the other networks
+    // keep theirs.
     let stdout = apply(&state, &format!("{AZURE}---\n{}", example_text()));
     let subnets = r#"{\"layer3_1\":{\"ipv4\":\"192.168.0.0/24\"},\"layer3_2\":{\"ipv4\":\"192.168.1.0/24\"},\"layer3_3\":{\"ipv4\":\"192.168.2.0/24\"}}"#;
     assert!(stdout.contains(subnets), "{stdout}");

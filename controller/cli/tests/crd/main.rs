@@ -1,5 +1,5 @@
-//! The definitions that `patchbay crds` prints, compared with the rules of the types in Rust and with
-//! the rules of API servers for definitions.
+//! The definitions that `patchbay crds` prints, compared with the rules of the types in Rust and
+//! with the rules of API servers for definitions.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
 

@@ -116,8 +116,8 @@ fn cluster_networks() {
     );
 }
 
-/// Cases of cluster-wide networks. The rules of layer2 and layer3 are those of `UserDefinedNetwork`,
-/// at other paths.
+/// Cases of cluster-wide networks. The rules of layer2 and layer3 are those of
+/// `UserDefinedNetwork`, at other paths.
 pub(crate) fn cluster_network_cases() -> Vec<Case> {
     let moved = crate::refused::NETWORKS.iter().map(moved);
     let own = crate::refused::CLUSTER_NETWORKS.iter().copied();

@@ -1,5 +1,5 @@
-//! Validation of an object by the structural part of a definition's schema, with the messages of API
-//! servers. The value that they quote first is left out.
+//! Validation of an object by the structural part of a definition's schema, with the messages of
+//! API servers. The value that they quote first is left out.
 
 use std::collections::BTreeSet;
 

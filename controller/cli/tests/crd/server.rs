@@ -162,8 +162,8 @@ impl ServedKind {
         })
     }
 
-    /// Compares the decision about a `spec`, or about a change from an old `spec`, with the expected
-    /// findings.
+    /// Compares the decision about a `spec`, or about a change from an old `spec`, with the
+    /// expected findings.
     async fn check(&self, server: &Server, expected: &Findings, spec: &Value, old: Option<&Value>) {
         let strict = "?dryRun=All&fieldValidation=Strict";
         let response = match old {

@@ -115,8 +115,8 @@ fn every_name_of_the_glossary_exists() {
     assert!(spans.iter().filter(|span| is_name(span)).count() > 20);
 }
 
-/// Returns `true` for names of Rust items and of tables: paths with `::`, and words in capitals with
-/// small letters.
+/// Returns `true` for names of Rust items and of tables: paths with `::`, and words in capitals
+/// with small letters.
 fn is_name(span: &str) -> bool {
     let is_identifier = |part: &str| {
         let mut letters = part.chars();

@@ -14,7 +14,8 @@ use crate::stored::ClusterUserDefinedNetwork;
 use crate::testbed::{Testbed, ZONE, eventually};
 use crate::zone_database::Zone;
 
-/// Creates a pod that no kubelet runs. A real server refuses it until the namespace has its account.
+/// Creates a pod that no kubelet runs. A real server refuses it until the namespace has its
+/// account.
 async fn create_pod(bed: &Testbed, name: &str) {
     let pod: Pod = object(json!({
         "metadata": {"name": name, "namespace": RED},
