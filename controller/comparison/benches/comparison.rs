@@ -1,7 +1,7 @@
 //! Random questions, answered by `reach` and by ovn-northd with ovn-trace: numbers and differences.
 //!
-//! `PATCHBAY_REACH_QUESTIONS` is the number of questions of each kind, and `PATCHBAY_REACH_SEED` the
-//! seed, which is the time without it. `PATCHBAY_REACH_KIND` leaves one kind. With
+//! `PATCHBAY_REACH_QUESTIONS` is the number of questions of each kind, and `PATCHBAY_REACH_SEED`
+//! the seed, which is the time without it. `PATCHBAY_REACH_KIND` leaves one kind. With
 //! `PATCHBAY_GOLDEN_DIR` the questions are about the recordings in that folder only.
 
 use std::env;

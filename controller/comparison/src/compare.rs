@@ -149,14 +149,15 @@ fn is_without_mac(answer: &Answer) -> bool {
     answer.verdict == Verdict::Dropped && last == Some("lr_in_arp_resolve")
 }
 
-/// `true` if the ARP request of a router is stopped, or the reply. Where the Southbound database has
-/// the MAC address, ovn-trace does not follow the request.
+/// `true` if the ARP request of a router is stopped, or the reply. Where the Southbound database
+/// has the MAC address, ovn-trace does not follow the request.
 fn is_stopped_request(answer: &Answer) -> bool {
     let last = answer.hops.last();
     is_without_mac(answer) && last.is_some_and(|hop| hop.decision.starts_with("ARP for "))
 }
 
-/// `true` if the answer is that the machine to which the sender sends gets the packet, on its switch.
+/// `true` if the answer is that the machine to which the sender sends gets the packet, on its
+/// switch.
 fn is_direct(answer: &Answer) -> bool {
     let switch = answer.hops.first().map(|hop| &hop.name);
     let is_other = |hop: &Hop| Some(&hop.name) != switch || hop.stage == "ls_in_lb";
@@ -257,8 +258,8 @@ fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, mac: M
     }
 }
 
-/// `true` if the source was decided by flags of a load balancer or by a hairpin. ovn-trace loses the
-/// flags between ingress and egress, and does not replace the source of a hairpin.
+/// `true` if the source was decided by flags of a load balancer or by a hairpin. ovn-trace loses
+/// the flags between ingress and egress, and does not replace the source of a hairpin.
 fn has_hidden_source(answer: &Answer) -> bool {
     answer.hops.iter().any(|hop| {
         hop.stage == "ls_in_hairpin"

@@ -9,12 +9,12 @@ use crate::json_rpc::transact;
 
 /// Changes the flows of a translated Southbound database:
 ///
-/// - Packets lose the state of their connection and the registers where they enter a switch or router,
-///   as at the patch ports of OVN. ovn-trace keeps them.
+/// - Packets lose the state of their connection and the registers where they enter a switch or
+///   router, as at the patch ports of OVN. ovn-trace keeps them.
 /// - Gateway routers only track packets where they look for a source to restore, which a new
 ///   connection does not have. ovn-trace ends there.
-/// - Gateway routers forget the state of a packet whose connection they commit, as the lab shows with
-///   packets.
+/// - Gateway routers forget the state of a packet whose connection they commit, as the lab shows
+///   with packets.
 /// - Load balancers do not remember the backend of a client, for which OVN drops its first packet.
 /// - Variables of templates have their values. ovn-trace has no variables.
 ///

@@ -1,5 +1,5 @@
-//! Answers of neighbours: to the requests of machines, and to the requests of routers for IPv6, which
-//! ovn-trace does not follow.
+//! Answers of neighbours: to the requests of machines, and to the requests of routers for IPv6,
+//! which ovn-trace does not follow.
 
 use std::net::Ipv6Addr;
 

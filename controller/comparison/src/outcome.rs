@@ -27,8 +27,8 @@ pub struct TraceOutcome {
     /// `true` if the packet ends because a router has to learn the MAC address of a neighbour that
     /// answers. OVN delivers the next packet.
     pub is_learning: bool,
-    /// Request of a router for the MAC address of a neighbour. The outputs behind it are those of the
-    /// packet without the address. `None`: the router knows the address.
+    /// Request of a router for the MAC address of a neighbour. The outputs behind it are those of
+    /// the packet without the address. `None`: the router knows the address.
     pub request: Option<MacRequest>,
     /// Names of the ports whose machines get the request.
     pub asked: Vec<String>,

@@ -29,7 +29,8 @@ pub enum Frame {
     Packet(TracedPacket),
     /// Nothing, because no port has the address that it resolves.
     Nothing,
-    /// Not determined by rows: the sender has no address of the family, or several neighbours answer.
+    /// Not determined by rows: the sender has no address of the family, or several neighbours
+    /// answer.
     Unclear,
 }
 

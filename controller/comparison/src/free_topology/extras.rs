@@ -1,5 +1,5 @@
-//! Rows that some topologies have: a second router with its machines, routers of other chassis, sessions
-//! of BFD, MAC addresses of neighbours.
+//! Rows that some topologies have: a second router with its machines, routers of other chassis,
+//! sessions of BFD, MAC addresses of neighbours.
 
 use serde_json::json;
 
@@ -136,8 +136,8 @@ impl Topology {
         (ends.swap_remove(0), route)
     }
 
-    /// A router port on another chassis, or a transit switch with the port of a router there. Returns the
-    /// row of the router port.
+    /// A router port on another chassis, or a transit switch with the port of a router there.
+    /// Returns the row of the router port.
     pub(super) fn remote_port(&mut self, random: &mut Random, rows: &mut Rows) -> String {
         let name = self.name("rpr");
         let mut row = json!({"name": name, "mac": "0a:aa:00:00:00:01", "networks": "30.0.0.1/24"});

@@ -17,8 +17,8 @@ pub(super) struct LinkedSwitch {
 }
 
 impl Topology {
-    /// Adds machines of the network with a number behind ports of type `switch`: on one switch, or on
-    /// two in a row. Returns the switches, and the row of the port by which they are linked.
+    /// Adds machines of the network with a number behind ports of type `switch`: on one switch, or
+    /// on two in a row. Returns the switches, and the row of the port by which they are linked.
     pub(super) fn linked_switches(
         &mut self,
         random: &mut Random,
@@ -43,8 +43,8 @@ impl Topology {
         (switches, first)
     }
 
-    /// Adds one of the two ports between the linked switch with a number and the one before it: `up` on
-    /// the linked switch, `down` on the other.
+    /// Adds one of the two ports between the linked switch with a number and the one before it:
+    /// `up` on the linked switch, `down` on the other.
     fn link(
         &self,
         rows: &mut Rows,

@@ -10,8 +10,8 @@ use crate::random::Random;
 const INDEX: usize = 41;
 
 impl Topology {
-    /// Adds a router with a gateway port on the external switch, two machines and NAT rules. Returns
-    /// the row of its switch port there.
+    /// Adds a router with a gateway port on the external switch, two machines and NAT rules.
+    /// Returns the row of its switch port there.
     pub(super) fn tenant(&mut self, random: &mut Random, rows: &mut Rows) -> String {
         let number: usize = self.prefix[1..].parse().expect("topologies are numbered");
         let mac = |port: usize| format!("0a:{number:02x}:00:00:{INDEX:02x}:{port:02x}");

@@ -86,8 +86,9 @@ impl Topology {
         if has_unknown && random.chance(30) {
             add_pairs(&mut row["options"], &[("force_fdb_lookup", "true")]);
         } else if self.families == Families::Ipv4 && random.chance(5) {
-            // ovn-trace follows no neighbour discovery, which such a port does not hear. It does not
-            // learn the MAC address of a sender either, so that a port for unknown ones has to hear.
+            // ovn-trace follows no neighbour discovery, which such a port does not hear. It does
+            // not learn the MAC address of a sender either, so that a port for unknown ones has to
+            // hear.
             add_pairs(&mut row["options"], &[("receive_multicast", "false")]);
         }
         if random.chance(10) {

@@ -1,5 +1,5 @@
-//! Features that the random topologies do not have, each in a small database: the answers of ovn-trace,
-//! or a mark that the outcome does not follow from the Northbound database alone.
+//! Features that the random topologies do not have, each in a small database: the answers of
+//! ovn-trace, or a mark that the outcome does not follow from the Northbound database alone.
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{
@@ -67,7 +67,8 @@ impl Network {
         row
     }
 
-    /// Adds an ACL of `s1` that gives packets to a network function behind the ports `in` and `out`.
+    /// Adds an ACL of `s1` that gives packets to a network function behind the ports `in` and
+    /// `out`.
     pub(super) fn add_network_function(&mut self, direction: &str, condition: &str) {
         let ports = ["in", "out"].map(|name| self.add_port(name, json!({})));
         let row = json!({"name": "nf", "id": 1, "inport": ["named-uuid", ports[0]],

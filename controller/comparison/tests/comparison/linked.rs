@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::features::{Network, WEB, ask, ask_both};
 
-/// The network with the switch `s3` of the machine `v4` behind `s1`. `peer`: that of the port on `s3`;
-/// `options`: those of `v4`; `acl`: direction and match of an ACL of both switches that drops.
+/// The network with the switch `s3` of the machine `v4` behind `s1`. `peer`: that of the port on
+/// `s3`; `options`: those of `v4`; `acl`: direction and match of an ACL of both switches that
+/// drops.
 fn network(peer: &str, options: &Value, acl: (&str, &str)) -> Network {
     let mut network = Network::new(json!({}));
     let (direction, text) = acl;

@@ -1,5 +1,5 @@
-//! ovn-northd reads the rows that Patchbay writes for manifests, on ovsdb-server and on ovsdb-sim, and
-//! has nothing to complain about.
+//! ovn-northd reads the rows that Patchbay writes for manifests, on ovsdb-server and on ovsdb-sim,
+//! and has nothing to complain about.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,18 @@ use patchbay_model::{ClusterSettings, Feature, GatewayMode};
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::runtime::Runtime;
 
-/// Warnings about rows that are as OVN-Kubernetes writes them, so that ovn-northd has them about its
-/// rows, too: external ports of gateway routers have the node's address and the masquerade address,
-/// IPAM keeps the first address of a subnet for a router that layer2 networks without a role as
-/// primary do not have, and router and switch ports of a transit router request the same key.
+/// Warnings about rows that are as OVN-Kubernetes writes them, so that ovn-northd has them about
+/// its rows, too: external ports of gateway routers have the node's address and the masquerade
+/// address, IPAM keeps the first address of a subnet for a router that layer2 networks without a
+/// role as primary do not have, and router and switch ports of a transit router request the same
+/// key.
 const WARNINGS_OF_23_03: [&str; 3] = [
     "is configured with multiple IPv",
     "Duplicate IP set: ",
     "northd|WARN|Logical router port trtos-",
 ];
-/// Warning about the ports of a virtual machine that migrates, whose address and key are the same on
-/// both nodes, as in OVN-Kubernetes.
+/// Warning about the ports of a virtual machine that migrates, whose address and key are the same
+/// on both nodes, as in OVN-Kubernetes.
 const WARNINGS: [&str; 1] = ["_virt-launcher-"];
 /// Random clusters whose rows each release reads.
 const CLUSTERS: usize = 12;

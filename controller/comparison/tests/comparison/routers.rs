@@ -325,7 +325,8 @@ fn a_route_by_a_port_of_another_router_is_one_of_that_router() {
     }
 }
 
-/// OVN takes one of equal routes, and the packet is lost if it is that by the port of another router.
+/// OVN takes one of equal routes, and the packet is lost if it is that by the port of another
+/// router.
 #[test]
 fn equal_routes_by_ports_of_other_routers_stay_with_their_router() {
     let Some(release) = Release::newest() else {

@@ -1,5 +1,5 @@
-//! Scenarios of the folder `tests/scenarios`: manifests, questions and their answers. Each answer is
-//! that of `reach` and that of ovn-northd with ovn-trace.
+//! Scenarios of the folder `tests/scenarios`: manifests, questions and their answers. Each answer
+//! is that of `reach` and that of ovn-northd with ovn-trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
