@@ -99,8 +99,8 @@ impl ZoneController {
     /// Sets the approximate upper bound of the rows that one transaction changes; at least one.
     ///
     /// If all changes of a connect fit, they are one transaction. Otherwise several plans are
-    /// needed ([`Change::more`]). No state between them permits traffic that is denied both before and
-    /// after. Changes that must be atomic stay in one transaction, even above the bound.
+    /// needed ([`Change::more`]). No state between them permits traffic that is denied both before
+    /// and after. Changes that must be atomic stay in one transaction, even above the bound.
     #[must_use]
     pub fn with_transaction_rows(mut self, rows: usize) -> Self {
         self.engine = self.engine.with_transaction_rows(rows);

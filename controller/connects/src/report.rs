@@ -134,8 +134,8 @@ impl NodeSkip {
 /// Irregularity that prevents no connection.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum Notice {
-    /// The number of load balancers differs from the expected number. The text up to the semicolon is
-    /// that of OVN-Kubernetes.
+    /// The number of load balancers differs from the expected number. The text up to the semicolon
+    /// is that of OVN-Kubernetes.
     #[error(
         "network {network}: found {found} ClusterIP LBs but expected {expected}; connects share none of services with internalTrafficPolicy Local or endpoints outside of the network"
     )]

@@ -5,8 +5,8 @@ use patchbay_schemas::nb::Acl;
 use patchbay_schemas::schema::{Constraint, DatabaseSchema};
 use patchbay_schemas::typed::TableRow;
 
-/// Version (major, minor) of the first Northbound schema of an OVN with remote router ports (25.03).
-/// The ports changed nothing in the schema, so nothing else shows them.
+/// Version (major, minor) of the first Northbound schema of an OVN with remote router ports
+/// (25.03). The ports changed nothing in the schema, so nothing else shows them.
 const REMOTE_ROUTER_PORTS: (u32, u32) = (7, 11);
 
 /// Version of the schema if OVN has no remote router ports with it. `None`: OVN has them.

@@ -66,8 +66,8 @@ impl AnnotatedNetwork {
         reasons.any(|reason| matches!(reason, NetworkSkip::Unknown))
     }
 
-    /// `true` if the rows of the network are retained: until it returns or leaves the annotation, or
-    /// until the zone's node has an id.
+    /// `true` if the rows of the network are retained: until it returns or leaves the annotation,
+    /// or until the zone's node has an id.
     pub(super) fn is_retained(&self) -> bool {
         self.is_unknown() || self.member.as_ref().is_some_and(Member::waits_for_local_id)
     }

@@ -15,7 +15,8 @@ use crate::report::Notice;
 /// Number of other connects that a connect's notices name. Further ones have one notice in all.
 const MAX_NAMED_CONNECTS: usize = 10;
 
-/// Number of networks that two connects share at least if their policies can match the same traffic.
+/// Number of networks that two connects share at least if their policies can match the same
+/// traffic.
 const MIN_SHARED_NETWORKS: usize = 2;
 
 /// Connects that join the same networks.

@@ -1,4 +1,5 @@
-//! Inputs of a zone with what follows from all of them, and the pieces that can change on their own.
+//! Inputs of a zone with what follows from all of them, and the pieces that can change on their
+//! own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

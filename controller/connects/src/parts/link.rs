@@ -126,7 +126,8 @@ impl Connects {
         }
     }
 
-    /// `true` if a port belongs to another program or connect, or to a link whose rows are retained.
+    /// `true` if a port belongs to another program or connect, or to a link whose rows are
+    /// retained.
     fn is_foreign(
         connect: &SmolStr,
         id: LinkId,

@@ -21,8 +21,8 @@ const SERVICE_KIND: (&str, &str) = (key::KIND, "Service");
 const CLUSTER_SUFFIX: &str = "_cluster";
 
 impl Connects {
-    /// The group has the existing load balancers. A missing one is reported as a notice and prevents
-    /// no connection, because OVN-Kubernetes creates and deletes load balancers.
+    /// The group has the existing load balancers. A missing one is reported as a notice and
+    /// prevents no connection, because OVN-Kubernetes creates and deletes load balancers.
     pub(crate) fn services(&self, name: &SmolStr, reader: &ConnectReader<'_>, rows: &mut Rows) {
         let inputs = reader.read(&Cell::Connect(name.clone()));
         let connect = inputs.connect(name);

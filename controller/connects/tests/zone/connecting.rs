@@ -14,7 +14,8 @@ use crate::world::World;
 fn the_report_counts_ports_and_routes() {
     let mut world = World::red_and_blue();
     let (counts, reports) = world.pass();
-    // The connect router, four ports and four routes on it, a port and a policy on either network's router.
+    // The connect router, four ports and four routes on it, a port and a policy on either network's
+    // router.
     assert_eq!((counts.inserted, counts.deleted), (13, 0));
     assert_eq!(counts.changed, 2);
     let report = &reports["c"];

@@ -124,8 +124,9 @@ fn is_dropped(snapshot: &Snapshot, from: usize, subnet: &str) -> bool {
     first.is_some_and(|acl| acl.priority == 450)
 }
 
-/// The ways of packets through the rows: the policy of the source's router leads to a port of a connect router, that
-/// router has a route to the destination's subnet, and the route leads out of a port for the destination.
+/// The ways of packets through the rows: the policy of the source's router leads to a port of a
+/// connect router, that router has a route to the destination's subnet, and the route leads out of
+/// a port for the destination.
 pub(crate) fn open_pairs(snapshot: &Snapshot, nodes: i64) -> BTreeSet<(usize, usize)> {
     let mut open = BTreeSet::new();
     let connect_routers: Vec<LogicalRouter> = {

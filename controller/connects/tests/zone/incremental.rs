@@ -60,8 +60,8 @@ proptest! {
             }
         }
         let is_readable = world.inputs.connects.values().all(|input| input.connect.is_ok());
-        // The rows of networks that are not known for a while stay, and would not be made; so do links while the zone's
-        // node has no id.
+        // The rows of networks that are not known for a while stay, and would not be made; so do
+        // links while the zone's node has no id.
         let networks = &world.inputs.networks;
         let all_known = world.inputs.connects.values().all(|input| {
             let subnets = input.connect.iter().map(|connect| &connect.subnets);

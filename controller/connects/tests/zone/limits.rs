@@ -90,8 +90,8 @@ fn only_nodes_that_are_not_ready_are_skipped() {
 
 #[test]
 fn conflicting_names_are_reported() {
-    // Names are joined by `_`: the layer3 network `cluster_udn` on the node `foo` and the layer2 network
-    // `cluster_udn_foo` want one port name.
+    // Names are joined by `_`: the layer3 network `cluster_udn` on the node `foo` and the layer2
+    // network `cluster_udn_foo` want one port name.
     let mut world = World::new();
     world.add_layer3("cluster_udn", 1, &["10.1.0.0/16"]);
     world.add_layer2("cluster_udn_foo", 2, &["10.2.0.0/16"]);

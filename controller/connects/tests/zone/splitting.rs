@@ -93,8 +93,8 @@ fn build(wanted: &Wanted) -> World {
     world
 }
 
-/// The subnets of other networks to which pods of a network in this zone can send: some policy leads there, and no ACL
-/// of the network's switch drops it.
+/// The subnets of other networks to which pods of a network in this zone can send: some policy
+/// leads there, and no ACL of the network's switch drops it.
 fn open(snapshot: &Snapshot) -> BTreeSet<(&'static str, String)> {
     let routers: Vec<LogicalRouter> = rows(snapshot);
     let switches: Vec<LogicalSwitch> = rows(snapshot);

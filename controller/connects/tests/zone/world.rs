@@ -59,7 +59,8 @@ impl World {
         world
     }
 
-    /// Two layer3 networks, `red` (id 1) and `blue` (id 2), on the nodes `n1` (id 2) and `n2` (id 3), connected by `c`.
+    /// Two layer3 networks, `red` (id 1) and `blue` (id 2), on the nodes `n1` (id 2) and `n2` (id
+    /// 3), connected by `c`.
     pub(crate) fn red_and_blue() -> Self {
         let mut world = Self::new();
         world.add_layer3("red", 1, &["10.1.0.0/16"]);
@@ -98,7 +99,8 @@ impl World {
         self.database.transact(txn.finish().operations()).unwrap();
     }
 
-    /// Changes the row at this place among those of a table, in no particular order; none if the table is empty.
+    /// Changes the row at this place among those of a table, in no particular order; none if the
+    /// table is empty.
     pub(crate) fn edit_nth<T: TableRow>(&mut self, place: usize, edit: impl FnOnce(&mut T)) {
         let snapshot = self.database.snapshot();
         let table = snapshot.typed::<T>();
@@ -231,7 +233,8 @@ impl World {
         self.inputs.networks = Arc::new(self.networks.values().cloned().collect());
     }
 
-    /// Adds a node with a chassis and, of every layer3 network `10.x.0.0/16`, the subnet `10.x.<id>.0/24`.
+    /// Adds a node with a chassis and, of every layer3 network `10.x.0.0/16`, the subnet
+    /// `10.x.<id>.0/24`.
     pub(crate) fn add_node(&mut self, name: &str, id: i64) -> &mut Node {
         let subnets = self.networks.values().map(|network| {
             let subnet = network.pod_subnets[0].cidr.to_string();
