@@ -1,4 +1,5 @@
-//! Rules and list types of `ClusterNetworkConnect`, beyond what attributes of the Rust types express.
+//! Rules and list types of `ClusterNetworkConnect`, beyond what attributes of the Rust types
+//! express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 

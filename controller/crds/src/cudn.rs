@@ -1,4 +1,5 @@
-//! Rules and list types of `ClusterUserDefinedNetwork`, beyond what attributes of the Rust types express.
+//! Rules and list types of `ClusterUserDefinedNetwork`, beyond what attributes of the Rust types
+//! express.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
@@ -122,8 +123,8 @@ fn evpn(network: &mut JSONSchemaProps) {
 }
 
 /// Adds the rules of a route target. Patterns check both numbers before `int` reads them, because
-/// `int` fails on other text. The patterns match the whole text, because an API server has no length
-/// limit for the parts of a split text and would estimate too high a cost.
+/// `int` fails on other text. The patterns match the whole text, because an API server has no
+/// length limit for the parts of a split text and would estimate too high a cost.
 fn route_target(target: &mut JSONSchemaProps) {
     let [global, local] = ["int(self.split(':')[0])", "int(self.split(':')[1])"];
     target

@@ -50,7 +50,8 @@ pub(super) fn add_rules(layer2: &mut JSONSchemaProps) {
     gateways(layer2);
 }
 
-/// Adds the rules of `reservedSubnets` and `infrastructureSubnets`, which are inside the network's ranges.
+/// Adds the rules of `reservedSubnets` and `infrastructureSubnets`, which are inside the network's
+/// ranges.
 fn ranges(layer2: &mut JSONSchemaProps, name: &str) {
     let list = layer2.property(name);
     cidrs(list);

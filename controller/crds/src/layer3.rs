@@ -1,7 +1,8 @@
 //! Rules and list types of layer3 networks, beyond what attributes of the Rust types express.
 //!
-//! Lists of up to 400 subnets are compared item by item with themselves: an API server estimates a rule's cost at its
-//! worst and refuses definitions with rules above ten million, which leaves about 60 units for one pair.
+//! Lists of up to 400 subnets are compared item by item with themselves: an API server estimates a
+//! rule's cost at its worst and refuses definitions with rules above ten million, which leaves
+//! about 60 units for one pair.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
@@ -62,8 +63,8 @@ fn subnets(list: &mut JSONSchemaProps) {
             "hostSubnet is immutable",
         )
         .rule(
-            // A list of one, so that this subnet is read once and not for each of the others. What decides most pairs comes
-            // first.
+            // A list of one, so that this subnet is read once and not for each of the others. What
+            // decides most pairs comes first.
             "!self.all(s, isCIDR(s.cidr)) || self.all(a, [cidr(a.cidr)].all(range, self.all(b, \
              !range.containsCIDR(b.cidr) || a.cidr == b.cidr)))",
             "Subnets must not overlap or contain each other",

@@ -16,10 +16,11 @@ pub struct UnknownDefinition {
     pub known: String,
 }
 
-/// Prints manifests in YAML for `kubectl apply -f -`: the definitions with these names, then the policies.
+/// Prints manifests in YAML for `kubectl apply -f -`: the definitions with these names, then the
+/// policies.
 ///
-/// A definition is found by kind, plural, singular, short name or full name. An empty list stands for all definitions
-/// of group `k8s.ovn.org`.
+/// A definition is found by kind, plural, singular, short name or full name. An empty list stands
+/// for all definitions of group `k8s.ovn.org`.
 ///
 /// # Errors
 /// [`UnknownDefinition`] for the first name that no definition has.
@@ -87,7 +88,8 @@ fn add(documents: &mut String, object: &impl Serialize) {
     }
 }
 
-/// Writes whole numbers without a fraction, because bounds of schemas are floating point numbers in Rust.
+/// Writes whole numbers without a fraction, because bounds of schemas are floating point numbers in
+/// Rust.
 fn whole_numbers(json: &mut Value) {
     match json {
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),

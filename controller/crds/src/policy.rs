@@ -1,5 +1,5 @@
-//! Admission policies: rules about the user of a request, or about objects of other kinds. Definitions cannot
-//! express them.
+//! Admission policies: rules about the user of a request, or about objects of other kinds.
+//! Definitions cannot express them.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,

@@ -7,7 +7,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 /// Access to the parts of a schema, and additions to them.
 ///
 /// # Panics
-/// Methods panic if the schema lacks the named part, because then the Rust type and its rules disagree.
+/// Methods panic if the schema lacks the named part, because then the Rust type and its rules
+/// disagree.
 pub(super) trait SchemaExt {
     /// Returns the schema of an object's member.
     fn property(&mut self, name: &str) -> &mut JSONSchemaProps;
@@ -27,8 +28,8 @@ pub(super) trait SchemaExt {
     /// Marks a list that server-side apply merges by the member `key` of its items.
     fn keyed_by(&mut self, key: &str) -> &mut Self;
 
-    /// Removes `nullable` and links in descriptions from the schema and all its parts. An API server then drops
-    /// members that are `null`, as the Rust types do.
+    /// Removes `nullable` and links in descriptions from the schema and all its parts. An API
+    /// server then drops members that are `null`, as the Rust types do.
     fn remove_nullable_and_links(&mut self);
 }
 
