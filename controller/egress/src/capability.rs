@@ -60,8 +60,8 @@ impl EgressController {
         self.engine.plan(inputs, snapshot).into_change()
     }
 
-    /// Reasons why EgressIPs do not apply as their objects specify: those that the objects show, and
-    /// those that the last plan has found.
+    /// Reasons why EgressIPs do not apply as their objects specify: those that the objects show,
+    /// and those that the last plan has found.
     pub fn problems(&self, inputs: &ZoneEgress) -> Vec<EgressProblem> {
         let mut problems = inputs.problems();
         let reports = self.engine.reports().filter(|_| !self.is_idle);

@@ -75,8 +75,8 @@ pub enum EgressCell {
 }
 
 impl ZoneEgress {
-    /// Reads networks, nodes and objects, for the zone of the node with this name. The feature must be
-    /// on.
+    /// Reads networks, nodes and objects, for the zone of the node with this name. The feature must
+    /// be on.
     pub fn read(
         zone: &str,
         settings: &ClusterSettings,
@@ -167,8 +167,8 @@ impl ZoneEgress {
         self.serving.set_pod(key, None);
     }
 
-    /// Reasons why EgressIPs do not apply as their objects specify, as far as the objects alone show
-    /// them.
+    /// Reasons why EgressIPs do not apply as their objects specify, as far as the objects alone
+    /// show them.
     pub fn problems(&self) -> BTreeSet<EgressProblem> {
         let off = self.off.iter().map(|name| EgressProblem {
             egress_ip: name.clone(),

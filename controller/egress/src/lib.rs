@@ -1,5 +1,5 @@
-//! EgressIPs in user-defined networks: packets of chosen pods leave the cluster through a chosen node
-//! and with an address that the EgressIP names.
+//! EgressIPs in user-defined networks: packets of chosen pods leave the cluster through a chosen
+//! node and with an address that the EgressIP names.
 //!
 //! ```text
 //! pod ── switch ── router of the network ── gateway router of the egress node ── external switch

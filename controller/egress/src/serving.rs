@@ -85,8 +85,8 @@ impl Serving {
         &self.served
     }
 
-    /// Reasons why EgressIPs do not apply as their objects specify, as far as the objects alone show
-    /// them.
+    /// Reasons why EgressIPs do not apply as their objects specify, as far as the objects alone
+    /// show them.
     pub(super) fn problems(&self) -> impl Iterator<Item = &EgressProblem> {
         self.egress_ips.values().flat_map(|one| &one.problems)
     }
