@@ -190,9 +190,9 @@ impl<'a> LeaderLoop<'a> {
         }
     }
 
-    /// Waits for a reason to reconcile: a change of the common sources, a change of nodes from which
-    /// rows follow, new reports that are due, a zone that stops or starts, or a suppressed event
-    /// that is due.
+    /// Waits for a reason to reconcile: a change of the common sources, a change of nodes from
+    /// which rows follow, new reports that are due, a zone that stops or starts, or a suppressed
+    /// event that is due.
     async fn wait_for_work(&mut self) -> Result<(), WatchEnded> {
         let task = self.task;
         let timing = &task.timing;

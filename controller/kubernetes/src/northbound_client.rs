@@ -8,8 +8,8 @@ use tokio::sync::OnceCell;
 
 use super::config::{Timing, ZoneControllerConfig};
 
-/// The client of the zone's Northbound database. Clones share one client, and so one replica and one
-/// monitor.
+/// The client of the zone's Northbound database. Clones share one client, and so one replica and
+/// one monitor.
 #[derive(Clone, Debug)]
 pub(super) struct NorthboundClient {
     config: Arc<Config>,
@@ -33,8 +33,8 @@ impl NorthboundClient {
         }
     }
 
-    /// Connects to the database, and retries until that succeeds. If the client is connected, returns
-    /// it.
+    /// Connects to the database, and retries until that succeeds. If the client is connected,
+    /// returns it.
     ///
     /// # Cancel safety
     /// If the future is dropped, another one that waits connects.

@@ -180,8 +180,8 @@ impl ZoneInputs {
             }
         }
         let connected = self.connected_networks();
-        // The used subnets of a node depend on the connected networks and their ranges, so all nodes
-        // are read again.
+        // The used subnets of a node depend on the connected networks and their ranges, so all
+        // nodes are read again.
         let networks = || {
             let names = connected.iter();
             names.filter_map(|name| self.inputs.networks.by_name(name))

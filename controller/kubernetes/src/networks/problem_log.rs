@@ -10,8 +10,8 @@ pub(super) struct ProblemLog {
 }
 
 impl ProblemLog {
-    /// Logs the problems that the last pass did not have. A conflict is one if the last pass had it,
-    /// too: the first is how two clients of an object meet.
+    /// Logs the problems that the last pass did not have. A conflict is one if the last pass had
+    /// it, too: the first is how two clients of an object meet.
     pub(super) fn update(
         &mut self,
         problems: impl IntoIterator<Item = String>,

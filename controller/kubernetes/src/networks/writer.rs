@@ -291,8 +291,8 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Patches what differs from the object with this UID and resource version: the object, then its
-    /// status.
+    /// Patches what differs from the object with this UID and resource version: the object, then
+    /// its status.
     async fn patch(
         &self,
         target: &Target,
