@@ -178,8 +178,8 @@ impl Lab {
         let snapshot = snapshot.map_err(|error| error.to_string())?;
         let behind = TunnelPort::port_behind(&snapshot, out);
         let (port, mac) = behind.unwrap_or_else(|| {
-            // In a layer2 network the packet goes straight to the pod's port, from the asking pod or
-            // from the router.
+            // In a layer2 network the packet goes straight to the pod's port, from the asking pod
+            // or from the router.
             let beside = TunnelPort::router_beside(&snapshot, out);
             let beside = beside.filter(|_| source.network != target.network);
             let port = beside.unwrap_or_else(|| source.port.clone());

@@ -129,9 +129,9 @@ impl Exits {
     ///
     /// Gateway routers of several networks have one Ethernet address and one address of the node,
     /// so packets find their network by its masquerade address. OVN-Kubernetes does the same in
-    /// `br-ex`, where it also replaces that address by the node's. Packets with the mark of an EgressIP
-    /// get its address, as there; answers to it get the masquerade address back before they find
-    /// their network.
+    /// `br-ex`, where it also replaces that address by the node's. Packets with the mark of an
+    /// EgressIP get its address, as there; answers to it get the masquerade address back before
+    /// they find their network.
     pub(crate) fn flows(&self, switch: &Snapshot, sources: &[MarkedSource]) -> Option<String> {
         let number = |name: &str| {
             let number = value_of::<i64>(switch, "Interface", "ofport", |row| {

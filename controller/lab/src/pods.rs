@@ -81,9 +81,9 @@ impl Pod {
     }
 }
 
-/// Adds a pod for each primary network and node if the manifests have no pods: `NAMESPACE/NAMESPACE-N`,
-/// in the first namespace of the network, where N is the number of the node in the order of the
-/// manifests.
+/// Adds a pod for each primary network and node if the manifests have no pods:
+/// `NAMESPACE/NAMESPACE-N`, in the first namespace of the network, where N is the number of the
+/// node in the order of the manifests.
 ///
 /// # Errors
 /// The objects contradict each other.

@@ -82,8 +82,8 @@ impl Lab {
         selected.map(|pod| PodName::of(&pod.key)).collect()
     }
 
-    /// Asks the cluster IP of a service. It is reached if one of its endpoints answers. `family`: IP
-    /// family; `None`: the first one that the pod and the service have.
+    /// Asks the cluster IP of a service. It is reached if one of its endpoints answers. `family`:
+    /// IP family; `None`: the first one that the pod and the service have.
     ///
     /// # Errors
     /// There is no such pod, or the service has no cluster IP of the family.

@@ -140,7 +140,8 @@ pub(crate) fn set_next_configuration(txn: &mut TxnBuilder, number: i64) -> Resul
 }
 
 /// Writes the configuration of a switch: the integration bridge, the bridge of the wire between the
-/// nodes, that to the world outside, and the settings of ovn-controller. Returns the UUID of the integration bridge.
+/// nodes, that to the world outside, and the settings of ovn-controller. Returns the UUID of the
+/// integration bridge.
 async fn write_switch(
     switch: &NodeDatabase,
     id: &NodeId,

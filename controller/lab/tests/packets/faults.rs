@@ -18,8 +18,8 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// Time until packets cross again.
 const RECOVERY: Duration = Duration::from_secs(20);
 
-/// Number of attempts, of which one may not lose a probe. The switch of a busy machine loses packets
-/// now and then; missing rows lose them in each attempt.
+/// Number of attempts, of which one may not lose a probe. The switch of a busy machine loses
+/// packets now and then; missing rows lose them in each attempt.
 const FAULT_ATTEMPTS: usize = 3;
 
 /// Streams of probes between pods.

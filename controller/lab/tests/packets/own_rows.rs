@@ -96,8 +96,8 @@ impl OwnRows {
         self.lab.sync().await.unwrap();
     }
 
-    /// Asserts that packets of a pod for an address arrive at a pod, and that reach answers the same, or
-    /// that they leave a choice. `to`: name of the pod. `None`: at no pod.
+    /// Asserts that packets of a pod for an address arrive at a pod, and that reach answers the
+    /// same, or that they leave a choice. `to`: name of the pod. `None`: at no pod.
     pub(crate) async fn assert_arrival(
         &self,
         from: &str,
