@@ -59,8 +59,8 @@ impl NumberPool {
         None
     }
 
-    /// Allocates this number. Returns `false` if it has a holder already, or is not in the range; it
-    /// has one more holder then.
+    /// Allocates this number. Returns `false` if it has a holder already, or is not in the range;
+    /// it has one more holder then.
     fn hold(&mut self, number: u64) -> bool {
         if !self.range.contains(&number) {
             return false;

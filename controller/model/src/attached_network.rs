@@ -135,8 +135,8 @@ fn list<T: std::str::FromStr>(field: &UninterpretedValue) -> Result<Vec<T>, serd
     Ok(entries(&text.unwrap_or_default()))
 }
 
-/// The entries of a comma-separated list. Those that cannot be read are reported where the network's
-/// own rows are made.
+/// The entries of a comma-separated list. Those that cannot be read are reported where the
+/// network's own rows are made.
 fn entries<T: std::str::FromStr>(list: &str) -> Vec<T> {
     let entries = list.split(',').map(str::trim);
     entries.filter_map(|entry| entry.parse().ok()).collect()

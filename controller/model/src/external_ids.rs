@@ -264,7 +264,8 @@ pub fn node_addresses_id(family: IpFamily) -> String {
     format!("default-network-controller:ClusterNodeIPs:node-ips:{family}")
 }
 
-/// Value of [`key::ID`] of the address set with services of the default network that networks reach.
+/// Value of [`key::ID`] of the address set with services of the default network that networks
+/// reach.
 pub fn reachable_services_id(family: IpFamily) -> String {
     format!("udn-enabled-svc:UDNEnabledService:udn-enabled-svc-cluster-ips:{family}")
 }

@@ -16,8 +16,8 @@ const OLDER_KEYS: &str = "k8s.ovn.org/udn-layer2-node-gateway-router-lrp-tunnel-
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layer2Layout {
     has_transit_routers: bool,
-    /// Tunnel keys of the gateway routers' ports on switches, by network. Only the older layout uses
-    /// them.
+    /// Tunnel keys of the gateway routers' ports on switches, by network. Only the older layout
+    /// uses them.
     older_keys: BTreeMap<String, String>,
 }
 
@@ -33,14 +33,15 @@ impl Layer2Layout {
         }
     }
 
-    /// Tunnel key of the port of the node's gateway router on the switch of a network, if the node has
-    /// the older layout. `None`: it has the present one, as nodes of files do.
+    /// Tunnel key of the port of the node's gateway router on the switch of a network, if the node
+    /// has the older layout. `None`: it has the present one, as nodes of files do.
     pub fn older_key(&self, network: &str) -> Option<&str> {
         self.older_port_key(network)
             .filter(|_| !self.has_transit_routers)
     }
 
-    /// Tunnel key of the port of the node's gateway router on the switch of a network, in any layout.
+    /// Tunnel key of the port of the node's gateway router on the switch of a network, in any
+    /// layout.
     pub fn older_port_key(&self, network: &str) -> Option<&str> {
         self.older_keys.get(network).map(String::as_str)
     }

@@ -19,8 +19,8 @@ impl NetworkActivity {
     ///
     /// - `limited`: networks that are rendered on nodes with users only.
     /// - `uses`: networks with nodes where they have users.
-    /// - `connected`: sets of networks that are connected. A network is rendered where one that it is
-    ///   connected with has users, too.
+    /// - `connected`: sets of networks that are connected. A network is rendered where one that it
+    ///   is connected with has users, too.
     ///
     /// ```
     /// use patchbay_model::NetworkActivity;
@@ -80,14 +80,14 @@ impl NetworkActivity {
 /// Networks that a zone has rendered: one without users stays for a while.
 #[derive(Clone, Debug, Default)]
 pub struct RenderedNetworks {
-    /// Rendered networks, with the time since when they have no users on the zone's node. `None`: they
-    /// have some.
+    /// Rendered networks, with the time since when they have no users on the zone's node. `None`:
+    /// they have some.
     unused_since: BTreeMap<Arc<str>, Option<Timestamp>>,
 }
 
 impl RenderedNetworks {
-    /// Follows the users of networks on the zone's node. Networks whose last user there has left less
-    /// than `grace_period` ago count as rendered on the node.
+    /// Follows the users of networks on the zone's node. Networks whose last user there has left
+    /// less than `grace_period` ago count as rendered on the node.
     pub fn update(
         &mut self,
         activity: &mut NetworkActivity,

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 /// Chassis id of a node, and whether it is another one than a running controller has seen first.
 ///
-/// OVN-Kubernetes binds ports of other zones when it starts and when it makes them. A chassis id that
-/// changes alone reaches them at the next start.
+/// OVN-Kubernetes binds ports of other zones when it starts and when it makes them. A chassis id
+/// that changes alone reaches them at the next start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeChassis {
     id: Option<String>,

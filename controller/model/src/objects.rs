@@ -50,8 +50,8 @@ pub struct NetworkObjects<'a> {
 }
 
 impl NetworkObjects<'_> {
-    /// Leaves out the networks that are not rendered on a node, and their definitions. `labelled` has
-    /// the namespaces with the label [`PRIMARY_NETWORK_LABEL`](super::PRIMARY_NETWORK_LABEL).
+    /// Leaves out the networks that are not rendered on a node, and their definitions. `labelled`
+    /// has the namespaces with the label [`PRIMARY_NETWORK_LABEL`](super::PRIMARY_NETWORK_LABEL).
     pub fn limit_to(
         &mut self,
         node: &str,

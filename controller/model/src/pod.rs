@@ -95,8 +95,8 @@ impl Pod {
         self.node.is_some() && !self.has_host_network && !self.is_completed
     }
 
-    /// `true` if the annotation [`POD_NETWORKS`](super::POD_NETWORKS) can be read. Otherwise it is not
-    /// written, so that nothing that another program wrote gets lost.
+    /// `true` if the annotation [`POD_NETWORKS`](super::POD_NETWORKS) can be read. Otherwise it is
+    /// not written, so that nothing that another program wrote gets lost.
     pub fn has_readable_networks(&self) -> bool {
         let is_about_networks = |problem: &PodFieldProblem| matches!(problem, PodFieldProblem::Annotation { annotation, .. } if *annotation == POD_NETWORKS);
         !self.problems.iter().any(is_about_networks)

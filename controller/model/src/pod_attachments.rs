@@ -125,8 +125,8 @@ pub enum PrimaryDefinition<'a> {
 /// Attachments of a pod, the primary network first. `definition` finds what a definition leads to;
 /// `None`: it does not exist.
 ///
-/// A pod in a namespace without its primary network, or with a request there that cannot be used, is
-/// not attached to it. Neither is one that selects its primary network by annotation, as in
+/// A pod in a namespace without its primary network, or with a request there that cannot be used,
+/// is not attached to it. Neither is one that selects its primary network by annotation, as in
 /// OVN-Kubernetes. A pod with an annotation that cannot be read is attached to no network.
 pub fn attachments<'a>(
     pod: &Pod,
@@ -200,8 +200,8 @@ pub fn attachments<'a>(
     (attachments, problems)
 }
 
-/// The part of a request that primary networks of the topology grant, as in OVN-Kubernetes: in layer3
-/// the node chooses the addresses, and the network has the gateways.
+/// The part of a request that primary networks of the topology grant, as in OVN-Kubernetes: in
+/// layer3 the node chooses the addresses, and the network has the gateways.
 fn usable_request(request: &AddressRequest, network: &AttachedNetwork) -> AddressRequest {
     let mut request = request.clone();
     request.gateways.clear();

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Returns a text that is one line wherever it is printed, and at most `max_bytes` long plus a count.
+/// Returns a text that is one line wherever it is printed, and at most `max_bytes` long plus a
+/// count.
 ///
 /// Control characters, line separators, and marks that change the direction of text are written as
-/// JSON does (`\n`, `\u001b`), which is how `ovn-nbctl list` writes them. Other text stays as it is.
+/// JSON does (`\n`, `\u001b`), which is how `ovn-nbctl list` writes them. Other text stays as it
+/// is.
 ///
 /// ```
 /// use patchbay_model::printable::printable;

@@ -39,7 +39,8 @@ const fn v6(first: u16, length: u8) -> IpNet {
 /// Linux' `ip_local_port_range`.
 const DEFAULT_EPHEMERAL_PORTS: (u16, u16) = (32_768, 60_999);
 /// Time for which a zone keeps a network without users, with
-/// [`DynamicUdnAllocation`](Feature::DynamicUdnAllocation), if the administrator configures nothing.
+/// [`DynamicUdnAllocation`](Feature::DynamicUdnAllocation), if the administrator configures
+/// nothing.
 const DEFAULT_UDN_DELETION_GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(120);
 /// Services of the default network that primary networks reach, if the administrator configures
 /// none.
@@ -58,15 +59,15 @@ pub enum GatewayMode {
 /// Feature that is off unless the administrator switches it on.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Feature {
-    /// IP multicast between the pods of a namespace that allows it. Without it, multicast is neither
-    /// dropped nor routed by rows of the networks.
+    /// IP multicast between the pods of a namespace that allows it. Without it, multicast is
+    /// neither dropped nor routed by rows of the networks.
     Multicast,
     /// EgressFirewalls of namespaces.
     EgressFirewall,
     /// RouteAdvertisements: routers outside of the cluster know the way to pods.
     RouteAdvertisements,
-    /// Networks with transport `EVPN`, with [`RouteAdvertisements`](Self::RouteAdvertisements) and in
-    /// local gateway mode.
+    /// Networks with transport `EVPN`, with [`RouteAdvertisements`](Self::RouteAdvertisements) and
+    /// in local gateway mode.
     Evpn,
     /// Networks whose gateways are on physical networks of their own.
     Uplink,

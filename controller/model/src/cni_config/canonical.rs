@@ -10,11 +10,12 @@ use crate::settings::USER_DEFINED_JOIN_SUBNETS;
 use crate::transit_subnets::derived_transit_subnets;
 
 impl CniConfig {
-    /// The canonical form: definitions with equal ones may define one network, as in OVN-Kubernetes.
+    /// The canonical form: definitions with equal ones may define one network, as in
+    /// OVN-Kubernetes.
     ///
     /// Lists are sorted, without spaces and host bits, and defaults are explicit. What may differ
-    /// between the definitions of a network is missing: the definition itself, the version, gateways and
-    /// VLAN ids on a fabric. So are fields that topology or role do not have.
+    /// between the definitions of a network is missing: the definition itself, the version,
+    /// gateways and VLAN ids on a fabric. So are fields that topology or role do not have.
     ///
     /// ```
     /// use patchbay_model::CniConfig;
