@@ -1,8 +1,8 @@
 //! Advertised networks: routers outside of the cluster know the way to their pods.
 //!
 //! Packets of their pods keep their sources, except those to nodes of the cluster and to services
-//! of the default network. As such packets may come back on another way, packets from one advertised
-//! network to another are dropped.
+//! of the default network. As such packets may come back on another way, packets from one
+//! advertised network to another are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

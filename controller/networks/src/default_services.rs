@@ -45,8 +45,9 @@ impl DefaultServices {
         Self(named.collect())
     }
 
-    /// `spec.clusterIP` of each service that a network has a route to, with the service's name. As in
-    /// OVN-Kubernetes, other networks have none to a service in the namespace of a primary network.
+    /// `spec.clusterIP` of each service that a network has a route to, with the service's name. As
+    /// in OVN-Kubernetes, other networks have none to a service in the namespace of a primary
+    /// network.
     pub(super) fn first_addresses<'a>(
         &'a self,
         network: &'a str,

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use super::SkipReason;
 
-/// Translation of the source addresses of pods' packets that leave the cluster, in a network without
-/// an overlay.
+/// Translation of the source addresses of pods' packets that leave the cluster, in a network
+/// without an overlay.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum OutboundSnat {

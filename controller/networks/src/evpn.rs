@@ -1,5 +1,5 @@
-//! Layer2 networks on an EVPN fabric: each node has a switch and a router of its own, and the fabric
-//! joins the switches through a port.
+//! Layer2 networks on an EVPN fabric: each node has a switch and a router of its own, and the
+//! fabric joins the switches through a port.
 
 use std::net::IpAddr;
 
@@ -26,8 +26,8 @@ impl Site<'_> {
         })
     }
 
-    /// Keeps requests for the address of the gateway from the fabric, because each node answers them.
-    /// OVN sends even those to the gateway's own MAC address to all ports.
+    /// Keeps requests for the address of the gateway from the fabric, because each node answers
+    /// them. OVN sends even those to the gateway's own MAC address to all ports.
     ///
     /// OVN-Kubernetes selects requests of IPv6 by `icmp.type`, which is no field of OVN.
     pub(super) fn fabric_acls(&self, port: &str, gateways: &[IpNet]) -> Vec<Acl> {

@@ -1,4 +1,5 @@
-//! Inputs of the networks' rows: settings, nodes, networks and services of a zone, and their changes.
+//! Inputs of the networks' rows: settings, nodes, networks and services of a zone, and their
+//! changes.
 
 mod views;
 
@@ -134,8 +135,8 @@ impl ZoneNetworks {
         Self::read_with_owners(objects, zone, settings).0
     }
 
-    /// Reads objects as [`read`](Self::read) does. Returns the owners of node subnets, too, with which
-    /// [`put_node`](Self::put_node) follows nodes.
+    /// Reads objects as [`read`](Self::read) does. Returns the owners of node subnets, too, with
+    /// which [`put_node`](Self::put_node) follows nodes.
     pub fn read_with_owners(
         objects: &NetworkObjects<'_>,
         zone: &str,
@@ -228,8 +229,8 @@ impl ZoneNetworks {
         }
     }
 
-    /// Takes over what a running controller has known of nodes and networks, if the inputs were read
-    /// from nothing.
+    /// Takes over what a running controller has known of nodes and networks, if the inputs were
+    /// read from nothing.
     pub fn follow(&mut self, earlier: &Self) {
         for (name, former) in &earlier.nodes {
             if let Some(node) = self.nodes.get_mut(name) {
@@ -264,7 +265,8 @@ impl ZoneNetworks {
         self.make_management_ports(own.as_deref());
     }
 
-    /// Notes that management ports are made again in subnets that the zone's node did not have before.
+    /// Notes that management ports are made again in subnets that the zone's node did not have
+    /// before.
     fn make_management_ports(&mut self, earlier: Option<&ZoneNode>) {
         let Some(node) = self.nodes.get(&self.zone.name) else {
             return;

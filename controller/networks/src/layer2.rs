@@ -58,7 +58,8 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
     Ok(rows)
 }
 
-/// Tunnel keys by which the switch and the router of a network are one with those of its other zones.
+/// Tunnel keys by which the switch and the router of a network are one with those of its other
+/// zones.
 #[derive(Clone, Copy)]
 struct Keys {
     switch: DatapathKey,
@@ -296,8 +297,8 @@ fn older_router_port(site: &Site<'_>) -> String {
     format!("{}{OLDER_LAYOUT}", site.network.inport(&site.node.name))
 }
 
-/// Adds what leads to nodes in the older layout: a second link between router and switch, in the join
-/// subnets, and the address that the nodes send packets for the node itself from.
+/// Adds what leads to nodes in the older layout: a second link between router and switch, in the
+/// join subnets, and the address that the nodes send packets for the node itself from.
 fn add_older_link(site: &Site<'_>, node: NodeId, router: &mut RouterRows, switch: &mut SwitchRows) {
     let Some(key) = site.node.layer2.older_port_key(&site.network.name) else {
         return;

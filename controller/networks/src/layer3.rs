@@ -207,8 +207,8 @@ fn join_switch(site: &Site<'_>, router: &mut RouterRows) -> SwitchRows {
     }
 }
 
-/// `true` if rows of the network lead to other nodes. They do not depend on the subnets of the zone's
-/// node.
+/// `true` if rows of the network lead to other nodes. They do not depend on the subnets of the
+/// zone's node.
 pub(super) fn has_remotes(site: &Site<'_>) -> bool {
     site.has_interconnect() && !lacks_place(site)
 }
@@ -255,8 +255,8 @@ fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {
         acls = site.management_acls(&name, management);
         acls.extend(site.pass_acl());
     }
-    // There may be no port that would keep the address from pods. As in OVN-Kubernetes, the address is
-    // excluded from a new switch until its management port is made, too.
+    // There may be no port that would keep the address from pods. As in OVN-Kubernetes, the address
+    // is excluded from a new switch until its management port is made, too.
     let mut excluded = management.iter().filter(|address| address.is_ipv4());
     if let Some(address) = excluded.next()
         && (!site.is_primary() || site.switch == NodeSwitch::New)

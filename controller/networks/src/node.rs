@@ -120,8 +120,8 @@ impl ZoneNode {
         }
     }
 
-    /// `true` if a route to a subnet of a network may lead to the node: the annotation names subnets of
-    /// the network, or cannot be read, and the subnet is not refused.
+    /// `true` if a route to a subnet of a network may lead to the node: the annotation names
+    /// subnets of the network, or cannot be read, and the subnet is not refused.
     pub(super) fn may_lead_to(&self, network: &str, subnet: IpNet) -> bool {
         let refused = self.refused.get(network);
         let mut refused = refused.into_iter().flatten();

@@ -1,7 +1,7 @@
 //! Rows of layer3 networks that lead to other nodes: a port of the transit switch, and routes.
 //!
-//! A zone has them for each network and node. What they have in common is made once for each network
-//! ([`Remotes`]) and once for each node ([`WayToNode`]).
+//! A zone has them for each network and node. What they have in common is made once for each
+//! network ([`Remotes`]) and once for each node ([`WayToNode`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// Collects them for a network that is rendered on some nodes (`None`: on all). `None`: no rows of
-    /// the network lead to other nodes.
+    /// Collects them for a network that is rendered on some nodes (`None`: on all). `None`: no rows
+    /// of the network lead to other nodes.
     pub(super) fn new(site: &Site<'_>, nodes: Option<BTreeSet<Arc<str>>>) -> Option<Self> {
         let network = site.network;
         let families = site.cluster_families().filter(|_| site.is_primary());
@@ -74,8 +74,8 @@ impl Remotes {
         is_rendered && node.name != self.node
     }
 
-    /// The rows that lead to a node. `None`: there are none, or the node lacks what they follow from:
-    /// its id, chassis or transit address, or a subnet of the network.
+    /// The rows that lead to a node. `None`: there are none, or the node lacks what they follow
+    /// from: its id, chassis or transit address, or a subnet of the network.
     pub(super) fn rows(&self, node: &ZoneNode) -> Option<RemoteRows> {
         let port = node.way.port.as_ref().map(|port| PortRow {
             name: [&self.port_name, node.name.as_str()].concat().into(),

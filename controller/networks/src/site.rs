@@ -146,8 +146,8 @@ impl<'a> Site<'a> {
             .collect()
     }
 
-    /// Addresses of a node at the transit router, for each family of the network, in the order of its
-    /// transit subnets.
+    /// Addresses of a node at the transit router, for each family of the network, in the order of
+    /// its transit subnets.
     pub(super) fn transit_pairs(&self, node: NodeId) -> Vec<(IpNet, IpNet)> {
         let subnets = self.network.transit_subnets.iter();
         let families = subnets.map(|subnet| IpFamily::of_net(*subnet));

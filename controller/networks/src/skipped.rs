@@ -17,8 +17,8 @@ pub struct SkippedNetworks {
 }
 
 impl SkippedNetworks {
-    /// Networks that have no place in the zone or are incomplete there, and why. The cost is that of
-    /// the changed networks, unless the zone, its node or what all networks read has changed.
+    /// Networks that have no place in the zone or are incomplete there, and why. The cost is that
+    /// of the changed networks, unless the zone, its node or what all networks read has changed.
     pub fn update(&mut self, networks: &ZoneNetworks) -> Vec<SkippedNetwork> {
         let (mut are_all_changed, mut changed) = (false, BTreeSet::new());
         networks.diff(self.seen.as_ref(), &mut |cell| match cell {

@@ -31,7 +31,8 @@ impl Topologies {
             reader.read(&NetworkCell::Nodes);
         }
         let made = match inputs.rows_of_prefix(prefix, is_advertised) {
-            // As in OVN-Kubernetes, what follows from the node's annotations stays when they are withdrawn.
+            // As in OVN-Kubernetes, what follows from the node's annotations stays when they are
+            // withdrawn.
             Some(Ok(made)) if made.incomplete.is_some() && self.has_more(&made, reader) => {
                 return rows.keep_rest();
             }

@@ -58,7 +58,8 @@ impl Topologies {
             LinkRows::Common(remotes) => inputs.node(node).and_then(|node| remotes.rows(node)),
         };
         let Some(mut made) = made else {
-            // As in OVN-Kubernetes, what leads to a node stays while its annotations are incomplete.
+            // As in OVN-Kubernetes, what leads to a node stays while its annotations are
+            // incomplete.
             if let (LinkRows::Common(remotes), Some(node)) = (&links.rows, inputs.node(node))
                 && remotes.leads_to(node)
             {
@@ -87,9 +88,9 @@ impl Topologies {
         }
     }
 
-    /// Leaves the port to a node bound to the chassis that it has, if nothing else of the rows to the
-    /// node differs. As in OVN-Kubernetes, a chassis id that changes while the controller runs follows
-    /// with the next other change, or when the controller starts.
+    /// Leaves the port to a node bound to the chassis that it has, if nothing else of the rows to
+    /// the node differs. As in OVN-Kubernetes, a chassis id that changes while the controller runs
+    /// follows with the next other change, or when the controller starts.
     fn keep_chassis(&self, made: &mut RemoteRows, reader: &Reader<'_, Self>) {
         for port in &mut made.switch_ports {
             let known = reader.row(self.tables.switch_ports, &port.name);

@@ -78,8 +78,8 @@ impl ZoneNetworks {
         &self.without_names
     }
 
-    /// `true` if some rows may wait for others, because they refer to them by UUID: then a plan may be
-    /// complete only after another one.
+    /// `true` if some rows may wait for others, because they refer to them by UUID: then a plan may
+    /// be complete only after another one.
     pub fn has_waiting_rows(&self) -> bool {
         let settings = self.settings();
         let features = [Feature::RouteAdvertisements, Feature::EgressIp];
@@ -253,8 +253,8 @@ impl ZoneNetworks {
     }
 
     /// `true` if a route to this prefix of a network that leads to a node stays if it is there,
-    /// although the node has no such subnet: as in OVN-Kubernetes while the node has another one, or
-    /// because the node's annotation is wrong, so that its subnets are unknown.
+    /// although the node has no such subnet: as in OVN-Kubernetes while the node has another one,
+    /// or because the node's annotation is wrong, so that its subnets are unknown.
     pub(crate) fn retains_route(&self, prefix: &str, node: &str, route: IpNet) -> bool {
         let known = self.networks.get(prefix).filter(|network| {
             let nodes = network.nodes.as_ref();

@@ -1,5 +1,5 @@
-//! Networks that routers outside of the cluster know: rows while RouteAdvertisements come, change and
-//! go.
+//! Networks that routers outside of the cluster know: rows while RouteAdvertisements come, change
+//! and go.
 
 use std::collections::BTreeMap;
 
@@ -107,8 +107,8 @@ fn rows_follow_what_is_advertised_on_the_node() {
     );
 }
 
-/// As in OVN-Kubernetes, which makes the switch again when advertising changes, but not the port of the
-/// node itself.
+/// As in OVN-Kubernetes, which makes the switch again when advertising changes, but not the port of
+/// the node itself.
 #[test]
 fn the_switch_excludes_the_nodes_address_after_advertising_has_changed() {
     let features = [Feature::RouteAdvertisements];

@@ -1,4 +1,5 @@
-//! Networks on an EVPN fabric, from attachment definitions: each zone has its own switch and router.
+//! Networks on an EVPN fabric, from attachment definitions: each zone has its own switch and
+//! router.
 
 use super::*;
 

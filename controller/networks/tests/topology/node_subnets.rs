@@ -22,7 +22,8 @@ fn with_subnets(subnets: &[&str]) -> ZoneNetworks {
     with_annotations(subnets, |_| {})
 }
 
-/// The network with a subnet of each node, and with further edits of the annotations of the last one.
+/// The network with a subnet of each node, and with further edits of the annotations of the last
+/// one.
 fn with_annotations(
     subnets: &[&str],
     edit: impl Fn(&mut BTreeMap<String, String>),
