@@ -306,8 +306,8 @@ impl PodAllocator {
             }
     }
 
-    /// Allocates addresses for an attachment, in all families or none. `None`: the pod's node has no
-    /// subnet of the network yet.
+    /// Allocates addresses for an attachment, in all families or none. `None`: the pod's node has
+    /// no subnet of the network yet.
     fn assign(
         &mut self,
         pod: &Arc<Pod>,

@@ -105,8 +105,8 @@ impl ZonePods {
         }
     }
 
-    /// Sets nodes, services, attachment definitions and networks. `labelled` has the namespaces with
-    /// the label [`PRIMARY_NETWORK_LABEL`](patchbay_model::PRIMARY_NETWORK_LABEL).
+    /// Sets nodes, services, attachment definitions and networks. `labelled` has the namespaces
+    /// with the label [`PRIMARY_NETWORK_LABEL`](patchbay_model::PRIMARY_NETWORK_LABEL).
     pub fn set_objects(&mut self, objects: &NetworkObjects<'_>, labelled: &BTreeSet<String>) {
         let former = std::mem::take(&mut self.nodes);
         for node in &objects.nodes {
@@ -159,7 +159,8 @@ impl ZonePods {
         self.nodes.insert(object.name.into(), Arc::new(node));
     }
 
-    /// Takes over what a running controller has known of nodes, if the inputs were read from nothing.
+    /// Takes over what a running controller has known of nodes, if the inputs were read from
+    /// nothing.
     pub fn follow(&mut self, earlier: &Self) {
         self.follow_nodes(&earlier.nodes);
     }

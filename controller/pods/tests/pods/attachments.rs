@@ -104,8 +104,8 @@ fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
     );
 }
 
-/// Adds the group of isolated ports and the port `blue_a` of the default network. Returns a function
-/// that counts the group's ports.
+/// Adds the group of isolated ports and the port `blue_a` of the default network. Returns a
+/// function that counts the group's ports.
 fn with_isolation(world: &mut World) -> impl Fn(&World) -> usize + use<> {
     const GROUP: &str = "a8747502060113802905";
     let mut txn = TxnBuilder::new(&world.database.snapshot());
