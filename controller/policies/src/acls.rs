@@ -184,8 +184,8 @@ pub(super) struct RuleScene<'a> {
 }
 
 impl RuleScene<'_> {
-    /// ACLs that allow what the rule allows. The matches of ports are those for peers by labels, and
-    /// for peers by address.
+    /// ACLs that allow what the rule allows. The matches of ports are those for peers by labels,
+    /// and for peers by address.
     pub(super) fn acls(&self, labelled: &[PortMatch], blocks: &[PortMatch]) -> Vec<Acl> {
         let of = |ports: &[PortMatch], block, peers: Option<String>| -> Vec<Acl> {
             let peers = peers.iter();

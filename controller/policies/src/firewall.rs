@@ -35,11 +35,11 @@ pub(super) struct FirewallScene<'a> {
 }
 
 impl FirewallScene<'_> {
-    /// ACL of a rule. `nodes`: addresses of the nodes that the rule chooses. `None`: the rule has no
-    /// destinations.
+    /// ACL of a rule. `nodes`: addresses of the nodes that the rule chooses. `None`: the rule has
+    /// no destinations.
     ///
-    /// The packets come from the pods, yet the ACL is in the pipeline towards ports, so that services
-    /// are resolved before.
+    /// The packets come from the pods, yet the ACL is in the pipeline towards ports, so that
+    /// services are resolved before.
     pub(super) fn acl(&self, index: usize, rule: &FirewallRule, nodes: Vec<IpAddr>) -> Option<Acl> {
         let destinations = match &rule.destination {
             FirewallDestination::Cidr { cidr, text } => self.subnet_match(*cidr, text),

@@ -232,8 +232,8 @@ impl ZonePolicies {
         }
     }
 
-    /// The port groups of a namespace, by network. Firewalls are about the primary network alone, but
-    /// OVN-Kubernetes makes the groups in all networks.
+    /// The port groups of a namespace, by network. Firewalls are about the primary network alone,
+    /// but OVN-Kubernetes makes the groups in all networks.
     fn wanted_groups(&self, name: &Arc<str>) -> BTreeMap<Arc<str>, NamespaceGroup> {
         let has = |feature| self.features.contains(&feature);
         let Some(namespace) = self.namespaces.get(name) else {

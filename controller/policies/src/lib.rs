@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A NetworkPolicy applies to the primary network of its namespace, a MultiNetworkPolicy to the
-//! secondary networks that it names. Policies of administrators ([`admin`]) are about the default network. [`ZonePolicies`] has the objects that the rows of one zone
-//! follow from. [`PolicyController`] keeps the rows in a database with the row engine
-//! (`patchbay-rows`). See `docs/design/policies.md`.
+//! secondary networks that it names. Policies of administrators ([`admin`]) are about the default
+//! network. [`ZonePolicies`] has the objects that the rows of one zone follow from.
+//! [`PolicyController`] keeps the rows in a database with the row engine (`patchbay-rows`). See
+//! `docs/design/policies.md`.
 
 mod acls;
 pub mod admin;

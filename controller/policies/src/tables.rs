@@ -20,8 +20,8 @@
 //! ACLs of a firewall that are still to go have lower priorities than its other ones. Without them
 //! their packets would pass.
 //!
-//! Before the third phase an ACL allows at most what it has allowed, because its ports and addresses
-//! are those of both before and after. From then on it allows at most what it will allow.
+//! Before the third phase an ACL allows at most what it has allowed, because its ports and
+//! addresses are those of both before and after. From then on it allows at most what it will allow.
 
 use patchbay_model::external_ids::key;
 use patchbay_rows::{Holding, Identity, Layout, Owner, Phase, Phases, RowView, Table, table_row};

@@ -1,10 +1,9 @@
 //! Policies of administrators on the row engine.
 //!
-//! A policy owns the rows that its external ids show. Pods contribute ports to groups and addresses to
-//! address sets. In a database with OVN-Kubernetes' default
-//! network they are OVN-Kubernetes', and stay as they are. New address sets come before the ACLs that
-//! name them, and go after them. All ACLs of a policy change at once, because the first one that
-//! matches decides.
+//! A policy owns the rows that its external ids show. Pods contribute ports to groups and addresses
+//! to address sets. In a database with OVN-Kubernetes' default network they are OVN-Kubernetes',
+//! and stay as they are. New address sets come before the ACLs that name them, and go after them.
+//! All ACLs of a policy change at once, because the first one that matches decides.
 
 use std::convert::Infallible;
 
@@ -86,8 +85,8 @@ impl AdminPolicyController {
         self.engine.plan(inputs, snapshot).into_change()
     }
 
-    /// Reasons why policies do not apply as their objects specify. Those of the schema are those of the
-    /// last plan's.
+    /// Reasons why policies do not apply as their objects specify. Those of the schema are those of
+    /// the last plan's.
     pub fn problems(&self, inputs: &ZoneAdminPolicies) -> Vec<PolicyProblem> {
         let mut problems = inputs.problems();
         let applied = inputs.applied().filter(|_| self.lacks_tiers);

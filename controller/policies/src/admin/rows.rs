@@ -285,8 +285,8 @@ impl RuleScene<'_> {
 
     /// Match of the addresses and numbers of the named ports of a protocol. `None`: no pod has one.
     ///
-    /// As in OVN-Kubernetes, the receivers of ingress are the pods of the subject on the zone's node,
-    /// and the peers.
+    /// As in OVN-Kubernetes, the receivers of ingress are the pods of the subject on the zone's
+    /// node, and the peers.
     fn named_ports(&self, protocol: Protocol) -> Option<String> {
         let is_ingress = self.direction == PolicyDirection::Ingress;
         let subject = self.of.subject().filter(|_| is_ingress);

@@ -18,9 +18,9 @@ pub(super) struct FirewallContext {
 }
 
 impl ZonePolicies {
-    /// Adds an EgressFirewall, or replaces the one of its namespace. As in OVN-Kubernetes, an object of
-    /// the known resource version is the known one, unless the known one cannot be used or chooses
-    /// nodes, or the namespace's network or logging is another one.
+    /// Adds an EgressFirewall, or replaces the one of its namespace. As in OVN-Kubernetes, an
+    /// object of the known resource version is the known one, unless the known one cannot be used
+    /// or chooses nodes, or the namespace's network or logging is another one.
     pub fn put_firewall(&mut self, firewall: EgressFirewall) {
         let namespace = firewall.namespace.clone();
         let context = self.firewall_context(&namespace);
@@ -79,7 +79,8 @@ mod tests {
 
     use super::*;
 
-    /// Puts a firewall of the version `1` with one destination. Returns the destination that applies.
+    /// Puts a firewall of the version `1` with one destination. Returns the destination that
+    /// applies.
     fn put(zone: &mut ZonePolicies, destination: &str) -> String {
         let rule = FirewallRule {
             action: FirewallAction::Deny,

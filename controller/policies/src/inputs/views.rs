@@ -19,8 +19,8 @@ use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::selections::{PodSelector, Selection, SelectionKey};
 
 impl ZonePolicies {
-    /// Reasons why policies and namespaces with networks do not apply as their objects specify, as far
-    /// as the objects alone show them.
+    /// Reasons why policies and namespaces with networks do not apply as their objects specify, as
+    /// far as the objects alone show them.
     pub fn problems(&self) -> Vec<PolicyProblem> {
         let mut found = Vec::new();
         for (name, namespace) in &self.namespaces {
@@ -111,8 +111,8 @@ impl ZonePolicies {
         nodes.flat_map(|node| node.addresses.iter().copied())
     }
 
-    /// Port groups whose ACLs drop packets of switch ports of the zone's pods, by the ports' names: those
-    /// of isolated pods, and those of namespaces with a firewall.
+    /// Port groups whose ACLs drop packets of switch ports of the zone's pods, by the ports' names:
+    /// those of isolated pods, and those of namespaces with a firewall.
     pub fn gates(&self) -> BTreeMap<Arc<str>, Vec<String>> {
         self.pods
             .keys()
