@@ -1,5 +1,5 @@
-//! Cost of the index and of 10,000 questions, on databases of 2,000 pods: on 20 switches, on one, and
-//! on 20 switches that ports of type `switch` link.
+//! Cost of the index and of 10,000 questions, on databases of 2,000 pods: on 20 switches, on one,
+//! and on 20 switches that ports of type `switch` link.
 //!
 //! `cargo bench -p patchbay-reach --bench questions` prints the figures.
 
@@ -40,8 +40,8 @@ const RUNS: usize = 5;
 struct Shape {
     name: &'static str,
     switches: usize,
-    /// `true` if the switches are one network, with the router on the first one. Otherwise each has a
-    /// port of the router.
+    /// `true` if the switches are one network, with the router on the first one. Otherwise each has
+    /// a port of the router.
     is_linked: bool,
 }
 

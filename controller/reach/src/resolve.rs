@@ -42,8 +42,8 @@ pub enum NameError {
 }
 
 impl Northbound {
-    /// The switch port of a sender. If a pod has several, `other` is the pod at the other end, whose
-    /// network distinguishes them.
+    /// The switch port of a sender. If a pod has several, `other` is the pod at the other end,
+    /// whose network distinguishes them.
     pub(crate) fn find_sender(
         &self,
         sender: &Sender,

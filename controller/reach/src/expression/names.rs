@@ -89,8 +89,8 @@ impl Names {
         self.has_guessed_variables
     }
 
-    /// Replaces `^VARIABLE` by its value; unknown variables stay, and all of a text that would become
-    /// longer than `EXPANDED_MAX` bytes.
+    /// Replaces `^VARIABLE` by its value; unknown variables stay, and all of a text that would
+    /// become longer than `EXPANDED_MAX` bytes.
     pub(crate) fn expand_templates<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.variables.is_empty() || !text.contains('^') {
             return Cow::Borrowed(text);

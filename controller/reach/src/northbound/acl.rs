@@ -56,8 +56,8 @@ pub(crate) struct Acls {
 pub(crate) struct AclDecision<'a> {
     /// The deciding ACL. `None`: no ACL decides.
     pub(crate) acl: Option<&'a Acl>,
-    /// First pair of ACLs on the way with the same priority that decide differently. OVN leaves open
-    /// which one counts.
+    /// First pair of ACLs on the way with the same priority that decide differently. OVN leaves
+    /// open which one counts.
     pub(crate) contradiction: Option<(&'a Acl, &'a Acl)>,
 }
 

@@ -33,7 +33,8 @@ pub(super) fn mapped_check<'a>(
     Some((port, check_source(source?)?))
 }
 
-/// Splits a value of `ip_port_mappings` into the port, which may have quotation marks, and the rest.
+/// Splits a value of `ip_port_mappings` into the port, which may have quotation marks, and the
+/// rest.
 fn split(value: &str) -> Option<(&str, Option<&str>)> {
     let parts = match value.strip_prefix('"') {
         Some(quoted) => {
@@ -48,7 +49,8 @@ fn split(value: &str) -> Option<(&str, Option<&str>)> {
     Some(parts)
 }
 
-/// The address in a text `SOURCE[:ZONE]`, with brackets around an IPv6 address. `None`: another text.
+/// The address in a text `SOURCE[:ZONE]`, with brackets around an IPv6 address. `None`: another
+/// text.
 fn check_source(text: &str) -> Option<IpAddr> {
     let (address, zone) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

@@ -287,8 +287,8 @@ fn foreign_output(
     }
 }
 
-/// Adds the routes of a router by ports of other routers to those. Routes that have equal ones beside
-/// them stay with the router, and lose its packets.
+/// Adds the routes of a router by ports of other routers to those. Routes that have equal ones
+/// beside them stay with the router, and lose its packets.
 fn add_foreign_routes<'a>(
     row: &'a nb::LogicalRouter,
     id: RouterId,

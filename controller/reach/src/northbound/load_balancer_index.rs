@@ -32,7 +32,8 @@ pub(crate) struct Attached {
     of_routers: HashSet<LoadBalancerId, RandomState>,
     /// `true` if one of the load balancers has a VIP.
     pub(crate) has_vip: bool,
-    /// `true` if one of them does, without those of another datapath: a switch tracks packets for it.
+    /// `true` if one of them does, without those of another datapath: a switch tracks packets for
+    /// it.
     pub(crate) has_own_vip: bool,
     has_stateless: bool,
 }
@@ -121,8 +122,8 @@ impl LoadBalancers {
         candidates().filter(|(_, vip)| vip.port.is_none()).collect()
     }
 
-    /// `true` if a packet is for a VIP of a datapath, without those of its routers. The port counts if
-    /// the load balancer has hairpin addresses.
+    /// `true` if a packet is for a VIP of a datapath, without those of its routers. The port counts
+    /// if the load balancer has hairpin addresses.
     pub(crate) fn has_destination(&self, attached: &Attached, packet: &IpPacket) -> bool {
         let places = self.by_address.get(&packet.destination);
         let is_own = |id| attached.ids.contains(id) && !attached.of_routers.contains(id);
@@ -178,7 +179,8 @@ impl LoadBalancers {
                 .all(|(balancer, _)| balancer.is_stateless)
     }
 
-    /// A load balancer with `use_stateless_nat` that has a VIP with an address. `None`: there is none.
+    /// A load balancer with `use_stateless_nat` that has a VIP with an address. `None`: there is
+    /// none.
     pub(crate) fn stateless_at<'a>(
         &'a self,
         attached: &'a Attached,
@@ -190,8 +192,8 @@ impl LoadBalancers {
         vips.find_map(|(balancer, _)| balancer.is_stateless.then_some(balancer))
     }
 
-    /// VIPs with `use_stateless_nat` one of whose backends sends a packet in the way in which it would
-    /// answer.
+    /// VIPs with `use_stateless_nat` one of whose backends sends a packet in the way in which it
+    /// would answer.
     pub(crate) fn stateless_of_sender<'a>(
         &'a self,
         attached: &'a Attached,

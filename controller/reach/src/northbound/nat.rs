@@ -189,8 +189,8 @@ impl Nat {
         self.is_resident
     }
 
-    /// Addresses on the other side that a rule without state names, and what the rule does for them.
-    /// `None`: the rule has state, or holds for all addresses.
+    /// Addresses on the other side that a rule without state names, and what the rule does for
+    /// them. `None`: the rule has state, or holds for all addresses.
     pub(crate) fn stateless_limit(&self) -> Option<(Limit, &ValueSet)> {
         if !self.is_stateless {
             return None;

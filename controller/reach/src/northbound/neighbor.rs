@@ -75,7 +75,8 @@ impl Northbound {
         (result, 0)
     }
 
-    /// `true` if a port of a switch or of those linked with it has an address, or a router behind one.
+    /// `true` if a port of a switch or of those linked with it has an address, or a router behind
+    /// one.
     fn is_assigned(&self, switch: &Switch, address: IpAddr) -> bool {
         let has = |switch: &Switch| {
             let mut routers = switch.router_ports.iter();
@@ -86,7 +87,8 @@ impl Northbound {
         has(switch) || linked.any(|linked| has(self.switch(linked.switch)))
     }
 
-    /// [`neighbor`](Self::neighbor) on one switch. `asking`: the port by which the request comes in.
+    /// [`neighbor`](Self::neighbor) on one switch. `asking`: the port by which the request comes
+    /// in.
     fn own_neighbor(
         &self,
         (id, switch): (SwitchId, &Switch),
@@ -184,14 +186,15 @@ impl Northbound {
         port.requests.has_responder && !switch.is_transparent && port.has(address)
     }
 
-    /// `true` if a port of a switch, other than `asking`, leads to a network that OVN does not know.
+    /// `true` if a port of a switch, other than `asking`, leads to a network that OVN does not
+    /// know.
     fn has_outside_port(&self, switch: &Switch, asking: SwitchPortId) -> bool {
         let mut others = switch.unknown.iter().filter(|port| **port != asking);
         others.any(|port| self.switch_port(*port).kind.is_outside())
     }
 
-    /// Ports of a switch, other than `asking`, and of those linked with it, that lead to machines that
-    /// the database does not know.
+    /// Ports of a switch, other than `asking`, and of those linked with it, that lead to machines
+    /// that the database does not know.
     pub(crate) fn outside_ports(&self, switch: &Switch, asking: SwitchPortId) -> Vec<Owner> {
         let linked = self.segment(switch).linked.iter();
         let switches = linked.map(|linked| self.switch(linked.switch));
@@ -230,8 +233,8 @@ impl Northbound {
         self.answers_for_vip(router, address).then_some(port.mac)
     }
 
-    /// `true` if a router port gets requests for an address also where they do not get to all routers:
-    /// for its addresses, those of NAT rules, and VIPs in its networks.
+    /// `true` if a router port gets requests for an address also where they do not get to all
+    /// routers: for its addresses, those of NAT rules, and VIPs in its networks.
     fn hears(&self, id: RouterPortId, address: IpAddr) -> bool {
         let port = self.router_port(id);
         let router = self.router(port.router);
@@ -261,7 +264,8 @@ impl Northbound {
         })
     }
 
-    /// The MAC address with which a switch answers for an address by `arp_proxy` of one of its ports.
+    /// The MAC address with which a switch answers for an address by `arp_proxy` of one of its
+    /// ports.
     fn answer_of_proxy(&self, switch: &Switch, address: IpAddr) -> Option<Mac> {
         let mut ports = switch
             .router_ports
@@ -338,8 +342,8 @@ impl Northbound {
 }
 
 impl Northbound {
-    /// `true` if OVN gives a router the MAC address of an owner on the switch behind a port: a machine
-    /// in a network of the port, or another router.
+    /// `true` if OVN gives a router the MAC address of an owner on the switch behind a port: a
+    /// machine in a network of the port, or another router.
     fn knows(&self, port: &RouterPort, owner: Owner, address: IpAddr) -> bool {
         let Some(id) = owner.port else {
             return false;

@@ -1,7 +1,7 @@
 //! Port security: addresses that a switch port may use.
 //!
-//! The rules are those of ovn-controller. ovn-trace compares with single addresses only, and does not
-//! know virtual routers.
+//! The rules are those of ovn-controller. ovn-trace compares with single addresses only, and does
+//! not know virtual routers.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -22,8 +22,8 @@ pub(crate) struct PortSecurity(Vec<Element>);
 #[derive(Debug)]
 struct Element {
     mac: Mac,
-    /// MAC addresses of virtual routers, which the machine uses in place of its own. Empty: the element
-    /// is for the machine itself.
+    /// MAC addresses of virtual routers, which the machine uses in place of its own. Empty: the
+    /// element is for the machine itself.
     virtual_macs: Vec<VirtualMacs>,
     /// Empty: all addresses.
     addresses: Vec<Prefix>,
@@ -49,8 +49,8 @@ impl PortSecurity {
         }
     }
 
-    /// `true` if the port may send packets from a MAC address and an IP address, such as an answer for
-    /// the latter.
+    /// `true` if the port may send packets from a MAC address and an IP address, such as an answer
+    /// for the latter.
     pub(super) fn may_answer(&self, mac: Mac, address: IpAddr) -> bool {
         self.0.iter().any(|own| own.has_pair(mac, address))
     }
@@ -74,8 +74,8 @@ impl PortSecurity {
         with_addresses.any(|own| own.has(mac, destination) || own.is_for_many(destination))
     }
 
-    /// The source MAC address of the frames in which a machine asks or answers with a MAC address: its
-    /// own where the MAC address is that of a virtual router.
+    /// The source MAC address of the frames in which a machine asks or answers with a MAC address:
+    /// its own where the MAC address is that of a virtual router.
     pub(super) fn frame_mac(&self, mac: Mac) -> Mac {
         let is_own = self.0.iter().any(|own| own.mac == mac);
         let mut elements = self.0.iter().filter(|_| !is_own);
@@ -111,8 +111,8 @@ impl Element {
         })
     }
 
-    /// `true` if the element is for a MAC address. `family`: for packets of IPv4, or of IPv6. `None`:
-    /// for any.
+    /// `true` if the element is for a MAC address. `family`: for packets of IPv4, or of IPv6.
+    /// `None`: for any.
     fn has_mac(&self, mac: Mac, family: Option<bool>) -> bool {
         if self.virtual_macs.is_empty() {
             return self.mac == mac;
@@ -129,7 +129,8 @@ impl Element {
         self.has_mac(mac, Some(address.is_ipv4())) && self.has(mac, address)
     }
 
-    /// `true` if the element names an address, its network, or the link-local address of a MAC address.
+    /// `true` if the element names an address, its network, or the link-local address of a MAC
+    /// address.
     fn has(&self, mac: Mac, address: IpAddr) -> bool {
         let is_ipv6 = |allowed: &Prefix| allowed.address.is_ipv6();
         self.addresses

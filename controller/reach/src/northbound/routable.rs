@@ -1,5 +1,5 @@
-//! Addresses that routers announce to the other routers of their switches, by `add_route` of NAT rules
-//! and load balancers.
+//! Addresses that routers announce to the other routers of their switches, by `add_route` of NAT
+//! rules and load balancers.
 
 use std::net::IpAddr;
 

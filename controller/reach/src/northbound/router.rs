@@ -123,8 +123,8 @@ impl RouterKind {
 }
 
 impl Router {
-    /// `true` if the router commits all connections to connection tracking: those of a gateway port,
-    /// or of all ports of a gateway router.
+    /// `true` if the router commits all connections to connection tracking: those of a gateway
+    /// port, or of all ports of a gateway router.
     pub(crate) fn commits(&self) -> bool {
         self.commit == CommitAll::On && self.kind.is_centralized()
     }

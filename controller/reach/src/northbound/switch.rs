@@ -109,8 +109,8 @@ pub(crate) enum SwitchPortKind {
     Router,
     /// `localnet`: a network that OVN does not know.
     Outside,
-    /// `l2gateway`: a network that OVN does not know. Packets from the port and to it are tracked like
-    /// those of machines.
+    /// `l2gateway`: a network that OVN does not know. Packets from the port and to it are tracked
+    /// like those of machines.
     Layer2Gateway,
     /// `vtep`: a network that OVN does not know. Packets from the port meet no ACLs.
     Ramp,
@@ -132,8 +132,8 @@ pub(crate) enum MacLookup {
 /// Requests for the addresses of a switch port.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Requests {
-    /// `true` if the switch answers them. Otherwise the machine does, because of the address `unknown`
-    /// or of `disable_arp_nd_rsp`.
+    /// `true` if the switch answers them. Otherwise the machine does, because of the address
+    /// `unknown` or of `disable_arp_nd_rsp`.
     pub(crate) has_responder: bool,
     /// `true` if the machine does not get those that it would have to answer.
     pub(crate) is_deaf: bool,

@@ -58,8 +58,8 @@ impl Vip {
     }
 
     /// Parses a VIP of a template, `ADDRESS[:PORT]` with backends, each of which may be a variable.
-    /// `is_ipv4`: address family of the template. `is_mapped`: a distributed load balancer knows the
-    /// port of a backend with a key. `None`: OVN ignores the VIP, or its flows.
+    /// `is_ipv4`: address family of the template. `is_mapped`: a distributed load balancer knows
+    /// the port of a backend with a key. `None`: OVN ignores the VIP, or its flows.
     pub(super) fn parse_template(
         key: &str,
         value: &str,
@@ -131,8 +131,8 @@ fn parse_backend(text: &str, is_ipv4: bool, has_port: bool) -> Option<(IpAddr, u
     is_same_kind.then_some((address, port))
 }
 
-/// The backends of a template with the values of its variables. `None`: one of them is not known, or
-/// of the other family.
+/// The backends of a template with the values of its variables. `None`: one of them is not known,
+/// or of the other family.
 fn expand_backends(text: &str, is_ipv4: bool) -> Option<Vec<(IpAddr, u16)>> {
     let texts = text.split(',').filter(|text| !text.is_empty());
     let backends = texts.map(|text| {

@@ -26,8 +26,8 @@ impl VirtualMacs {
         }
     }
 
-    /// Parses `MAC[/LENGTH]` without bits behind the length. `None`: another text, or the address of no
-    /// virtual router.
+    /// Parses `MAC[/LENGTH]` without bits behind the length. `None`: another text, or the address
+    /// of no virtual router.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (mac, length) = match text.split_once('/') {
             Some((mac, length)) => (mac, length.parse().ok()?),

@@ -29,12 +29,12 @@ impl Trace<'_> {
         Ok(self.deliver(output))
     }
 
-    /// Records a choice if it matters whether a packet that the switch has tracked keeps its state on
-    /// its way to a port that is not tracked again:
+    /// Records a choice if it matters whether a packet that the switch has tracked keeps its state
+    /// on its way to a port that is not tracked again:
     ///
     /// - OVN clears the state of a packet whose connection it commits; ovn-trace keeps it.
-    /// - OVN's flow for packets of stateless ACLs, which keeps the state, and the one for the router
-    ///   port, which clears it, have the same priority.
+    /// - OVN's flow for packets of stateless ACLs, which keeps the state, and the one for the
+    ///   router port, which clears it, have the same priority.
     fn compare_states(&mut self, switch: &Switch, output: SwitchPortId) {
         let port = self.northbound.switch_port(output);
         let acls = &switch.acls;

@@ -31,8 +31,8 @@ impl Northbound {
         }
     }
 
-    /// Records what may answer for an address of a switch that no port is known to have. `asking` is
-    /// the switch port of the asker.
+    /// Records what may answer for an address of a switch that no port is known to have. `asking`
+    /// is the switch port of the asker.
     pub(crate) fn limit_neighbor(
         &self,
         switch: &Switch,

@@ -130,8 +130,8 @@ impl Path {
         }
     }
 
-    /// Records a row whose effect on the packet does not follow from the Northbound database alone, or
-    /// is not modelled. The rest of the path is that without the effect.
+    /// Records a row whose effect on the packet does not follow from the Northbound database alone,
+    /// or is not modelled. The rest of the path is that without the effect.
     pub(crate) fn leave_unjudged(&mut self, row: RowRef, effect: &str) {
         self.leave_open(format!("cannot be judged: {effect} [{row}]"));
     }

@@ -118,8 +118,8 @@ impl Northbound {
         Ok(())
     }
 
-    /// MAC addresses of the frames of a request and its reply. Switches and routers reply to the source
-    /// of the frame, machines to the MAC address in the request.
+    /// MAC addresses of the frames of a request and its reply. Switches and routers reply to the
+    /// source of the frame, machines to the MAC address in the request.
     fn frames(
         &self,
         exchange: &Exchange,

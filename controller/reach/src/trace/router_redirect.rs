@@ -12,8 +12,8 @@ use crate::northbound::{Limit, Router, RouterKind, RouterPortId};
 enum Condition {
     /// The packet is for the address of the router's last rule.
     LastRule,
-    /// The packet is that of a new connection and goes out by the last gateway port. OVN has several
-    /// of them in no defined order.
+    /// The packet is that of a new connection and goes out by the last gateway port. OVN has
+    /// several of them in no defined order.
     New,
     /// No first packet of a connection.
     Never,

@@ -75,8 +75,8 @@ impl Trace<'_> {
             || nats.any(|nat| nat.tracks_source(&self.packet, ip.source, ip.destination, output))
     }
 
-    /// `true` if a distributed router looks whether packets from its gateway ports are answers to the
-    /// machines of NAT rules.
+    /// `true` if a distributed router looks whether packets from its gateway ports are answers to
+    /// the machines of NAT rules.
     pub(super) fn recognizes_answers(&self, router: &Router) -> bool {
         router.commit == CommitAll::Off && !self.northbound.has_common_zone
     }

@@ -234,8 +234,8 @@ impl Northbound {
         }
     }
 
-    /// Lets the ACLs of one place of a switch decide on a request for a MAC address, or on its reply.
-    /// Neighbour discovery passes.
+    /// Lets the ACLs of one place of a switch decide on a request for a MAC address, or on its
+    /// reply. Neighbour discovery passes.
     ///
     /// # Errors
     /// The ACL that stops it.

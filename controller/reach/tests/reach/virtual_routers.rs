@@ -8,8 +8,8 @@ use crate::support::northbound;
 /// MAC address of a virtual router.
 const VIRTUAL_MAC: &str = "00:00:5e:00:01:05";
 
-/// The answer for a packet from `a`, whose machine has a virtual router, to `b`, or back. `own`: MAC
-/// address with which the machine sends.
+/// The answer for a packet from `a`, whose machine has a virtual router, to `b`, or back. `own`:
+/// MAC address with which the machine sends.
 fn answer(security: &[&str], own: &str, is_back: bool) -> Answer {
     let virtual_address = format!("{VIRTUAL_MAC} 10.0.0.5");
     let addresses = json!(["set", ["0a:00:00:00:00:01 10.0.0.1", virtual_address]]);

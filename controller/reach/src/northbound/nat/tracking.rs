@@ -28,8 +28,8 @@ impl Nat {
             && self.gateway.is_none_or(|gateway| gateway == input)
     }
 
-    /// `true` if a distributed router sends a packet that goes out by a port to connection tracking,
-    /// because the rule may have translated the destination of the connection.
+    /// `true` if a distributed router sends a packet that goes out by a port to connection
+    /// tracking, because the rule may have translated the destination of the connection.
     pub(crate) fn tracks_leaving(&self, source: IpAddr, output: RouterPortId) -> bool {
         self.translates_destination()
             && !self.is_stateless
@@ -55,8 +55,8 @@ impl Nat {
             && self.matches.holds(packet)
     }
 
-    /// The effect of exempted addresses on a packet from a gateway port for a machine of the rule: a
-    /// router that could take it for an answer does not translate its destination.
+    /// The effect of exempted addresses on a packet from a gateway port for a machine of the rule:
+    /// a router that could take it for an answer does not translate its destination.
     pub(crate) fn exempted_answer(
         &self,
         source: IpAddr,
@@ -77,8 +77,9 @@ impl Nat {
         })
     }
 
-    /// Priority with which a packet from a gateway port keeps its source, because its destination is
-    /// a machine of the rule: it could be an answer. `None`: the packet is not for such a machine.
+    /// Priority with which a packet from a gateway port keeps its source, because its destination
+    /// is a machine of the rule: it could be an answer. `None`: the packet is not for such a
+    /// machine.
     pub(crate) fn answer_priority(
         &self,
         packet: &Packet,
