@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Joins messages without duplicates, as Kubernetes' library prints an aggregate of errors. A single
-/// one stays as it is, several become a list in brackets.
+/// Joins messages without duplicates, as Kubernetes' library prints an aggregate of errors. A
+/// single one stays as it is, several become a list in brackets.
 pub fn aggregate<E: fmt::Display>(messages: &[E]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(messages.len());
     for message in messages {

@@ -9,8 +9,8 @@ const MAX_MESSAGE_BYTES: usize = 32_768;
 
 /// Sets the condition of a type, and returns `true` if it changes.
 ///
-/// `lastTransitionTime` becomes `now` if `status` changes, and stays otherwise. A message that is too
-/// long is truncated.
+/// `lastTransitionTime` becomes `now` if `status` changes, and stays otherwise. A message that is
+/// too long is truncated.
 pub fn set_condition(
     conditions: &mut Vec<Condition>,
     type_: &str,

@@ -21,8 +21,8 @@ custom_resource! {
     "patchbay", "v1", "clustersettings", namespaced: false
 }
 
-/// Specification of [`ClusterSettings`], and what flags set. A field that is missing has the default
-/// of OVN-Kubernetes.
+/// Specification of [`ClusterSettings`], and what flags set. A field that is missing has the
+/// default of OVN-Kubernetes.
 ///
 /// ```
 /// use patchbay_model::IpFamily;
@@ -154,8 +154,8 @@ impl ClusterSettingsSpec {
         }
     }
 
-    /// IP families of the cluster: those of the default network's pods, as in OVN-Kubernetes, or else
-    /// of cluster IPs, or else both.
+    /// IP families of the cluster: those of the default network's pods, as in OVN-Kubernetes, or
+    /// else of cluster IPs, or else both.
     fn families(&self) -> Vec<IpFamily> {
         let pods = Some(&self.pod_cidrs).filter(|ranges| !ranges.is_empty());
         let ranges = pods.unwrap_or(&self.service_cidrs);

@@ -53,7 +53,8 @@ pub fn pod(object: &object::Pod) -> Pod {
     }
 }
 
-/// State of a pod as an endpoint, with the conditions that Kubernetes' controller of `EndpointSlice`s sets.
+/// State of a pod as an endpoint, with the conditions that Kubernetes' controller of
+/// `EndpointSlice`s sets.
 fn endpoint_state(pod: &object::Pod) -> EndpointState {
     let conditions = pod.status.as_ref().and_then(|it| it.conditions.as_ref());
     let is_ready = conditions.is_none_or(|conditions| {
@@ -150,8 +151,8 @@ impl Element {
     }
 }
 
-/// Reads a MAC address as OVN-Kubernetes does: octets with colons or dashes between them, or three groups
-/// of four digits with dots. The result has colons and small letters.
+/// Reads a MAC address as OVN-Kubernetes does: octets with colons or dashes between them, or three
+/// groups of four digits with dots. The result has colons and small letters.
 fn read_mac(text: &str) -> Option<String> {
     let (separator, digits) = match text.chars().find(|c| !c.is_ascii_hexdigit())? {
         '.' => ('.', 4),

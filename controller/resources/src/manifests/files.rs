@@ -30,14 +30,15 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// Default of the maximum length of all manifests together, in bytes. The objects of a manifest take
-/// about forty times its length while they are read.
+/// Default of the maximum length of all manifests together, in bytes. The objects of a manifest
+/// take about forty times its length while they are read.
 pub const DEFAULT_MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// Maximum length of a state file, in bytes. It holds one object, of which an API server accepts at
 /// most 3 MiB.
 const MAX_STATE_FILE_BYTES: u64 = 16 << 20;
 
-/// Reads manifests of at most [`DEFAULT_MAX_MANIFEST_BYTES`] together: see [`read_manifests_within`].
+/// Reads manifests of at most [`DEFAULT_MAX_MANIFEST_BYTES`] together: see
+/// [`read_manifests_within`].
 ///
 /// # Errors
 /// [`LoadError`] with the errors of all files.
@@ -53,8 +54,8 @@ pub fn read_manifests(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Invento
 /// anything but files are skipped.
 ///
 /// # Errors
-/// [`LoadError`] with the errors of all files. After the first file that exceeds the limit, no other
-/// one is read.
+/// [`LoadError`] with the errors of all files. After the first file that exceeds the limit, no
+/// other one is read.
 pub fn read_manifests_within(
     paths: &[PathBuf],
     stdin: &mut dyn Read,

@@ -76,7 +76,8 @@ pub struct Node {
     pub status: Option<Value>,
 }
 
-/// Specification of a node, which nothing here reads. Its fields are named so that others are refused.
+/// Specification of a node, which nothing here reads. Its fields are named so that others are
+/// refused.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeSpec {

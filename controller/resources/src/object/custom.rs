@@ -63,7 +63,8 @@ macro_rules! marker {
 marker!(ApiVersion, T::api_version);
 marker!(KindName, || T::KIND.to_owned());
 
-/// Defines the object of a custom resource: `apiVersion`, `kind`, `metadata`, `spec` and, if it has one, `status`.
+/// Defines the object of a custom resource: `apiVersion`, `kind`, `metadata`, `spec` and, if it has
+/// one, `status`.
 #[macro_export]
 macro_rules! custom_resource {
     (

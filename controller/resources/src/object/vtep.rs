@@ -7,8 +7,8 @@ use crate::custom_resource;
 use super::Condition;
 
 custom_resource! {
-    /// Ends of VXLAN tunnels on the nodes, for networks with transport `EVPN`. The cluster manager of
-    /// OVN-Kubernetes writes the status.
+    /// Ends of VXLAN tunnels on the nodes, for networks with transport `EVPN`. The cluster manager
+    /// of OVN-Kubernetes writes the status.
     #[derive(Default)]
     VTEP, VtepSpec, status: VtepStatus;
     "k8s.ovn.org", "v1", "vteps", namespaced: false

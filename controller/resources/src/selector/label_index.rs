@@ -6,8 +6,8 @@ use patchbay_model::{Requirement, Selector};
 
 /// Objects by label.
 ///
-/// A selector with `matchLabels`, `In` or `Exists` costs as much as the objects that meet the rarest
-/// of these requirements, not as much as all objects.
+/// A selector with `matchLabels`, `In` or `Exists` costs as much as the objects that meet the
+/// rarest of these requirements, not as much as all objects.
 ///
 /// ```
 /// use patchbay_resources::object::LabelSelector;

@@ -1,7 +1,7 @@
 //! Errors of label selectors in the words of Kubernetes' library.
 //!
-//! API servers do not validate the selectors of custom resources. Controllers find their errors, and
-//! report them in conditions.
+//! API servers do not validate the selectors of custom resources. Controllers find their errors,
+//! and report them in conditions.
 
 use thiserror::Error;
 

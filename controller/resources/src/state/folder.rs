@@ -90,8 +90,8 @@ impl StateFolder {
         read_state_files(&files)
     }
 
-    /// Writes the state files of these objects, and removes those of other objects. Files whose text
-    /// would not change are not written.
+    /// Writes the state files of these objects, and removes those of other objects. Files whose
+    /// text would not change are not written.
     ///
     /// # Errors
     /// [`StateError`]. Files that were written before the error stay.

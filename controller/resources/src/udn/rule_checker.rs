@@ -68,8 +68,8 @@ impl RuleChecker {
         fits
     }
 
-    /// A network address. Its consumers drop host bits silently, so that two people would read two networks
-    /// into one text; here host bits are refused, which an API server does not do.
+    /// A network address. Its consumers drop host bits silently, so that two people would read two
+    /// networks into one text; here host bits are refused, which an API server does not do.
     pub(super) fn cidr(&mut self, field: &str, text: &str) -> Option<IpNet> {
         let cidr = self.any_cidr(field, text)?;
         let masked = cidr.trunc() == cidr;
