@@ -240,7 +240,8 @@ impl<P: Ord> Dependencies<P> {
         found.map(|(node, _)| *node)
     }
 
-    /// Replaces what a node has read, and sorts it. Returns the sources that it does not claim any more.
+    /// Replaces what a node has read, and sorts it. Returns the sources that it does not claim any
+    /// more.
     pub(crate) fn record(
         &mut self,
         node: Node,

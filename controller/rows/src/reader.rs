@@ -229,8 +229,8 @@ impl<'a, C: Capability> Reader<'a, C> {
         (first < key).then_some(first)
     }
 
-    /// The report of a part that comes before this one in the order of parts. A changed report makes
-    /// its readers pending in the same pass.
+    /// The report of a part that comes before this one in the order of parts. A changed report
+    /// makes its readers pending in the same pass.
     pub fn report(&self, part: &C::Part) -> Option<&'a C::Report> {
         debug_assert!(
             self.part.is_some_and(|(_, key)| part < key),

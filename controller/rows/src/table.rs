@@ -21,8 +21,8 @@ pub enum Identity {
     /// Values of these columns among the rows of one holder. Without columns: a holder has one such
     /// row.
     InHolder(&'static [&'static str]),
-    /// Value of this key of column `external_ids` among the rows of the part that wants it. No other
-    /// part can want the row, and no name leads to it.
+    /// Value of this key of column `external_ids` among the rows of the part that wants it. No
+    /// other part can want the row, and no name leads to it.
     InPart(&'static str),
 }
 
@@ -243,8 +243,8 @@ impl<P, T: TableRow> Declared<'_, P, T> {
     }
 
     /// Lets a set column of existing rows grow in the phase in which rows change, and shrink in the
-    /// phase in which they go. Whichever phase is the earlier one comes first. In one transaction it
-    /// is one change.
+    /// phase in which they go. Whichever phase is the earlier one comes first. In one transaction
+    /// it is one change.
     #[must_use]
     pub fn staged<C>(mut self, column: Field<T, C>) -> Self {
         self.spec().staged = Some(column.name());

@@ -167,9 +167,9 @@ impl<C: Capability> Evaluation<C> {
         self.queue.push(part, parts);
     }
 
-    /// Looks for parts that want the identity of a row that is about to go: it may be theirs. A part
-    /// that is not pending still wants what it wanted before. If several rows have the identity, the
-    /// parts are pending.
+    /// Looks for parts that want the identity of a row that is about to go: it may be theirs. A
+    /// part that is not pending still wants what it wanted before. If several rows have the
+    /// identity, the parts are pending.
     fn queue_claimants_of_rest(
         &mut self,
         index: &Index<C::Part>,

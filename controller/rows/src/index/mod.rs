@@ -122,7 +122,8 @@ impl<P: Clone + Eq + Hash> Index<P> {
         index
     }
 
-    /// Indexes rows by identity and by holder, unless that is done. The evaluation of parts needs it.
+    /// Indexes rows by identity and by holder, unless that is done. The evaluation of parts needs
+    /// it.
     pub(crate) fn complete(&mut self) {
         if std::mem::replace(&mut self.is_complete, true) {
             return;

@@ -239,7 +239,8 @@ impl Capability for Farming {
 
     fn parts(&self, cell: &Cell, inputs: &Farm, part: &mut dyn FnMut(Part)) {
         match cell {
-            // Without sites there are no parts, so that engines meet databases before they index them.
+            // Without sites there are no parts, so that engines meet databases before they index
+            // them.
             Cell::Site(site) => {
                 part(Part::Shared);
                 part(Part::Site(*site));

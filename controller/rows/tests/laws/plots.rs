@@ -55,8 +55,8 @@ impl Farming {
         rows.put(self.sets, &set);
     }
 
-    /// An address set of the site for the addresses of its links. Most sites have one. A site with a
-    /// group lets it shrink before it grows.
+    /// An address set of the site for the addresses of its links. Most sites have one. A site with
+    /// a group lets it shrink before it grows.
     pub(crate) fn crowd(&self, number: u8, site: &Site, rows: &mut PartRows<String>) {
         if site.key == 3 {
             return;
