@@ -52,7 +52,8 @@ impl<'a> PortEndpoints<'a> {
         self.backends(|endpoint| endpoint.node.as_deref() == Some(node))
     }
 
-    /// Of each port number the ready ones of the selected endpoints, or else those that still serve.
+    /// Of each port number the ready ones of the selected endpoints, or else those that still
+    /// serve.
     fn backends(&self, is_selected: impl Fn(&Endpoint) -> bool) -> Backends {
         let of_number = |(number, endpoints): (&u16, &Vec<&Endpoint>)| {
             let of_state = |state: EndpointState| {

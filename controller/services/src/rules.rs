@@ -149,8 +149,8 @@ impl Scene<'_> {
         }
     }
 
-    /// The backends as a gateway router reaches them: its own addresses are those of the host, which
-    /// answers at a masquerade address.
+    /// The backends as a gateway router reaches them: its own addresses are those of the host,
+    /// which answers at a masquerade address.
     fn as_router_reaches(&self, place: &NodePlace, backends: Backends) -> Backends {
         let own = place.gateway.as_ref();
         let own = own.map_or(&[][..], |gateway| &gateway.addresses);
@@ -166,9 +166,9 @@ impl Scene<'_> {
     }
 }
 
-/// Adds a virtual address. As in OVN-Kubernetes, the backends of one that is there already are there
-/// twice: an external IP that is one of the status, too, and the address for node ports of the host,
-/// which stands for each of its addresses.
+/// Adds a virtual address. As in OVN-Kubernetes, the backends of one that is there already are
+/// there twice: an external IP that is one of the status, too, and the address for node ports of
+/// the host, which stands for each of its addresses.
 fn add(vips: &mut Vips, vip: String, backends: &Backends, family: IpFamily) {
     let text = backends.to_text(family);
     let known = vips.entry(vip).or_default();
