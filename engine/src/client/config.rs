@@ -83,8 +83,8 @@ pub struct Config {
     /// Minimum and maximum of the delay between two rounds of connection attempts: see
     /// [`Backoff`](crate::backoff::Backoff).
     pub backoff: (Duration, Duration),
-    /// Maximum length of a received message, in bytes. Rows are decoded while they arrive, so that a
-    /// long message takes much less memory.
+    /// Maximum length of a received message, in bytes. Rows are decoded while they arrive, so that
+    /// a long message takes much less memory.
     pub max_message: usize,
     /// Maximum length of a received string, such as a column's value or an error, in bytes.
     pub max_string: usize,

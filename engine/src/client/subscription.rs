@@ -107,8 +107,9 @@ pub enum ChangeEvent {
     /// The replica was brought up to date after a lost connection. Holds all differences, however
     /// many transactions made them.
     Resynced(ChangedRows),
-    /// Changes were lost, because the queue was full, the schema has changed, or several connections
-    /// in a row failed during setup. Read this snapshot; the next event follows from it.
+    /// Changes were lost, because the queue was full, the schema has changed, or several
+    /// connections in a row failed during setup. Read this snapshot; the next event follows from
+    /// it.
     Lagged(Snapshot),
 }
 

@@ -70,8 +70,8 @@ impl<'a, 'o> Executor<'a, 'o> {
         }
     }
 
-    /// Finds rows without unique indexes. The copy of a database may lack columns, so that rows have
-    /// equal keys in it.
+    /// Finds rows without unique indexes. The copy of a database may lack columns, so that rows
+    /// have equal keys in it.
     #[cfg(feature = "client")]
     pub(super) fn without_unique_keys(self) -> Self {
         Self {
@@ -114,8 +114,8 @@ impl<'a, 'o> Executor<'a, 'o> {
         }
     }
 
-    /// Executes the inserts with which a long transaction begins, the rows of each table in a task of
-    /// their own. Returns their number, or 0 if they have to be executed one by one.
+    /// Executes the inserts with which a long transaction begins, the rows of each table in a task
+    /// of their own. Returns their number, or 0 if they have to be executed one by one.
     fn insert_leading(
         &mut self,
         operations: &mut [Operation],

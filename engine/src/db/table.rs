@@ -64,8 +64,8 @@ impl Table {
         self.get(self.unique_indexes.get(index)?.get(key)?)
     }
 
-    /// `true` if at most one committed row has to be compared with a condition, because the condition
-    /// names a UUID or all columns of a unique index.
+    /// `true` if at most one committed row has to be compared with a condition, because the
+    /// condition names a UUID or all columns of a unique index.
     pub fn is_lookup(&self, condition: &Condition) -> bool {
         condition.as_uuid().is_some() || self.index_of(condition).is_some()
     }
@@ -78,8 +78,8 @@ impl Table {
             .position(|index| index.columns.iter().all(is_named))
     }
 
-    /// The row, if it exists, with the key of a unique index that a condition names. `None`: there is
-    /// no index of which the condition names all columns.
+    /// The row, if it exists, with the key of a unique index that a condition names. `None`: there
+    /// is no index of which the condition names all columns.
     pub(super) fn find_named(
         &self,
         condition: &Condition,

@@ -278,7 +278,8 @@ async fn a_server_that_keeps_closing_is_retried_with_growing_delays() {
     let (client, peer) = live_client(&server).await;
     let start = Instant::now();
     drop(peer);
-    // 10, 20, 40 and 80 milliseconds: the connection did not live long enough to count as a good one, or did.
+    // 10, 20, 40 and 80 milliseconds: the connection did not live long enough to count as a good
+    // one, or did.
     for _ in 0..5 {
         drop(server.accept().await);
     }

@@ -13,7 +13,8 @@ use crate::TEST_TIMEOUT;
 /// Debian keeps `ovsdb-server` where not every user's path goes.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
-/// A server with one database, listening on a unix socket in a folder of its own. Ends when dropped.
+/// A server with one database, listening on a unix socket in a folder of its own. Ends when
+/// dropped.
 pub(crate) struct RealServer {
     dir: TempDir,
     child: Option<Child>,

@@ -29,7 +29,8 @@ use patchbay_engine::client::{
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::LogicalSwitch;
 
-/// How long a test waits for what should happen soon: far more than it takes, even on a loaded machine.
+/// How long a test waits for what should happen soon: far more than it takes, even on a loaded
+/// machine.
 const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A database with a table of the northbound one, and a table for the client's guard.

@@ -82,7 +82,8 @@ async fn a_removed_database_is_waited_for() {
         "ovs-appctl",
         &["-t", control, "ovsdb-server/remove-db", "D"],
     );
-    // The server closes the connection after the notification: the client sees either of them first.
+    // The server closes the connection after the notification: the client sees either of them
+    // first.
     let gone = |event: &ConnectionEvent| match event {
         ConnectionEvent::Disconnected(reason) | ConnectionEvent::Failed(reason) => reason
             .to_string()

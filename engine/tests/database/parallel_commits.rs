@@ -53,8 +53,8 @@ fn add_router(database: &mut Database) -> (Ref<LogicalRouter>, Vec<Ref<LogicalRo
     (router, ports)
 }
 
-/// Inserts of ports and routes, which alternate, and then of a router that refers to all of them but
-/// the ports `unused`. Port `i` has the name `named(i)`.
+/// Inserts of ports and routes, which alternate, and then of a router that refers to all of them
+/// but the ports `unused`. Port `i` has the name `named(i)`.
 fn inserts(named: impl Fn(usize) -> String, unused: &[usize]) -> Vec<Operation> {
     let mut txn = TxnBuilder::new(&Snapshot::empty(nb::schema()));
     let mut router = LogicalRouter::default();

@@ -151,8 +151,8 @@ impl Driver {
     }
 }
 
-/// Waits for `work` and answers transactions with [`CommitOutcome::NotSent`] meanwhile, and forwarded
-/// requests likewise. `None`: the last handle was dropped.
+/// Waits for `work` and answers transactions with [`CommitOutcome::NotSent`] meanwhile, and
+/// forwarded requests likewise. `None`: the last handle was dropped.
 async fn refuse_requests_while<T>(
     work: impl Future<Output = T>,
     failure: &Arc<ConnectionFailure>,

@@ -16,8 +16,8 @@ impl Session {
     /// Cancels the monitor for the transaction that is sent next.
     /// [`resume_monitor`](Self::resume_monitor) ends the suspension.
     ///
-    /// Returns false if that is not possible: a change of filters is outstanding; the server supports
-    /// only the oldest monitor method; or an update is received in part.
+    /// Returns false if that is not possible: a change of filters is outstanding; the server
+    /// supports only the oldest monitor method; or an update is received in part.
     pub(in crate::client) fn suspend_monitor(&mut self, retained: &mut RetainedState) -> bool {
         let SessionState::Live(monitor) = &mut self.state else {
             return false;

@@ -146,9 +146,8 @@ impl Subscribers {
         }
     }
 
-    /// Calls `publish`, which publishes the snapshot, and queues the events that led to it; `last` is
-    /// the id of the last transaction that it shows. No
-    /// subscription begins in between.
+    /// Calls `publish`, which publishes the snapshot, and queues the events that led to it; `last`
+    /// is the id of the last transaction that it shows. No subscription begins in between.
     pub(in crate::client) fn publish(
         &self,
         news: &[ReplicaEvent],

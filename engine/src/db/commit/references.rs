@@ -24,8 +24,8 @@ impl Commit<'_, '_> {
         Ok(outside)
     }
 
-    /// Counts like [`count_strong_references`](Self::count_strong_references), each column in a task
-    /// of its own.
+    /// Counts like [`count_strong_references`](Self::count_strong_references), each column in a
+    /// task of its own.
     pub(super) fn count_strong_references_in_parallel(&self) -> Result<StrongDeltas, OvsdbError> {
         let columns: Vec<_> = self.strong_columns().collect();
         let counted: Vec<Result<StrongDeltas, OvsdbError>> = columns

@@ -117,8 +117,8 @@ fn words(value: &Json, labels: &BTreeMap<String, Label>) -> String {
 fn set(elements: &[Json], labels: &BTreeMap<String, Label>) -> String {
     let element = |element: &Json| match element {
         Json::Array(uuid) => {
-            // ovsdb-server leaves weak references to rows that are gone, where the same transaction has changed both
-            // sides; ovsdb-sim removes them.
+            // ovsdb-server leaves weak references to rows that are gone, where the same transaction
+            // has changed both sides; ovsdb-sim removes them.
             labels.get(uuid[1].as_str().unwrap()).cloned()
         }
         other => Some(other.to_text()),
