@@ -132,8 +132,8 @@ impl SimBuilder {
     }
 
     /// Adds a database with the schema and the content of an existing database file, to which every
-    /// committed transaction is appended, as ovsdb-server does. The file is a standalone one, or that
-    /// of a cluster with one server, as `ovsdb-tool create-cluster` makes it.
+    /// committed transaction is appended, as ovsdb-server does. The file is a standalone one, or
+    /// that of a cluster with one server, as `ovsdb-tool create-cluster` makes it.
     #[must_use]
     pub fn database_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.databases.files.push(path.into());
@@ -147,8 +147,8 @@ impl SimBuilder {
         self
     }
 
-    /// Appends every committed transaction to a database file, which ovsdb-server and ovsdb-tool can
-    /// open. A new file has the [model](Self::model) of the databases, an existing one its own.
+    /// Appends every committed transaction to a database file, which ovsdb-server and ovsdb-tool
+    /// can open. A new file has the [model](Self::model) of the databases, an existing one its own.
     ///
     /// An existing file has its database's name and initial content. If the database is also added
     /// by [`schema`](Self::schema), both schemas must be equal. A new file is for the only

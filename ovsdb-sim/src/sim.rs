@@ -213,8 +213,8 @@ impl Sim {
     }
 
     /// Adds the database of a database file, standalone or of a cluster with one server, which
-    /// becomes its [journal](crate::SimBuilder::journal), like `ovs-appctl ovsdb-server/add-db`. Apart from
-    /// that, it is like [`add_database`](Self::add_database).
+    /// becomes its [journal](crate::SimBuilder::journal), like `ovs-appctl ovsdb-server/add-db`.
+    /// Apart from that, it is like [`add_database`](Self::add_database).
     ///
     /// # Errors
     /// The file is not a database file or in use, there is a database of its name, or the name is
@@ -251,8 +251,8 @@ impl Sim {
     }
 
     /// Makes all standalone databases backups of those of their names at `remotes`, like
-    /// `ovsdb-server --sync-from`. Clients cannot change them. `excluded_tables` keep their content:
-    /// `DATABASE:TABLE,...`, or nothing.
+    /// `ovsdb-server --sync-from`. Clients cannot change them. `excluded_tables` keep their
+    /// content: `DATABASE:TABLE,...`, or nothing.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -262,8 +262,8 @@ impl Sim {
         self.server.connect_to_source().unwrap_or_default();
     }
 
-    /// Names source and excluded tables as [`start_backup`](Self::start_backup) does, and leaves the
-    /// databases active, like `ovsdb-server --active`.
+    /// Names source and excluded tables as [`start_backup`](Self::start_backup) does, and leaves
+    /// the databases active, like `ovsdb-server --active`.
     pub fn prepare_backup(&self, remotes: &str, excluded_tables: &str) {
         self.server.set_excluded_tables(excluded_tables);
         self.server.set_source(remotes);

@@ -77,8 +77,8 @@ impl DatabaseConfig {
     }
 }
 
-/// Reads the only member of `source`: remotes, and options of their connections. `with_defaults` makes
-/// a source of remotes.
+/// Reads the only member of `source`: remotes, and options of their connections. `with_defaults`
+/// makes a source of remotes.
 fn read_source(
     members: &mut Members<'_>,
     is_required: bool,

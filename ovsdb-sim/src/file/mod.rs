@@ -15,11 +15,11 @@
 //! changed: as differences ([`Delta`]) if `_is_diff` is true, otherwise as whole values. Ephemeral
 //! columns are left out.
 //!
-//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one. The files of clustered databases
-//! (`cluster_record.rs`) have transactions of the same form; [`ClusterLog`](cluster_log::ClusterLog)
-//! and [`ClusterJournal`] are for them. A [`Storage`] is where the commits of a database are kept,
-//! whatever its model. [`InitialDatabases`] assigns the files and schemas that a server is started
-//! with to databases.
+//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one. The files of clustered
+//! databases (`cluster_record.rs`) have transactions of the same form;
+//! [`ClusterLog`](cluster_log::ClusterLog) and [`ClusterJournal`] are for them. A [`Storage`] is
+//! where the commits of a database are kept, whatever its model. [`InitialDatabases`] assigns the
+//! files and schemas that a server is started with to databases.
 //!
 //! [`Delta`]: patchbay_schemas::delta::Delta
 

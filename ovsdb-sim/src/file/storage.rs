@@ -146,8 +146,8 @@ impl Storage {
         }
     }
 
-    /// Records a transaction in the history. `followed`: the id that the source of a relay has given
-    /// it.
+    /// Records a transaction in the history. `followed`: the id that the source of a relay has
+    /// given it.
     pub(crate) fn record_commit(&mut self, changes: &ChangeSet, followed: Option<Uuid>) {
         match (self, followed) {
             (Self::Clustered { cluster, .. }, _) => cluster.record(changes),

@@ -164,8 +164,8 @@ impl Endpoint {
 
 /// Starts the task that accepts and serves connections.
 ///
-/// It is not `async`, so that the code of a connection is compiled with this crate, and not with each
-/// program again.
+/// It is not `async`, so that the code of a connection is compiled with this crate, and not with
+/// each program again.
 fn spawn_accepting(
     server: Arc<Server>,
     socket: ListeningSocket,

@@ -29,8 +29,8 @@ impl Listener {
         self.endpoint.target.to_client_text()
     }
 
-    /// The address of a TCP or TLS listener, with the port that the system chose if port 0 was given.
-    /// `None`: unix socket.
+    /// The address of a TCP or TLS listener, with the port that the system chose if port 0 was
+    /// given. `None`: unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
         self.endpoint.target.address()
     }

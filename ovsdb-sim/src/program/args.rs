@@ -24,8 +24,8 @@ pub(crate) struct Args {
     #[arg(long, hide = true, value_enum)]
     pub(crate) process_role: Option<Role>,
 
-    /// Database files to serve, standalone or of clusters with one server; transactions are appended
-    /// to them. `relay:NAME:REMOTES` relays the database NAME of another server
+    /// Database files to serve, standalone or of clusters with one server; transactions are
+    /// appended to them. `relay:NAME:REMOTES` relays the database NAME of another server
     #[arg(value_name = "DATABASE")]
     pub(crate) databases: Vec<PathBuf>,
 
@@ -79,8 +79,8 @@ pub(crate) struct Args {
 
     /// Append every transaction of a database to this file (repeatable, once per database)
     ///
-    /// The file is a database file, which ovsdb-server and ovsdb-tool can open. A new one is that of
-    /// --model. A transaction that cannot be written fails.
+    /// The file is a database file, which ovsdb-server and ovsdb-tool can open. A new one is that
+    /// of --model. A transaction that cannot be written fails.
     ///
     /// An existing file has its database's name, schema and initial content, so DATABASE and
     /// --schema can be omitted. If --schema is given, the schemas must be equal. A new file is

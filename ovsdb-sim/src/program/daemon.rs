@@ -21,7 +21,8 @@ use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 /// Option with the [`Role`], the first argument of a process that this program starts.
 const ROLE_OPTION: &str = "--process-role=";
 
-/// Name of the file in which servers keep their configuration, for those who list a process's files.
+/// Name of the file in which servers keep their configuration, for those who list a process's
+/// files.
 const KEPT_FILE_NAME: &str = "configuration";
 
 /// Shortest time between two restarts by a monitor, as in ovsdb-server.
@@ -156,8 +157,8 @@ pub(crate) fn take_kept_file() -> io::Result<File> {
 }
 
 /// Starts the server, calls `on_ready` when it is ready for the first time, and starts it again
-/// whenever a signal of an error has ended it. Returns when it has ended otherwise. All servers have
-/// one file as their standard input, in which they keep their configuration.
+/// whenever a signal of an error has ended it. Returns when it has ended otherwise. All servers
+/// have one file as their standard input, in which they keep their configuration.
 pub(crate) fn monitor(on_ready: impl FnOnce() -> io::Result<()>) -> Result<(), DaemonError> {
     let kept = memfd_create(KEPT_FILE_NAME, MFdFlags::MFD_CLOEXEC);
     let kept = File::from(kept.map_err(|error| DaemonError::Start(error.into()))?);

@@ -32,8 +32,8 @@ struct Identity {
     group: Gid,
 }
 
-/// Makes the process one of the user in `option`: `USER`, `:GROUP` or `USER:GROUP`. Has no effect if
-/// it is one already.
+/// Makes the process one of the user in `option`: `USER`, `:GROUP` or `USER:GROUP`. Has no effect
+/// if it is one already.
 ///
 /// Call this while the process has one thread.
 pub(crate) fn become_user(option: &str) -> Result<(), UserError> {

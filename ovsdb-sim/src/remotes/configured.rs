@@ -163,8 +163,8 @@ impl RemoteColumn {
         database: &Arc<ServedDatabase>,
         open: &BTreeMap<String, ConfiguredRemote>,
     ) {
-        // As in ovsdb-server: all members of a cluster share the rows and have other connections. The
-        // content of relays and backups is that of their sources.
+        // As in ovsdb-server: all members of a cluster share the rows and have other connections.
+        // The content of relays and backups is that of their sources.
         if database.is_clustered() || database.is_relay() || database.is_backup() {
             return;
         }

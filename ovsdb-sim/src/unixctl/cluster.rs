@@ -1,5 +1,5 @@
-//! Commands `cluster/*`, with ovsdb-server's texts. Each clustered database has a cluster whose only
-//! member is this server.
+//! Commands `cluster/*`, with ovsdb-server's texts. Each clustered database has a cluster whose
+//! only member is this server.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

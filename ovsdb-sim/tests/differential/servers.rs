@@ -271,8 +271,8 @@ impl Comparison {
         !client.take_received().0.is_empty()
     }
 
-    /// Closes a connection, and waits until both servers have noticed that. Compares the messages on
-    /// all others.
+    /// Closes a connection, and waits until both servers have noticed that. Compares the messages
+    /// on all others.
     ///
     /// # Errors
     /// The servers differ.

@@ -169,8 +169,8 @@ fn a_monitor_restarts_a_server_that_a_signal_of_an_error_has_ended() {
     }
 }
 
-/// Starts both servers with the databases OVN_Northbound and A, executes commands, kills the servers
-/// and returns the databases and remotes after their restart, which must be the same.
+/// Starts both servers with the databases OVN_Northbound and A, executes commands, kills the
+/// servers and returns the databases and remotes after their restart, which must be the same.
 fn restart_after(commands: &[&[&str]]) -> [String; 2] {
     let [real, sim] = Bed::both().map(|bed| {
         for (name, file) in [("A", "a.db"), ("B", "b.db")] {

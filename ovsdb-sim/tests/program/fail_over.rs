@@ -1,8 +1,8 @@
 //! Active-backup pairs of which one program is killed in the middle of a load.
 //!
 //! A backup follows asynchronously, as in ovsdb-server: it may lack the last transactions that the
-//! active server has acknowledged. What it has are whole transactions in their order, and the file of
-//! the active server has all of them.
+//! active server has acknowledged. What it has are whole transactions in their order, and the file
+//! of the active server has all of them.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -99,7 +99,8 @@ fn compare(release: &Release, seed: u64) -> Result<(), Option<String>> {
         conversation.send('A', "transact", &params)?;
     }
     conversation.send('B', "monitor_cond", r#"["D","m",{"T0":{}}]"#)?;
-    // B is not aware of changes and C may be: its monitors end, or its connection. Both want a lock.
+    // B is not aware of changes and C may be: its monitors end, or its connection. Both want a
+    // lock.
     conversation.send(
         'C',
         "set_db_change_aware",

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 /// Integers at the limits, and two between them.
 const EXTREME_INTEGERS: [i64; 6] = [i64::MAX, i64::MAX - 1, -i64::MAX, 1 - i64::MAX, 0, 1];
-/// Reals near the limits, and reals of many digits. Those at the limits are sent with too few digits,
-/// which make them infinite.
+/// Reals near the limits, and reals of many digits. Those at the limits are sent with too few
+/// digits, which make them infinite.
 const EXTREME_REALS: [f64; 9] = [
     1.7e308,
     -9e307,
