@@ -80,8 +80,8 @@ impl Datum {
         matches!(self, Self::Map(_))
     }
 
-    /// Returns the sum of the first bytes of the strings in a short set, or among the values of a short
-    /// map.
+    /// Returns the sum of the first bytes of the strings in a short set, or among the values of a
+    /// short map.
     pub(crate) fn first_bytes(&self) -> usize {
         let atoms = match self {
             Self::Set(set) => set.as_slice(),

@@ -150,8 +150,8 @@ impl Framer {
 
     /// Refuses strings of which more than `max_string` bytes have arrived without their end.
     ///
-    /// A text may be long because it has many rows, which are decoded while they arrive. A string is
-    /// held as a whole.
+    /// A text may be long because it has many rows, which are decoded while they arrive. A string
+    /// is held as a whole.
     #[must_use]
     pub fn with_max_string(mut self, max_string: usize) -> Self {
         self.max_string = max_string;

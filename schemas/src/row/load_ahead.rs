@@ -9,9 +9,9 @@ use super::Row;
 /// Reads the values of rows that are encoded next, so that the memory of all of them is loaded at
 /// the same time.
 ///
-/// Rows that are sorted by UUID lie in memory in no order, and the processor waits for each of them.
-/// It loads several at a time if no load depends on another one. Give 16 rows or so: their values
-/// have to stay in the first cache until they are encoded.
+/// Rows that are sorted by UUID lie in memory in no order, and the processor waits for each of
+/// them. It loads several at a time if no load depends on another one. Give 16 rows or so: their
+/// values have to stay in the first cache until they are encoded.
 ///
 /// ```
 /// use patchbay_schemas::nb;

@@ -191,8 +191,8 @@ impl Condition {
         })
     }
 
-    /// Returns the value that a column must equal, because the first `==` clause of the column names
-    /// it. `None`: there is no such clause.
+    /// Returns the value that a column must equal, because the first `==` clause of the column
+    /// names it. `None`: there is no such clause.
     pub fn equal_value(&self, of: ColumnId) -> Option<&Datum> {
         self.clauses.iter().find_map(|clause| match clause {
             Clause::Column {
