@@ -2,8 +2,8 @@
 //!
 //! [`show`], [`show_named`] and [`show_router`] render `ovn-nbctl show [NAME]`, the other functions
 //! the commands with their names. The text equals the program's text for a database with the same
-//! rows and UUIDs, byte for byte. This includes the order of rows where the program follows its hash
-//! tables. Where releases of OVN differ, [`Release`] chooses one.
+//! rows and UUIDs, byte for byte. This includes the order of rows where the program follows its
+//! hash tables. Where releases of OVN differ, [`Release`] chooses one.
 //!
 //! [`northbound`] renders a whole database with names in place of UUIDs, for which `ovn-nbctl` has
 //! no command.

@@ -11,8 +11,8 @@ use crate::output::Output;
 use crate::prefix::normalize_prefix;
 use crate::release::Release;
 
-/// Renders the routing policies of a router, sorted by descending priority and by match; since 25.03
-/// first by chain.
+/// Renders the routing policies of a router, sorted by descending priority and by match; since
+/// 25.03 first by chain.
 ///
 /// `router_id` is a name or UUID.
 ///

@@ -16,9 +16,9 @@ const NAMELESS: &str = "ACL";
 /// External id that OVN-Kubernetes' rows without names are known by.
 const ID: &str = "k8s.ovn.org/id";
 
-/// Renders the rows of a table as `ovn-nbctl list` does, in the order of its hash table. The columns
-/// are those of the database's schema, so with the schema of a release the text is that of the
-/// release.
+/// Renders the rows of a table as `ovn-nbctl list` does, in the order of its hash table. The
+/// columns are those of the database's schema, so with the schema of a release the text is that of
+/// the release.
 ///
 /// # Errors
 /// There is no such table.
@@ -48,8 +48,8 @@ pub fn list(snapshot: &Snapshot, table: &str) -> Result<String, RenderError> {
     Ok(output.finish())
 }
 
-/// Renders all rows of a database, each with its columns that are not empty, and with names in place
-/// of UUIDs. Databases with equal content have equal texts, whatever UUIDs they have.
+/// Renders all rows of a database, each with its columns that are not empty, and with names in
+/// place of UUIDs. Databases with equal content have equal texts, whatever UUIDs they have.
 ///
 /// A row without name is known by its external id `k8s.ovn.org/id`, or else by its columns that
 /// refer to no row. Rows are sorted by name.
