@@ -7,7 +7,7 @@ use patchbay_schemas::wire::{Mutation, Mutator, Operation};
 use super::pending::PendingTransaction;
 use super::retained_state::RetainedState;
 
-/// True if a transaction inserts at least `rows` rows, and about as many as the replica holds.
+/// `true` if a transaction inserts at least `rows` rows, and about as many as the replica holds.
 ///
 /// Reading the database again then costs less than following the transaction. The factor of 1.25
 /// allows for a connect, which inserts slightly fewer rows than its networks have.
@@ -30,7 +30,7 @@ pub(super) fn is_bulk(pending: &PendingTransaction, rows: usize, retained: &Reta
         && operations.iter().all(only_adds)
 }
 
-/// True if an operation removes nothing and cannot wait in the server.
+/// `true` if an operation removes nothing and cannot wait in the server.
 fn only_adds(operation: &Operation) -> bool {
     let inserts = |mutation: &Mutation| mutation.mutator == Mutator::Insert;
     match operation {

@@ -37,10 +37,10 @@ pub struct Config {
     pub selection: Selection,
     /// Indexes of the replica.
     pub indexes: Vec<IndexSpec>,
-    /// True to use only the leader of a cluster. Followers also accept transactions and forward
+    /// `true` to use only the leader of a cluster. Followers also accept transactions and forward
     /// them, but may show an outdated state of the database. Default: `true`.
     pub leader_only: bool,
-    /// True to try the remotes in random order, so that many clients spread over a cluster.
+    /// `true` to try the remotes in random order, so that many clients spread over a cluster.
     /// Default: `false`.
     pub shuffle: bool,
     /// Keys for `ssl:` remotes.
@@ -199,7 +199,7 @@ impl Selection {
         &self.filters
     }
 
-    /// True if the replica holds the table, provided that the schema has it.
+    /// `true` if the replica holds the table, provided that the schema has it.
     pub(super) fn has_table(&self, name: &str) -> bool {
         self.tables
             .as_ref()

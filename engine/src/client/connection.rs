@@ -34,9 +34,9 @@ pub(super) struct Connection {
     metrics: Arc<Metrics>,
     read: ReadHalf<Box<dyn Stream>>,
     write: WriteHalf<Box<dyn Stream>>,
-    /// True if the stream may buffer written bytes. A TLS stream does when its socket is full.
+    /// `true` if the stream may buffer written bytes. A TLS stream does when its socket is full.
     unflushed: bool,
-    /// True if a write had to wait since the last completed write.
+    /// `true` if a write had to wait since the last completed write.
     is_full: bool,
 }
 
@@ -135,7 +135,8 @@ impl Connection {
 
     /// Waits until bytes can be received or sent, or until a deadline of the session.
     ///
-    /// # Cancel safety Dropping the future loses no bytes.
+    /// # Cancel safety
+    /// Dropping the future loses no bytes.
     pub(super) async fn advance(&mut self) -> Result<(), SessionError> {
         let deadline = self.session.deadline().map(Instant::from_std);
         let (input, output) = self.session.buffers();

@@ -106,7 +106,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// True if the server works but is not the leader, or not yet.
+    /// `true` if the server works but is not the leader, or not yet.
     pub(super) fn is_about_leadership(&self) -> bool {
         matches!(
             self,
@@ -114,7 +114,7 @@ impl SessionError {
         )
     }
 
-    /// True if a later attempt may succeed although nobody changes the configuration: the server
+    /// `true` if a later attempt may succeed although nobody changes the configuration: the server
     /// starts, comes back, or is elected.
     pub fn is_transient(&self) -> bool {
         match self {

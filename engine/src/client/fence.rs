@@ -37,12 +37,12 @@ impl Fence {
         }
     }
 
-    /// True once the server has finished with all former connections.
+    /// `true` once the server has finished with all former connections.
     pub(super) fn is_held(&self) -> bool {
         self.is_held
     }
 
-    /// True if `request` is the id of the request for the lock.
+    /// `true` if `request` is the id of the request for the lock.
     pub(super) fn awaits(&self, request: i64) -> bool {
         self.request == request
     }
@@ -66,7 +66,7 @@ impl Fence {
         Ok(self.is_held)
     }
 
-    /// Handles a `locked` notification. Returns true if it is about this lock.
+    /// Handles a `locked` notification. Returns `true` if it is about this lock.
     pub(super) fn handle_locked(&mut self, name: &[u8]) -> bool {
         let is_fence = name == self.lock.as_bytes();
         self.is_held |= is_fence;

@@ -95,7 +95,7 @@ impl Filter {
     }
 }
 
-/// Why a filter was not applied.
+/// Reason why a filter was not applied.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterError {
@@ -175,7 +175,7 @@ impl Filters {
         });
     }
 
-    /// True if some changes were not sent to the server.
+    /// `true` if some changes were not sent to the server.
     pub(super) fn has_unsent(&self) -> bool {
         self.sent < self.pending.len()
     }

@@ -120,7 +120,7 @@ impl ForwardedRequest {
 }
 
 impl ForwardedRequests {
-    /// True if another request can be taken from the queue.
+    /// `true` if another request can be taken from the queue.
     pub(super) fn can_take(session: &Session) -> bool {
         session.is_live() && session.unsent_bytes() < MAX_UNSENT_BYTES
     }
@@ -136,7 +136,7 @@ impl ForwardedRequests {
         self.unanswered.insert(id, unanswered);
     }
 
-    /// Delivers the reply to a request. Returns false if the id belongs to none.
+    /// Delivers the reply to a request. Returns `false` if the id belongs to none.
     ///
     /// # Errors
     /// The reply is malformed.

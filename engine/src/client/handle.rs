@@ -159,7 +159,7 @@ impl Client {
         self.shared.snapshot()
     }
 
-    /// True while the replica follows the database.
+    /// `true` while the replica follows the database.
     pub fn is_live(&self) -> bool {
         self.progress.borrow().live
     }
@@ -412,8 +412,9 @@ impl Client {
     ///
     /// This can take as long as the server needs to detect the lost connection: on TCP, after a
     /// network failure, until its own probe fails (10 s). In a cluster the guarantee holds only if
-    /// the later connection is to the same server; another member may still execute the request. A
-    /// [`Guard`](super::Guard) gives a certain outcome without waiting for servers.
+    /// the later connection is to the same server; another member may still execute the request. It
+    /// does not hold either if the server rejects lock requests. A [`Guard`](super::Guard) gives a
+    /// certain outcome without waiting for servers.
     ///
     /// # Errors
     /// The client is closed.

@@ -45,6 +45,8 @@ impl CommitOutcome {
 
     /// The results of a committed transaction.
     ///
+    /// # Errors
+    /// The transaction was not committed, or its outcome is unknown.
     pub fn into_result(self) -> Result<Committed, CommitError> {
         match self {
             Self::Committed(committed) => Ok(committed),
@@ -191,13 +193,13 @@ pub struct FailedOperation {
 }
 
 impl OpError {
-    /// True if a row was not as the transaction [expected](crate::txn::TxnBuilder::expect). Compute
-    /// the transaction again from the current snapshot.
+    /// `true` if a row was not as the transaction [expected](crate::txn::TxnBuilder::expect).
+    /// Compute the transaction again from the current snapshot.
     pub fn is_conflict(&self) -> bool {
         self.error.tag == "timed out"
     }
 
-    /// True if the client did not own a lock that the transaction
+    /// `true` if the client did not own a lock that the transaction
     /// [asserts](crate::txn::TxnBuilder::assert_lock).
     pub fn is_not_owner(&self) -> bool {
         self.error.tag == "not owner"

@@ -65,7 +65,7 @@ impl<'a> Pipeline<'a> {
         self.unanswered.len()
     }
 
-    /// True if another transaction can be taken from the queue.
+    /// `true` if another transaction can be taken from the queue.
     pub(super) fn can_take(&self, session: &Session) -> bool {
         let window_is_open = match self.policy {
             Pipelining::EachAtOnce { window } => self.unanswered.len() < window.max(1),
@@ -327,7 +327,7 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// True if a transaction may share a request with others: it is encoded as a whole, and no `wait`
+/// `true` if a transaction may share a request with others: it is encoded as a whole, and no `wait`
 /// of it can block.
 fn can_be_coalesced(queued: &QueuedTransaction) -> bool {
     let can_block = |operation: &Operation| matches!(operation, Operation::Wait { timeout, .. } if *timeout != Some(0));

@@ -1,4 +1,4 @@
-//! How concurrent transactions are grouped into requests.
+//! Grouping of concurrent transactions into requests.
 
 use tokio::sync::Semaphore;
 
@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 /// Small, because a transaction can be tens of megabytes and its caller keeps it in memory anyway.
 const TRANSACTION_QUEUE_DEPTH: usize = 16;
 
-/// How concurrent transactions are grouped into requests.
+/// Grouping of concurrent transactions into requests.
 ///
 /// In both variants, transactions are executed in the order of the calls to
 /// [`Client::transact`](super::Client::transact), and each caller receives the outcome of its own

@@ -5,9 +5,9 @@
 pub(super) struct ReplicaProgress {
     /// Number of the connection that the replica follows, or followed last. The first is 1.
     pub(super) session: u64,
-    /// True while the replica follows that connection.
+    /// `true` while the replica follows that connection.
     pub(super) live: bool,
-    /// True once the server has finished with all earlier connections of this client.
+    /// `true` once the server has finished with all earlier connections of this client.
     pub(super) fenced: bool,
     /// Number of snapshots published so far.
     pub(super) changes: u64,

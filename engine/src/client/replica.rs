@@ -26,7 +26,7 @@ use super::subscription::ReplicaEvent;
 pub(super) struct Replica {
     snapshot: Snapshot,
     strings: StringCache,
-    /// True once the replica has held the database.
+    /// `true` once the replica has held the database.
     filled: bool,
     /// Events that are not published yet.
     events: Vec<ReplicaEvent>,
@@ -193,7 +193,7 @@ impl Replica {
 
     /// Applies a transaction of this client that the server does not report. Takes its operations.
     ///
-    /// Returns false, without any change, if its effects cannot be computed.
+    /// Returns `false`, without any change, if its effects cannot be computed.
     pub(super) fn apply_own_transaction(
         &mut self,
         transaction: &mut Transaction,

@@ -82,7 +82,7 @@ impl Rpc {
         self.last_received
     }
 
-    /// True if a message was received in part. Call this when no complete message is left.
+    /// `true` if a message was received in part. Call this when no complete message is left.
     pub(super) fn is_receiving(&mut self) -> bool {
         !self.framer.buffer_mut().is_empty()
     }
@@ -129,8 +129,8 @@ impl Rpc {
         (self.last_id, self.outbox.push(request))
     }
 
-    /// Queues the reply to a request: a result, or an error that is a bare string. Returns false if
-    /// the server does not read its replies.
+    /// Queues the reply to a request: a result, or an error that is a bare string. Returns `false`
+    /// if the server does not read its replies.
     #[must_use]
     pub(super) fn answer(&mut self, id: &Json, outcome: Result<Text<'_>, &str>) -> bool {
         let mut answer = b"{\"result\":".to_vec();
@@ -152,7 +152,7 @@ impl Rpc {
         self.unsent_reply_bytes <= MAX_UNSENT_REPLY_BYTES
     }
 
-    /// True if `id` is that of an `echo` request of this client.
+    /// `true` if `id` is that of an `echo` request of this client.
     pub(super) fn is_probe(id: &Json) -> bool {
         id.as_str() == Some(PROBE_ID)
     }

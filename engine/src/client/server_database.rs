@@ -38,9 +38,10 @@ static SERVER_SCHEMA: LazyLock<Arc<DatabaseSchema>> = LazyLock::new(|| {
 pub struct DatabaseStatus {
     /// How the server serves the database.
     pub model: DatabaseModel,
-    /// True if the server is connected to a majority of its cluster, or, as a relay, to its source.
+    /// `true` if the server is connected to a majority of its cluster, or, as a relay, to its
+    /// source.
     pub connected: bool,
-    /// True if the server leads its cluster, or is standalone.
+    /// `true` if the server leads its cluster, or is standalone.
     pub leader: bool,
     /// Cluster id.
     pub cluster: Option<Uuid>,
@@ -115,7 +116,8 @@ impl ServerDatabase {
     ///
     /// `log_position` is the highest position that any server has reported; it is updated.
     ///
-    /// # Errors The server does not qualify: it lacks the database, belongs to another cluster, is
+    /// # Errors
+    /// The server does not qualify: it lacks the database, belongs to another cluster, is
     /// disconnected, is not the leader, or is behind.
     pub(super) fn check(
         &self,

@@ -180,12 +180,12 @@ impl Session {
         self.status.as_ref()
     }
 
-    /// True while the replica follows the database.
+    /// `true` while the replica follows the database.
     pub(super) fn is_live(&self) -> bool {
         matches!(self.state, SessionState::Live(_))
     }
 
-    /// True once the server has finished with all earlier connections of this client.
+    /// `true` once the server has finished with all earlier connections of this client.
     pub(super) fn is_fenced(&self) -> bool {
         self.fence.is_held()
     }

@@ -37,7 +37,7 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// Certificates of the authorities that sign server certificates.
     pub ca_certificate: PathBuf,
-    /// True to send the server's name (SNI). Default: `false`.
+    /// `true` to send the server's name (SNI). Default: `false`.
     pub send_server_name: bool,
 }
 

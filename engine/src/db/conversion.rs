@@ -166,7 +166,7 @@ fn convert_value(
     outcome.map_err(|error| with_printed_reals(error, value))
 }
 
-/// True if the first key of a map is a value of the new type, so that an error is in the value.
+/// `true` if the first key of a map is a value of the new type, so that an error is in the value.
 fn first_key_fits(map: &Datum, new: &BaseType, strings: &mut StringCache) -> bool {
     let scalar = ColumnType {
         key: new.clone(),

@@ -62,8 +62,8 @@ pub(super) struct Overlay<'a> {
 #[derive(Debug)]
 pub(super) struct TouchedTable {
     pub(super) id: TableId,
-    /// Touched rows in the order in which the transaction touched them first. When many rows are
-    /// inserted, this is also their order in memory.
+    /// Touched rows in the order in which the transaction touched them first, unless it deletes one
+    /// that it inserted. When many rows are inserted, this is also their order in memory.
     pub(super) rows: IndexMap<Uuid, TouchedRow, RandomState>,
 }
 

@@ -141,7 +141,7 @@ pub struct HeldLock {
 }
 
 impl HeldLock {
-    /// True if the tenure is over as far as the client knows. The server decides, which
+    /// `true` if the tenure is over as far as the client knows. The server decides, which
     /// [`transact`](Self::transact) makes use of.
     pub fn is_over(&self) -> bool {
         self.tenure.is_over()

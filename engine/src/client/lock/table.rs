@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use super::LockLost;
 use crate::client::error::{ConnectionFailure, SessionError, reply_error, unexpected};
 
-/// How a lock is requested.
+/// Way in which a lock is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::client) enum LockMode {
     /// `lock`: wait in the server's queue.
@@ -54,7 +54,7 @@ struct LockTable {
     wanted: BTreeMap<Arc<str>, RequestedLock>,
     /// Locks for which an `unlock` request is to be sent.
     released: Vec<Arc<str>>,
-    /// True if a request is to be sent.
+    /// `true` if a request is to be sent.
     dirty: bool,
     /// Ids of requests whose replies are ignored.
     ignored: BTreeSet<i64>,
@@ -77,7 +77,7 @@ enum LockRequest {
 }
 
 impl LockState {
-    /// True while the tenure with this number lasts.
+    /// `true` while the tenure with this number lasts.
     pub(super) fn is(&self, tenure: u64) -> bool {
         self.held && self.tenure == tenure
     }
@@ -122,7 +122,7 @@ impl LockRequests {
         self.notify_driver(table);
     }
 
-    /// True if any lock is requested or held.
+    /// `true` if any lock is requested or held.
     pub(in crate::client) fn has_requests(&self) -> bool {
         !self.lock().wanted.is_empty()
     }
@@ -154,7 +154,7 @@ impl LockRequests {
         }
     }
 
-    /// Handles a reply. Returns false if its request is not about a lock.
+    /// Handles a reply. Returns `false` if its request is not about a lock.
     pub(in crate::client) fn handle_reply(
         &self,
         request: i64,

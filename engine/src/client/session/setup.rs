@@ -17,7 +17,7 @@ use crate::client::retained_state::{HistoryPosition, RetainedState};
 use crate::client::server_database::ServerDatabase;
 
 impl Session {
-    /// True if `id` belongs to the request whose reply leads to the next state.
+    /// `true` if `id` belongs to the request whose reply leads to the next state.
     pub(super) fn awaits_setup_reply(&self, id: i64) -> bool {
         match &self.state {
             SessionState::RequestingServerStatus { request }
@@ -244,7 +244,7 @@ impl Session {
         }))
     }
 
-    /// True if `id` belongs to the second request for the schema.
+    /// `true` if `id` belongs to the second request for the schema.
     pub(super) fn awaits_schema_check(&self, id: i64) -> bool {
         matches!(&self.state, SessionState::Live(monitor) if monitor.check == Some(id))
     }
@@ -285,8 +285,8 @@ fn read_schema(mut schema: Reader<'_>) -> Result<DatabaseSchema, SessionError> {
 /// Members of the first reply of `monitor_cond_since` other than its contents.
 #[derive(Debug, Default)]
 struct FirstReply {
-    /// True if the contents are the changes since the requested transaction, false if they are the
-    /// whole database.
+    /// `true` if the contents are the changes since the requested transaction, false if they are
+    /// the whole database.
     found: bool,
     /// Id of the last transaction that they show. `None`: the server keeps no history.
     last: Option<Uuid>,
@@ -329,7 +329,7 @@ fn older(version: MonitorVersion) -> Option<MonitorVersion> {
     }
 }
 
-/// True if the error stands for an unsupported method. ovsdb-server's is `unknown method`; other
+/// `true` if the error stands for an unsupported method. ovsdb-server's is `unknown method`; other
 /// servers have different texts.
 fn is_unknown_method(error: &OvsdbError) -> bool {
     let text = error.to_string().to_lowercase();

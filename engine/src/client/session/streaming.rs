@@ -109,9 +109,9 @@ fn string_cache(retained: &mut RetainedState) -> &mut StringCache {
     }
 }
 
-/// True if a message with this head reports rows of the database.
+/// `true` if a message with this head reports rows of the database.
 ///
-/// False if that depends on a member that follows the rows.
+/// `false` if that depends on a member that follows the rows.
 fn is_report(state: &SessionState, database: &str, head: &TextBuf) -> bool {
     match (state, Message::decode(head)) {
         (

@@ -16,7 +16,7 @@ impl Session {
     /// Cancels the monitor for the transaction that is sent next.
     /// [`resume_monitor`](Self::resume_monitor) ends the suspension.
     ///
-    /// Returns false if that is not possible: a change of filters is outstanding; the server
+    /// Returns `false` if that is not possible: a change of filters is outstanding; the server
     /// supports only the oldest monitor method; or an update is received in part.
     pub(in crate::client) fn suspend_monitor(&mut self, retained: &mut RetainedState) -> bool {
         let SessionState::Live(monitor) = &mut self.state else {
@@ -37,7 +37,7 @@ impl Session {
         true
     }
 
-    /// True while the monitor is suspended.
+    /// `true` while the monitor is suspended.
     pub(in crate::client) fn is_monitor_suspended(&self) -> bool {
         matches!(self.state, SessionState::MonitorSuspended(_))
     }

@@ -143,7 +143,7 @@ impl Session {
         None
     }
 
-    /// True if `id` belongs to the request to change conditions.
+    /// `true` if `id` belongs to the request to change conditions.
     pub(super) fn awaits_filter_reply(&self, id: i64) -> bool {
         match &self.state {
             SessionState::Live(monitor) => monitor

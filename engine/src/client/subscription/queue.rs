@@ -25,7 +25,7 @@ pub(super) struct QueuedEvents {
     pub(super) events: VecDeque<ChangeEvent>,
     /// Number of changed rows in the events.
     pub(super) rows: usize,
-    /// True once no further event can come.
+    /// `true` once no further event can come.
     pub(super) closed: bool,
 }
 
@@ -104,7 +104,7 @@ pub(in crate::client) struct Subscribers {
 #[derive(Debug, Default)]
 struct SubscriberList {
     queues: Vec<Weak<EventQueue>>,
-    /// True once the client is closed; later subscriptions are closed from the beginning.
+    /// `true` once the client is closed; later subscriptions are closed from the beginning.
     closed: bool,
     /// Id of the last transaction that the published snapshot shows.
     transaction: Option<Uuid>,
