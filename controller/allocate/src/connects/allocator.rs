@@ -99,7 +99,7 @@ impl ConnectAllocator {
         self.owners.len()
     }
 
-    /// True if the owner has subnets.
+    /// `true` if the owner has subnets.
     pub(super) fn has(&self, owner: OwnerKey) -> bool {
         self.owners.contains_key(&owner)
     }

@@ -35,7 +35,7 @@ impl CncOutcome {
         key.into_iter().chain(subnets).collect()
     }
 
-    /// True if the condition `Accepted` holds.
+    /// `true` if the condition `Accepted` holds.
     pub fn is_accepted(&self) -> bool {
         self.status
             .conditions

@@ -39,7 +39,7 @@ pub(super) struct Unresolved {
     pub(super) network: Option<String>,
     /// Id of the network. `None`: not known.
     pub(super) id: Option<NetworkId>,
-    /// True if the id is the only problem of the network.
+    /// `true` if the id is the only problem of the network.
     pub(super) lacks_id: bool,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// True if networks of this kind can be connected. Secondary networks are skipped without
+    /// `true` if networks of this kind can be connected. Secondary networks are skipped without
     /// error.
     fn can_be_connected(&mut self, network: &str, role: Role, transport: Transport) -> bool {
         if role != Role::Primary {

@@ -84,7 +84,7 @@ pub(super) fn validate(
     errors
 }
 
-/// True if two sets of ranges have addresses in common.
+/// `true` if two sets of ranges have addresses in common.
 pub(super) fn overlap(left: &[IpNet], right: &[IpNet]) -> bool {
     left.iter().any(|left| {
         right
