@@ -40,7 +40,7 @@ pub struct ZoneReports<'a> {
 }
 
 impl<'a> ZoneReports<'a> {
-    /// True if no zone has reported the connect.
+    /// `true` if no zone has reported the connect.
     pub fn is_empty(&self) -> bool {
         self.current.is_empty() && self.outdated.is_empty() && self.expired.is_empty()
     }

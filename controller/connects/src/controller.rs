@@ -52,19 +52,19 @@ pub struct ConnectPlan {
 }
 
 impl ZonePlan {
-    /// True if the plan changes no row of the connect.
+    /// `true` if the plan changes no row of the connect.
     pub fn is_done(&self, connect: &str) -> bool {
         let mut plans = self.connects.iter().filter(|plan| plan.connect == connect);
         plans.all(ConnectPlan::is_done)
     }
 
-    /// True if the plan changes no row.
+    /// `true` if the plan changes no row.
     pub fn is_empty(&self) -> bool {
         self.connects.iter().all(ConnectPlan::is_done)
     }
 
-    /// True if the changes of a connect exceed its transaction. Make another plan after this one is
-    /// committed.
+    /// `true` if the changes of a connect exceed its transaction. Make another plan after this one
+    /// is committed.
     pub fn has_more(&self) -> bool {
         let mut changes = self
             .connects

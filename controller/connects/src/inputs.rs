@@ -52,7 +52,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// True if the network is active on the node.
+    /// `true` if the network is active on the node.
     pub fn is_active(&self, network: &str, node: &str) -> bool {
         self.limited
             .get(network)

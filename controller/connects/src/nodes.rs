@@ -116,7 +116,7 @@ impl NodeIds {
         self.owners.keys().copied()
     }
 
-    /// True if the id of some node cannot be read. Any id without an owner may be that node's id.
+    /// `true` if the id of some node cannot be read. Any id without an owner may be that node's id.
     pub(super) fn has_unreadable(&self) -> bool {
         !self.without.unreadable.is_empty()
     }

@@ -125,7 +125,7 @@ pub enum NodeSkip {
 }
 
 impl NodeSkip {
-    /// True if OVN-Kubernetes is going to write what is missing, as it does while a node joins.
+    /// `true` if OVN-Kubernetes is going to write what is missing, as it does while a node joins.
     pub const fn is_pending(&self) -> bool {
         matches!(self, Self::NoId | Self::NoChassis | Self::NoSubnet)
     }
@@ -303,7 +303,7 @@ impl ConnectReport {
         }
     }
 
-    /// True if every network is connected on every node that OVN manages.
+    /// `true` if every network is connected on every node that OVN manages.
     pub fn is_complete(&self) -> bool {
         self.obstacle_count() == 0
     }

@@ -88,7 +88,7 @@ impl ZoneSummary {
         self.ports = self.ports.min(MAX_COUNT);
     }
 
-    /// True if every network is connected on every node that OVN manages.
+    /// `true` if every network is connected on every node that OVN manages.
     pub fn is_complete(&self) -> bool {
         self.obstacles.is_empty()
             && self.more == 0

@@ -213,7 +213,7 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// True if the node may have subnets of the network that cannot be read.
+    /// `true` if the node may have subnets of the network that cannot be read.
     pub(crate) fn has_unreadable_subnets(&self, member: &Member) -> bool {
         self.node
             .is_some_and(|node| node.has_unknown_subnets_of(&member.name))

@@ -79,7 +79,7 @@ impl Member {
         nodes.is_none_or(|nodes| nodes.contains(node))
     }
 
-    /// True if the network has rows.
+    /// `true` if the network has rows.
     pub(crate) fn is_connected(&self) -> bool {
         self.obstacle.is_none()
     }

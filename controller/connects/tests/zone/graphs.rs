@@ -106,7 +106,7 @@ fn place(network: usize, layer3: &str, layer2: &str) -> String {
     format!("{}_{suffix}", network_name(network))
 }
 
-/// True if the switch of a network drops traffic to this subnet, by its first matching ACL.
+/// `true` if the switch of a network drops traffic to this subnet, by its first matching ACL.
 fn is_dropped(snapshot: &Snapshot, from: usize, subnet: &str) -> bool {
     let name = place(from, "n1", "ovn_layer2_switch");
     let switch = named::<LogicalSwitch>(snapshot, |switch| switch.name == name).unwrap();
