@@ -19,7 +19,7 @@ pub fn nth_address(subnet: IpNet, n: u128) -> Option<IpAddr> {
     subnet.contains(&address).then_some(address)
 }
 
-/// True if two subnets have addresses in common.
+/// `true` if two subnets have addresses in common.
 pub fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }

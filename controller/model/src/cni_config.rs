@@ -137,12 +137,12 @@ impl CniConfig {
         serde_json::to_string(self).expect("texts and JSON values have a JSON form")
     }
 
-    /// True if the configuration is that of a user-defined network, not of the default network.
+    /// `true` if the configuration is that of a user-defined network, not of the default network.
     pub fn is_user_defined(&self) -> bool {
         !self.topology.is_empty() && !DEFAULT_NETWORK_NAMES.contains(&self.name.as_str())
     }
 
-    /// True if the network has the role `primary`.
+    /// `true` if the network has the role `primary`.
     pub fn is_primary(&self) -> bool {
         self.role == "primary"
     }
@@ -264,7 +264,7 @@ fn check<T: DeserializeOwned>(
 pub struct UninterpretedValue(Value);
 
 impl UninterpretedValue {
-    /// True if the field is absent.
+    /// `true` if the field is absent.
     pub fn is_absent(&self) -> bool {
         self.0.is_null()
     }

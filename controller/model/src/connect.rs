@@ -13,14 +13,14 @@ pub const ROUTER_TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 /// Traffic that is allowed between connected networks, `spec.connectivity`.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Connectivity {
-    /// True if pods reach pods.
+    /// `true` if pods reach pods.
     pub pod_network: bool,
-    /// True if pods reach cluster IPs.
+    /// `true` if pods reach cluster IPs.
     pub service_network: bool,
 }
 
 impl Connectivity {
-    /// True if pods reach cluster IPs only; traffic from pod to pod is dropped.
+    /// `true` if pods reach cluster IPs only; traffic from pod to pod is dropped.
     pub const fn is_service_only(self) -> bool {
         self.service_network && !self.pod_network
     }

@@ -68,7 +68,7 @@ impl ConnectSubnets {
         self.iter().next()
     }
 
-    /// True if there is no subnet of any family.
+    /// `true` if there is no subnet of any family.
     pub const fn is_empty(&self) -> bool {
         self.ipv4.is_none() && self.ipv6.is_none()
     }
@@ -168,7 +168,7 @@ impl ConnectSubnetMap {
         self.0.len()
     }
 
-    /// True if there is no owner.
+    /// `true` if there is no owner.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

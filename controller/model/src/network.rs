@@ -231,12 +231,12 @@ impl Network {
             .filter(move |cidr| IpFamily::of_net(*cidr) == family)
     }
 
-    /// True if the network has pod subnets of the family.
+    /// `true` if the network has pod subnets of the family.
     pub fn has_family(&self, family: IpFamily) -> bool {
         self.pod_subnets_of(family).next().is_some()
     }
 
-    /// True if the network has pod subnets of this family and none of the other.
+    /// `true` if the network has pod subnets of this family and none of the other.
     pub fn is_only(&self, family: IpFamily) -> bool {
         self.has_family(family) && !self.has_family(family.other())
     }

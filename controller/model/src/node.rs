@@ -109,9 +109,9 @@ pub struct Node {
     pub unreadable: UnreadableAnnotations,
     /// Refused subnets by network name. They count as unreadable.
     pub refused: BTreeMap<String, Vec<SubnetRefusal>>,
-    /// True if the node has neither an id nor a chassis id nor subnets, so that nothing shows that
-    /// OVN runs there. Nodes with Windows or a virtual kubelet stay so; a joining node is so for a
-    /// while.
+    /// `true` if the node has neither an id nor a chassis id nor subnets, so that nothing shows
+    /// that OVN runs there. Nodes with Windows or a virtual kubelet stay so; a joining node is so
+    /// for a while.
     pub is_unmanaged: bool,
 }
 
@@ -121,7 +121,7 @@ pub struct Node {
 /// retained.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct UnreadableAnnotations {
-    /// True if the id cannot be read.
+    /// `true` if the id cannot be read.
     pub id: bool,
     /// Networks whose node subnets cannot be read.
     pub subnets: UnreadableSubnets,
@@ -137,7 +137,7 @@ pub enum UnreadableSubnets {
 }
 
 impl UnreadableSubnets {
-    /// True if the network is one of them.
+    /// `true` if the network is one of them.
     pub fn contains(&self, network: &str) -> bool {
         match self {
             Self::Networks(networks) => networks.contains(network),
@@ -239,12 +239,12 @@ impl Node {
         self.refused.get(network).map_or(&[], Vec::as_slice)
     }
 
-    /// True if the node has an id that cannot be read.
+    /// `true` if the node has an id that cannot be read.
     pub fn has_unknown_id(&self) -> bool {
         self.id.is_none() && self.unreadable.id
     }
 
-    /// True if the node may have subnets in the network that cannot be read.
+    /// `true` if the node may have subnets in the network that cannot be read.
     pub fn has_unknown_subnets_of(&self, network: &str) -> bool {
         self.subnets_of(network).is_empty() && self.unreadable.subnets.contains(network)
     }

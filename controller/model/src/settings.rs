@@ -170,12 +170,12 @@ impl Default for ClusterSettings {
 }
 
 impl ClusterSettings {
-    /// True if the cluster runs this family.
+    /// `true` if the cluster runs this family.
     pub fn has_family(&self, family: IpFamily) -> bool {
         self.families.contains(&family)
     }
 
-    /// True if the feature is switched on.
+    /// `true` if the feature is switched on.
     pub fn has_feature(&self, feature: Feature) -> bool {
         self.features.contains(&feature)
     }

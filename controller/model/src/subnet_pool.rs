@@ -108,7 +108,7 @@ impl SubnetPool {
         Some(self.subnetting.subnet(place))
     }
 
-    /// True if the subnet is one of the pool's subnets.
+    /// `true` if the subnet is one of the pool's subnets.
     pub fn contains(&self, subnet: IpNet) -> bool {
         self.place_of(subnet).is_some()
     }
@@ -130,7 +130,7 @@ impl SubnetPool {
             .is_some_and(|place| self.allocated.remove(&place))
     }
 
-    /// True if no subnet is allocated.
+    /// `true` if no subnet is allocated.
     pub fn is_unused(&self) -> bool {
         self.allocated.is_empty()
     }

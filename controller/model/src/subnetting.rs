@@ -25,7 +25,7 @@ pub(crate) struct Subnetting {
     bits: u32,
     /// Bits by which a number is rotated to get the place; 0 if both are equal.
     rotation: u32,
-    /// True if numbers that end with 16 zero bits are skipped.
+    /// `true` if numbers that end with 16 zero bits are skipped.
     skips_zero_groups: bool,
 }
 
