@@ -27,7 +27,7 @@ impl Chunk {
         }
     }
 
-    /// True if the chunk has no piece after the first one.
+    /// `true` if the chunk has no piece after the first one.
     pub(crate) fn is_whole(&self) -> bool {
         match self {
             Self::Update(text) => text.is_whole(),

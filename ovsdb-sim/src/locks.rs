@@ -27,7 +27,7 @@ pub(crate) struct Locks {
 /// Result of a `lock` or `steal`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LockResult {
-    /// True if the client owns the lock now.
+    /// `true` if the client owns the lock now.
     pub(crate) locked: bool,
     /// The session that the lock was stolen from.
     pub(crate) victim: Option<SessionId>,
@@ -39,7 +39,7 @@ impl Locks {
         self.requested.get(&session).map_or(0, HashMap::len)
     }
 
-    /// True if a client owns a lock.
+    /// `true` if a client owns a lock.
     pub(crate) fn owns(&self, session: SessionId, lock: &str) -> bool {
         self.owner(lock) == Some(session)
     }

@@ -70,8 +70,8 @@ struct MonitoringSession {
 }
 
 impl MonitoringSession {
-    /// True if the session is a slow reader when a transaction is published. The answer is the same
-    /// for all its monitors; otherwise some of them would report the transaction twice.
+    /// `true` if the session is a slow reader when a transaction is published. The answer is the
+    /// same for all its monitors; otherwise some of them would report the transaction twice.
     fn is_behind(&self, transaction: u64) -> bool {
         let memo = self.behind.load(Ordering::Relaxed);
         if memo >> 1 == transaction {

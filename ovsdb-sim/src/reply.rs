@@ -154,8 +154,8 @@ pub(crate) fn transaction(
     is_complete.then_some(reply)
 }
 
-/// Appends the result of an operation. Returns false if it is cut off because `out` is longer than
-/// `limit` bytes.
+/// Appends the result of an operation. Returns `false` if it is cut off because `out` is longer
+/// than `limit` bytes.
 fn write_operation_result(
     schema: &DatabaseSchema,
     result: &OperationResult,

@@ -128,7 +128,7 @@ impl SessionHandle {
         self.waiting().remove(id);
     }
 
-    /// True if a transaction of this request id waits in any database.
+    /// `true` if a transaction of this request id waits in any database.
     pub(crate) fn is_waiting(&self, id: &Json) -> bool {
         self.waiting().contains(id)
     }
@@ -138,7 +138,7 @@ impl SessionHandle {
         self.waiting().len()
     }
 
-    /// True if any transaction of the session waits.
+    /// `true` if any transaction of the session waits.
     pub(crate) fn has_waiting_transactions(&self) -> bool {
         !self.waiting().is_empty()
     }

@@ -136,7 +136,7 @@ impl Sim {
         self.server.set_fault(rule.into())
     }
 
-    /// Clears a fault. Returns false if it is not set, or not any more.
+    /// Clears a fault. Returns `false` if it is not set, or not any more.
     pub fn clear_fault(&self, fault: FaultId) -> bool {
         self.server.faults().clear(fault)
     }

@@ -30,7 +30,7 @@ pub struct TlsOptions {
     /// Path of the certificates of authorities that sign those of peers. `none`: peers are not
     /// verified.
     pub ca_certificate: Option<String>,
-    /// True to write the CA certificate of the first peer to which the server connects to
+    /// `true` to write the CA certificate of the first peer to which the server connects to
     /// `ca_certificate`, if there is no such file.
     pub bootstrap_ca_certificate: bool,
     /// Path of CA certificates that are sent to peers.

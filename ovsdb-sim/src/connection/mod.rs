@@ -121,7 +121,7 @@ where
 struct Registration<'a> {
     server: &'a Server,
     session: &'a SessionHandle,
-    /// True if the session has left the databases.
+    /// `true` if the session has left the databases.
     has_left: bool,
 }
 

@@ -30,7 +30,7 @@ impl UpdatePacer {
         }
     }
 
-    /// Takes the credit for one update. Returns false if there is none left: the next updates are
+    /// Takes the credit for one update. Returns `false` if there is none left: the next updates are
     /// delayed.
     pub(super) fn take_credit(&mut self) -> bool {
         let more = self.credited.elapsed().as_millis() / CREDIT_INTERVAL.as_millis();

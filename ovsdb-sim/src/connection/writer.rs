@@ -76,7 +76,7 @@ pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl A
     output.shutdown().await.unwrap_or_default();
 }
 
-/// Writes a chunk piece by piece. Returns false when the connection ends.
+/// Writes a chunk piece by piece. Returns `false` when the connection ends.
 async fn write_pieces(
     session: &SessionHandle,
     output: &mut (impl AsyncWrite + Unpin),
@@ -99,7 +99,7 @@ async fn write_pieces(
     true
 }
 
-/// Writes bytes, with the faults of the connection. Returns false when the connection ends.
+/// Writes bytes, with the faults of the connection. Returns `false` when the connection ends.
 async fn write(
     session: &SessionHandle,
     output: &mut (impl AsyncWrite + Unpin),

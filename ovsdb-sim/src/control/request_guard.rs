@@ -61,7 +61,7 @@ impl RequestGuard {
     }
 }
 
-/// True if two texts are equal. The time does not depend on how many bytes are equal.
+/// `true` if two texts are equal. The time does not depend on how many bytes are equal.
 fn is_equal(given: &[u8], expected: &[u8]) -> bool {
     let differences = given
         .iter()
@@ -70,7 +70,7 @@ fn is_equal(given: &[u8], expected: &[u8]) -> bool {
     given.len() == expected.len() && differences == 0
 }
 
-/// True if a `Host` is `localhost` or a loopback address, with any port or none.
+/// `true` if a `Host` is `localhost` or a loopback address, with any port or none.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(v6) => v6.split_once(']').map_or("", |(address, _)| address),

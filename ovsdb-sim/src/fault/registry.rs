@@ -15,7 +15,7 @@ use super::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, L
 /// Faults of a server. While none is set, a check costs one load of a flag.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// True if a fault is set.
+    /// `true` if a fault is set.
     armed: AtomicBool,
     rules: Mutex<Rules>,
     /// Notified when faults are cleared.
@@ -38,13 +38,13 @@ struct Entry {
 }
 
 impl Entry {
-    /// True if the fault has struck as often as it should.
+    /// `true` if the fault has struck as often as it should.
     fn is_spent(&self) -> bool {
         let times = self.rule.times;
         times.is_some_and(|times| self.struck >= u64::from(times.get()))
     }
 
-    /// True if the fault can strike on this connection.
+    /// `true` if the fault can strike on this connection.
     fn affects(&self, session: SessionId) -> bool {
         let connections = self.rule.connections;
         let here = [Connections::All, Connections::One(ConnectionId(session))];
@@ -63,7 +63,7 @@ pub(crate) enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passage {
     pub(crate) bytes: usize,
-    /// True if the connection ends after them.
+    /// `true` if the connection ends after them.
     pub(crate) cut: bool,
 }
 
@@ -83,7 +83,7 @@ impl Faults {
         id
     }
 
-    /// Clears a fault. Returns false if it is not set, or not any more.
+    /// Clears a fault. Returns `false` if it is not set, or not any more.
     pub(crate) fn clear(&self, id: FaultId) -> bool {
         let mut rules = self.rules();
         let was_set = rules.entries.remove(&id).is_some();
@@ -137,7 +137,7 @@ impl Faults {
         self.remove_spent(&mut rules);
     }
 
-    /// Strikes with [`Fault::Drop`]. Returns true if the connection must end now.
+    /// Strikes with [`Fault::Drop`]. Returns `true` if the connection must end now.
     pub(crate) fn drops_connection(&self, session: SessionId) -> bool {
         let once = |fault: &Fault| (*fault == Fault::Drop).then_some(());
         self.strike_connection(session, once).is_some()

@@ -17,7 +17,7 @@ pub(super) struct RecordLog {
     file: File,
     /// Offset of the next record, in bytes.
     end: u64,
-    /// True if the file may have other bytes behind `end`, which are cut off before the next
+    /// `true` if the file may have other bytes behind `end`, which are cut off before the next
     /// record.
     has_tail: bool,
 }

@@ -19,7 +19,7 @@ use super::{DatabaseFile, FileError, Storage};
 pub(crate) struct InitialDatabases {
     /// Paths of existing files, which are journals.
     pub(crate) files: Vec<PathBuf>,
-    /// True if there may be no database at all.
+    /// `true` if there may be no database at all.
     pub(crate) is_default_omitted: bool,
     pub(crate) schemas: Vec<Arc<DatabaseSchema>>,
     /// Files that are only read.

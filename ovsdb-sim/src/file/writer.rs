@@ -67,7 +67,7 @@ pub(super) fn transaction(
     persistent.then_some(out)
 }
 
-/// True if a difference in this change would be ambiguous. If the old value is a default that is
+/// `true` if a difference in this change would be ambiguous. If the old value is a default that is
 /// not empty, as in sets and maps of one or more elements, ovsdb-server 3.1 reads a difference as
 /// the new value, and later releases read it as a difference.
 fn is_ambiguous(schema: &DatabaseSchema, change: &RowChange) -> bool {
@@ -83,7 +83,7 @@ fn is_ambiguous(schema: &DatabaseSchema, change: &RowChange) -> bool {
 }
 
 struct RecordWriter {
-    /// True to write changed columns as whole values, not as differences.
+    /// `true` to write changed columns as whole values, not as differences.
     whole_values: bool,
 }
 
@@ -111,8 +111,8 @@ impl RecordWriter {
         }
     }
 
-    /// Appends the object of the columns that differ from `old` or from the defaults. Returns false
-    /// if there are none.
+    /// Appends the object of the columns that differ from `old` or from the defaults. Returns
+    /// `false` if there are none.
     fn append_columns(
         &self,
         table: &TableSchema,

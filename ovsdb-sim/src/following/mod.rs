@@ -58,7 +58,7 @@ pub(crate) enum FollowPhase {
 }
 
 impl FollowPhase {
-    /// Records that an attempt has failed. Returns true if it was the first.
+    /// Records that an attempt has failed. Returns `true` if it was the first.
     fn retry(&mut self) -> bool {
         let is_first = *self == Self::Connecting;
         if is_first {

@@ -88,7 +88,8 @@ impl SchemaMap {
     }
 }
 
-/// True if two columns hold the same values. Ranges, enums and referenced tables are not compared.
+/// `true` if two columns hold the same values. Ranges, enums and referenced tables are not
+/// compared.
 fn has_same_type(one: &ColumnType, other: &ColumnType) -> bool {
     let shape = |ty: &ColumnType| {
         let value = ty.value.as_ref().map(|value| value.atom);

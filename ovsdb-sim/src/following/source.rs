@@ -113,7 +113,7 @@ impl SourceOptions {
     }
 }
 
-/// True if a source answered that it is not connected to its cluster or its source.
+/// `true` if a source answered that it is not connected to its cluster or its source.
 fn is_coming(error: &ConnectError) -> bool {
     use patchbay_engine::client::SessionError;
     error

@@ -18,7 +18,7 @@ pub(super) struct ListenerClients {
 #[derive(Debug, Default)]
 pub(super) struct RegisteredClients {
     pub(super) sessions: BTreeSet<SessionId>,
-    /// True after the listener's end: no more clients are served.
+    /// `true` after the listener's end: no more clients are served.
     pub(super) is_closed: bool,
 }
 

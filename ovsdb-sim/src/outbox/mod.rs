@@ -48,9 +48,9 @@ struct Queue {
     charge: Charge,
     /// `None`: the session goes on.
     end: Option<SessionEnd>,
-    /// True if an item should be written without delay.
+    /// `true` if an item should be written without delay.
     urgent: bool,
-    /// True while the writer delays updates.
+    /// `true` while the writer delays updates.
     delaying: bool,
 }
 
@@ -194,8 +194,8 @@ impl Outbox {
         }
     }
 
-    /// True if the client is a slow reader, whose changes are collected until it has read what was
-    /// sent before.
+    /// `true` if the client is a slow reader, whose changes are collected until it has read what
+    /// was sent before.
     pub(crate) fn is_behind(&self) -> bool {
         let queue = self.lock();
         queue.collected > 0 || queue.bytes > SLOW_READER_BYTES
@@ -261,7 +261,7 @@ impl Outbox {
         self.ended.notify_one();
     }
 
-    /// Waits until the session ends. Returns true if the queue is still to be written.
+    /// Waits until the session ends. Returns `true` if the queue is still to be written.
     pub(crate) async fn wait_for_end(&self) -> bool {
         loop {
             {

@@ -255,7 +255,7 @@ where
     }
 }
 
-/// True if log messages are coloured: on a terminal without `NO_COLOR` (<https://no-color.org>).
+/// `true` if log messages are coloured: on a terminal without `NO_COLOR` (<https://no-color.org>).
 fn is_coloured() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stderr().is_terminal() && !no_color

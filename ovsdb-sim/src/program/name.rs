@@ -22,7 +22,7 @@ impl ProgramName {
         Self(name.to_string_lossy().into_owned())
     }
 
-    /// True if the program was started as `ovsdb-server`.
+    /// `true` if the program was started as `ovsdb-server`.
     pub(crate) fn is_ovsdb_server(&self) -> bool {
         self.0 == OVSDB_SERVER
     }

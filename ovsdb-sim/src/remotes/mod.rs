@@ -87,7 +87,8 @@ impl Remotes {
         Ok(description)
     }
 
-    /// Removes a remote and ends its connections. Returns false if there is none with this target.
+    /// Removes a remote and ends its connections. Returns `false` if there is none with this
+    /// target.
     pub fn remove(&self, target: &str) -> bool {
         self.by_target().remove(target).is_some()
     }

@@ -113,7 +113,7 @@ impl Request<'_> {
         }
     }
 
-    /// True if the text is so long that its decoding is long work.
+    /// `true` if the text is so long that its decoding is long work.
     fn is_long(&self) -> bool {
         self.len > LONG_TEXT_BYTES
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::ServedDatabase;
 
 impl ServedDatabase {
-    /// True while the database is a backup.
+    /// `true` while the database is a backup.
     pub(crate) fn is_backup(&self) -> bool {
         self.state().is_backup
     }

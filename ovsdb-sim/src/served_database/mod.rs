@@ -93,9 +93,9 @@ pub(crate) struct DatabaseState {
     role: Role,
     /// `None`: the database is not a relay's.
     relay: Option<RelayState>,
-    /// True while the database is the backup of another server's, which clients cannot change.
+    /// `true` while the database is the backup of another server's, which clients cannot change.
     is_backup: bool,
-    /// True after the removal from the server. Users of an older handle can only read.
+    /// `true` after the removal from the server. Users of an older handle can only read.
     is_removed: bool,
     pub(crate) monitors: Monitors,
     waiting: WaitingQueue,

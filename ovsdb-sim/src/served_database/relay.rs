@@ -61,7 +61,7 @@ impl RelayState {
     }
 }
 
-/// True if a relay forwards the operation.
+/// `true` if a relay forwards the operation.
 fn is_forwarded(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -73,12 +73,12 @@ fn is_forwarded(operation: &Operation) -> bool {
 }
 
 impl ServedDatabase {
-    /// True if the database is a relay's.
+    /// `true` if the database is a relay's.
     pub(crate) fn is_relay(&self) -> bool {
         self.is_relay
     }
 
-    /// True if clients can use the database. A relay's is known by name only until the source has
+    /// `true` if clients can use the database. A relay's is known by name only until the source has
     /// sent its schema and content.
     pub(crate) fn is_available(&self) -> bool {
         self.is_available.load(Ordering::Acquire)

@@ -22,7 +22,7 @@ impl ServedDatabase {
         canceled
     }
 
-    /// True if `path` is the database's journal, under any name.
+    /// `true` if `path` is the database's journal, under any name.
     pub(crate) fn is_kept_in(&self, path: &Path) -> bool {
         let state = self.state();
         let identity = |path: &Path| {

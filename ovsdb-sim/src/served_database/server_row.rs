@@ -36,7 +36,7 @@ impl ServerRow {
         }
     }
 
-    /// True if commits change the row: the database is clustered.
+    /// `true` if commits change the row: the database is clustered.
     fn has_raft_index(&self) -> bool {
         self.written()
             .as_ref()

@@ -111,17 +111,17 @@ impl ServedDatabase {
 }
 
 impl DatabaseState {
-    /// True if this is the schema of the database.
+    /// `true` if this is the schema of the database.
     pub(crate) fn has_schema(&self, schema: &Arc<DatabaseSchema>) -> bool {
         Arc::ptr_eq(schema, self.database.schema())
     }
 
-    /// True if work on all rows is long.
+    /// `true` if work on all rows is long.
     pub(crate) fn is_large(&self) -> bool {
         self.database.snapshot().row_count() > LONG_ROWS
     }
 
-    /// True if a transaction may take long: it reads or changes many rows, or its commit may
+    /// `true` if a transaction may take long: it reads or changes many rows, or its commit may
     /// remove many, or many monitors or waiting transactions may depend on it.
     pub(crate) fn is_long(&self, transaction: &DecodedTransaction) -> bool {
         let operations = &transaction.operations;

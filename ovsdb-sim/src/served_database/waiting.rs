@@ -84,8 +84,8 @@ impl ServedDatabase {
         state.waiting.push(waiting);
     }
 
-    /// Cancels a waiting transaction (`cancel`, RFC 7047 §4.1.4). Returns false if there is none of
-    /// this id.
+    /// Cancels a waiting transaction (`cancel`, RFC 7047 §4.1.4). Returns `false` if there is none
+    /// of this id.
     pub(crate) fn cancel(&self, session: SessionId, id: &Json) -> bool {
         let mut state = self.state();
         let place = state.waiting.place(session, id);

@@ -56,7 +56,8 @@ pub(crate) struct Server {
     faults: Arc<Faults>,
     /// False during an outage: clients cannot connect.
     is_up: AtomicBool,
-    /// True if the server knows `monitor_cond` and `monitor_cond_since`, as since Open vSwitch 2.6.
+    /// `true` if the server knows `monitor_cond` and `monitor_cond_since`, as since Open vSwitch
+    /// 2.6.
     supports_monitor_cond: AtomicBool,
     /// Notified when a session has ended.
     session_ended: Notify,
@@ -137,7 +138,7 @@ impl Server {
         uuids.next_uuid()
     }
 
-    /// True if clients may connect.
+    /// `true` if clients may connect.
     pub(crate) fn is_up(&self) -> bool {
         self.is_up.load(Ordering::Acquire)
     }
@@ -372,7 +373,7 @@ impl Server {
         }
     }
 
-    /// True if the server knows `monitor_cond` and `monitor_cond_since`.
+    /// `true` if the server knows `monitor_cond` and `monitor_cond_since`.
     pub(crate) fn supports_monitor_cond(&self) -> bool {
         self.supports_monitor_cond.load(Ordering::Relaxed)
     }

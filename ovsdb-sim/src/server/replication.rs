@@ -280,7 +280,7 @@ impl Server {
     }
 }
 
-/// True if a database can be a backup: it is standalone.
+/// `true` if a database can be a backup: it is standalone.
 fn can_be_backup(database: &ServedDatabase) -> bool {
     !database.name().starts_with('_') && !database.is_relay() && !database.is_clustered()
 }

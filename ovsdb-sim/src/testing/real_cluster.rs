@@ -129,7 +129,7 @@ impl RealCluster {
         }
     }
 
-    /// True if a member runs.
+    /// `true` if a member runs.
     pub fn is_running(&self, member: usize) -> bool {
         self.members[member].is_some()
     }

@@ -51,7 +51,7 @@ fn to_pem(certificate: &[u8]) -> String {
     pem
 }
 
-/// True if issuer and subject of a certificate are the same (RFC 5280, section 4.1).
+/// `true` if issuer and subject of a certificate are the same (RFC 5280, section 4.1).
 fn is_self_issued(certificate: &[u8]) -> bool {
     names(certificate).is_some_and(|(issuer, subject)| issuer == subject)
 }

@@ -110,7 +110,7 @@ impl ServerCertVerifier for SignedServers {
 #[derive(Debug)]
 struct Unverified {
     algorithms: WebPkiSupportedAlgorithms,
-    /// True if a client must have a certificate.
+    /// `true` if a client must have a certificate.
     is_mandatory: bool,
 }
 

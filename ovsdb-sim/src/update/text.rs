@@ -36,7 +36,7 @@ impl UpdateText {
         &self.piece
     }
 
-    /// True if there is no piece after the first one.
+    /// `true` if there is no piece after the first one.
     pub(crate) fn is_whole(&self) -> bool {
         self.rest.is_none()
     }

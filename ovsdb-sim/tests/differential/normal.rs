@@ -190,7 +190,7 @@ fn distinct<T, K: Ord + Clone>(all: impl Iterator<Item = T>, shown: impl Fn(&T) 
     alone.flatten().collect()
 }
 
-/// True if the order of the elements has a meaning. The order of UUIDs has none.
+/// `true` if the order of the elements has a meaning. The order of UUIDs has none.
 fn in_order(array: &Json) -> bool {
     let Json::Array(elements) = array else {
         return true;
@@ -219,7 +219,7 @@ fn monitor_of(params: &Json) -> String {
     }
 }
 
-/// True if a message is the reply to a request.
+/// `true` if a message is the reply to a request.
 pub(crate) fn is_reply(message: &Json, request: &Json) -> bool {
     // Invalid UTF-8 may be replaced in the message.
     let is_same = |one: &Json, other: &Json| match (one, other) {

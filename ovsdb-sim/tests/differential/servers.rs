@@ -165,7 +165,7 @@ impl Servers {
         }
     }
 
-    /// True if the servers are relays.
+    /// `true` if the servers are relays.
     pub(crate) fn are_relays(&self) -> bool {
         self.forwarded.is_some()
     }
@@ -263,7 +263,7 @@ impl Comparison {
         }
     }
 
-    /// True if the real server does not answer any more, because it has crashed.
+    /// `true` if the real server does not answer any more, because it has crashed.
     pub(crate) fn real_is_gone(&self) -> bool {
         let mut client = Client::connect(&self.real.socket);
         client.barrier();

@@ -46,7 +46,7 @@ fn start(dir: &Path, limit: &str, stderr: impl Into<Stdio>) -> Program {
     program
 }
 
-/// True if the server answers an `echo`.
+/// `true` if the server answers an `echo`.
 fn is_served(dir: &Path) -> bool {
     let mut stream = UnixStream::connect(dir.join("sim.sock")).unwrap();
     stream

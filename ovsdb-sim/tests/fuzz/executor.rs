@@ -101,7 +101,7 @@ impl Bed {
         ))
     }
 
-    /// Executes a transaction. Returns true if it changed anything.
+    /// Executes a transaction. Returns `true` if it changed anything.
     fn step(&mut self, text: &str) -> Result<bool, String> {
         let Some(mut transaction) = self.decode(text) else {
             return Ok(false);

@@ -44,7 +44,7 @@ fn insert(i: i64) -> String {
     format!(r#"["D",{{"op":"insert","table":"T","row":{{"i":{i}}}}}]"#)
 }
 
-/// Monitors from a transaction on. Returns true if the server knew it, the last transaction, and
+/// Monitors from a transaction on. Returns `true` if the server knew it, the last transaction, and
 /// the values of `i` in the reply.
 async fn since(client: &mut Client, id: &str) -> (bool, String, Vec<i64>) {
     let params = format!(r#"["D","m",{{"T":{{"columns":["i"]}}}},"{id}"]"#);

@@ -65,7 +65,7 @@ impl Client {
         }
     }
 
-    /// True if the server still answers.
+    /// `true` if the server still answers.
     pub(crate) async fn is_served(&mut self) -> bool {
         self.call("echo", "[]").await.is_some()
     }

@@ -238,7 +238,7 @@ fn until_acknowledged(load: &Mutex<Load>, count: usize) {
     }
 }
 
-/// True if each writer's transactions are the first of all that it has sent.
+/// `true` if each writer's transactions are the first of all that it has sent.
 fn are_first_ones(written: &BTreeSet<Written>) -> bool {
     let before =
         |(writer, number): &Written| *number == 0 || written.contains(&(*writer, number - 1));

@@ -82,7 +82,7 @@ impl Drop for Bed {
     }
 }
 
-/// True if a process that a pidfile names is the simulator.
+/// `true` if a process that a pidfile names is the simulator.
 fn is_simulator(pidfile: &Path) -> bool {
     let process = fs::read_to_string(pidfile).unwrap();
     let program = fs::read_link(format!("/proc/{}/exe", process.trim())).unwrap();

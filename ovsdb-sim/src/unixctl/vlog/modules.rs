@@ -50,7 +50,7 @@ pub fn module_of(target: &str) -> &'static str {
         .map_or(OTHER_TARGETS, |(_, module)| module)
 }
 
-/// True if ovsdb-server has a module of this name.
+/// `true` if ovsdb-server has a module of this name.
 pub(super) fn is_known(name: &str) -> bool {
     NAMES
         .split_whitespace()

@@ -106,7 +106,7 @@ fn change(rng: &mut StdRng, tables: &mut Value) {
     }
 }
 
-/// True if values of the old type may have the UUID of their own row of `table`, and are strong
+/// `true` if values of the old type may have the UUID of their own row of `table`, and are strong
 /// references to another table in the new one. The real server takes them for references to
 /// themselves.
 fn may_refer_to_itself(table: &str, old: &Value, new: &Value) -> bool {

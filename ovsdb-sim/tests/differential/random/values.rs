@@ -37,7 +37,7 @@ const ODD_STRINGS: [&str; 12] = [
     "0123456789012345678901234567890123456789012345678901234567890123456789",
 ];
 
-/// True if the values of a type are at the limits of all its atoms. Its constraint allows almost
+/// `true` if the values of a type are at the limits of all its atoms. Its constraint allows almost
 /// all.
 pub(super) fn is_extreme(base: &BaseType) -> bool {
     match base.constraint {
