@@ -123,7 +123,7 @@ impl Atom {
         }
     }
 
-    /// True if this is the default of its type.
+    /// `true` if this is the default of its type.
     pub fn is_default(&self) -> bool {
         match self {
             Self::Integer(value) => *value == 0,
@@ -215,7 +215,7 @@ impl fmt::Display for Atom {
     }
 }
 
-/// True if ovsdb-server prints a string without quotes.
+/// `true` if ovsdb-server prints a string without quotes.
 fn is_bare(text: &str) -> bool {
     let word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let first = |b: u8| b.is_ascii_alphabetic() || b == b'_';

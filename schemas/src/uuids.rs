@@ -30,7 +30,7 @@ impl UuidSource {
         }
     }
 
-    /// True if the UUIDs depend on the order of the calls of [`next_uuid`](Self::next_uuid).
+    /// `true` if the UUIDs depend on the order of the calls of [`next_uuid`](Self::next_uuid).
     pub(crate) fn is_seeded(&self) -> bool {
         self.is_seeded
     }

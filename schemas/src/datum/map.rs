@@ -80,7 +80,7 @@ impl Map {
         }
     }
 
-    /// True if all keys are known to be strings without characters that JSON escapes.
+    /// `true` if all keys are known to be strings without characters that JSON escapes.
     pub(super) fn has_plain_keys(&self) -> bool {
         matches!(&self.0, Repr::Short(values) if values.header.header.header.header)
     }
@@ -111,7 +111,7 @@ impl Map {
         }
     }
 
-    /// True if there are no pairs.
+    /// `true` if there are no pairs.
     pub fn is_empty(&self) -> bool {
         matches!(self.0, Repr::Empty)
     }

@@ -52,7 +52,7 @@ impl<'b, 'l> MapBuilder<'b, 'l> {
             .pair(self.buffers.values.len())
     }
 
-    /// True if the expected key is a string without characters that JSON escapes.
+    /// `true` if the expected key is a string without characters that JSON escapes.
     pub(crate) fn expects_plain(&self) -> bool {
         self.template.is_some_and(Map::has_plain_keys)
     }

@@ -46,7 +46,7 @@ impl Datum {
         }
     }
 
-    /// True if there are no elements or pairs.
+    /// `true` if there are no elements or pairs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -75,7 +75,7 @@ impl Datum {
         }
     }
 
-    /// True if the value is a map.
+    /// `true` if the value is a map.
     pub(crate) fn is_map(&self) -> bool {
         matches!(self, Self::Map(_))
     }
@@ -107,8 +107,8 @@ impl Datum {
         )
     }
 
-    /// True if both values use the same storage, and are therefore equal. Distinct storage may hold
-    /// equal values.
+    /// `true` if both values use the same storage, and are therefore equal. Distinct storage may
+    /// hold equal values.
     pub fn shares_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Set(a), Self::Set(b)) => a.shares_with(b),

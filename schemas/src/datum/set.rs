@@ -75,7 +75,7 @@ impl Set {
         }
     }
 
-    /// True if there are no elements.
+    /// `true` if there are no elements.
     pub fn is_empty(&self) -> bool {
         matches!(self.0, Repr::Empty)
     }
@@ -97,7 +97,7 @@ impl Set {
         }
     }
 
-    /// True if the set contains the element. O(log n).
+    /// `true` if the set contains the element. O(log n).
     pub fn contains(&self, atom: &Atom) -> bool {
         match &self.0 {
             Repr::Empty => false,

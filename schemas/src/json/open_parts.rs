@@ -43,7 +43,7 @@ impl Scanner {
     /// Scans at most to the end of the current member of the open object, or of the object if this
     /// is its last member.
     ///
-    /// True: the scanner is now between two members.
+    /// `true`: the scanner is now between two members.
     pub(crate) fn scan_member(&mut self, text: &[u8]) -> Result<bool, JsonError> {
         if self.object.is_some() && !self.is_between_members() {
             self.stops_behind_member = true;
@@ -53,7 +53,7 @@ impl Scanner {
         Ok(self.is_between_members())
     }
 
-    /// True if the next token is a name in the open object.
+    /// `true` if the next token is a name in the open object.
     pub(super) fn is_between_members(&self) -> bool {
         let is_next = matches!(self.expect, Expect::Key | Expect::KeyOrEnd);
         let depth = self.object.map(|object| object.depth);

@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// True if the next token is a comma and its index is `index`.
+    /// `true` if the next token is a comma and its index is `index`.
     pub(crate) fn is_at_comma(&mut self, index: usize) -> bool {
         self.peek() == b',' && self.at == index
     }
@@ -192,7 +192,7 @@ impl<'a, const VALIDATING: bool> Reader<'a, VALIDATING> {
         }
     }
 
-    /// Enters an array. Call [`next_element`](Self::next_element) until it returns false.
+    /// Enters an array. Call [`next_element`](Self::next_element) until it returns `false`.
     pub fn enter_array(&mut self) -> bool {
         self.enter(b'[')
     }

@@ -38,7 +38,7 @@ impl MemberIndices {
     }
 }
 
-/// True for JSON white space.
+/// `true` for JSON white space.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -79,12 +79,12 @@ pub(crate) struct Scanner {
     pub(super) name: usize,
     pub(super) object: Option<OpenObject>,
     pub(super) array: Option<OpenArray>,
-    /// True to stop behind the current member of `object`.
+    /// `true` to stop behind the current member of `object`.
     pub(super) stops_behind_member: bool,
 }
 
 impl Scanner {
-    /// True if the input has contained only white space so far.
+    /// `true` if the input has contained only white space so far.
     pub(super) fn is_between_texts(&self) -> bool {
         self.expect == Expect::Start
     }

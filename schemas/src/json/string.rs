@@ -1,6 +1,6 @@
 //! Strings in JSON text: their plain parts and their escapes.
 
-/// True if JSON escapes no character of the string.
+/// `true` if JSON escapes no character of the string.
 pub(crate) fn is_plain(text: &str) -> bool {
     plain_len(text.as_bytes()) == text.len()
 }

@@ -49,8 +49,8 @@ impl Row {
         }
     }
 
-    /// True if the value of a column, including `_uuid` and `_version`, is the default of its type.
-    /// `table` is the table of the row.
+    /// `true` if the value of a column, including `_uuid` and `_version`, is the default of its
+    /// type. `table` is the table of the row.
     pub fn is_default(&self, column: ColumnId, table: &TableSchema) -> bool {
         self.values.is_absent(column) || table.column_type(column).is_default(&self.get(column))
     }

@@ -58,7 +58,7 @@ impl Values {
         self.defaults.0.len()
     }
 
-    /// True if the table has no columns.
+    /// `true` if the table has no columns.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -72,7 +72,7 @@ impl Values {
         }
     }
 
-    /// True if the row stores no value for a column, so that it is the default.
+    /// `true` if the row stores no value for a column, so that it is the default.
     ///
     /// False: the value is stored, or the table lacks the column.
     pub(super) fn is_absent(&self, column: ColumnId) -> bool {
@@ -251,7 +251,7 @@ impl ValuesBuilder {
     }
 }
 
-/// True if a value is empty, or is a scalar with the default of its type.
+/// `true` if a value is empty, or is a scalar with the default of its type.
 ///
 /// A negative zero is not the default, because it equals zero but is written differently.
 fn is_zero(datum: &Datum) -> bool {

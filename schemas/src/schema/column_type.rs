@@ -173,22 +173,22 @@ impl ColumnType {
         &UUID
     }
 
-    /// True for exactly one atom.
+    /// `true` for exactly one atom.
     pub fn is_scalar(&self) -> bool {
         self.value.is_none() && self.min == 1 && self.max == 1
     }
 
-    /// True for at most one atom.
+    /// `true` for at most one atom.
     pub fn is_optional_scalar(&self) -> bool {
         self.value.is_none() && self.min == 0 && self.max == 1
     }
 
-    /// True for keys and values.
+    /// `true` for keys and values.
     pub fn is_map(&self) -> bool {
         self.value.is_some()
     }
 
-    /// True if more than one element or pair is allowed.
+    /// `true` if more than one element or pair is allowed.
     pub fn is_composite(&self) -> bool {
         self.max > 1
     }
@@ -211,12 +211,12 @@ impl ColumnType {
         }
     }
 
-    /// True if the default of this type is the empty set or map, and `datum` is equal to it.
+    /// `true` if the default of this type is the empty set or map, and `datum` is equal to it.
     pub fn is_empty_default(&self, datum: &Datum) -> bool {
         self.min == 0 && datum.is_empty() && self.is_map() == datum.as_map().is_some()
     }
 
-    /// True if a value of this type equals [`default_datum`](Self::default_datum).
+    /// `true` if a value of this type equals [`default_datum`](Self::default_datum).
     pub fn is_default(&self, datum: &Datum) -> bool {
         if let Some(atom) = datum.as_scalar() {
             return self.min == 1 && atom.is_default();

@@ -100,17 +100,17 @@ pub(crate) fn unknown_members(name: &str, count: usize) -> String {
 
 /// Predicates for [`Members::required`] and [`Members::optional`].
 impl Json {
-    /// True for objects.
+    /// `true` for objects.
     pub fn is_object(&self) -> bool {
         matches!(self, Self::Object(_))
     }
 
-    /// True for arrays.
+    /// `true` for arrays.
     pub fn is_array(&self) -> bool {
         matches!(self, Self::Array(_))
     }
 
-    /// True for strings.
+    /// `true` for strings.
     pub fn is_string(&self) -> bool {
         matches!(self, Self::String(_))
     }
@@ -120,12 +120,12 @@ impl Json {
         matches!(self, Self::Bool(_))
     }
 
-    /// True for numbers with an integral value.
+    /// `true` for numbers with an integral value.
     pub fn is_integer(&self) -> bool {
         matches!(self, Self::Integer(_))
     }
 
-    /// True for numbers.
+    /// `true` for numbers.
     pub fn is_number(&self) -> bool {
         matches!(self, Self::Integer(_) | Self::Real(_))
     }

@@ -49,7 +49,7 @@ impl ColumnId {
         usize::from(self.0)
     }
 
-    /// True for `_uuid` and `_version`.
+    /// `true` for `_uuid` and `_version`.
     pub fn is_implicit(self) -> bool {
         self >= Self::VERSION
     }
@@ -80,7 +80,7 @@ pub struct TableSchema {
     pub mutable: bool,
     /// Maximum number of rows after a commit; `u32::MAX`: unlimited.
     pub max_rows: u32,
-    /// True if rows exist without strong references to them.
+    /// `true` if rows exist without strong references to them.
     pub is_root: bool,
     /// Unique indexes: sets of columns whose combined values are unique.
     pub indexes: Vec<Vec<ColumnId>>,
@@ -101,9 +101,9 @@ pub struct ColumnSchema {
     pub name: Arc<str>,
     /// Type of the values.
     pub ty: ColumnType,
-    /// True if `update` and `mutate` may change the column.
+    /// `true` if `update` and `mutate` may change the column.
     pub mutable: bool,
-    /// True if the value is lost when the server restarts.
+    /// `true` if the value is lost when the server restarts.
     pub ephemeral: bool,
 }
 
@@ -174,7 +174,7 @@ impl TableSchema {
         }
     }
 
-    /// True if `update` and `mutate` may change the column.
+    /// `true` if `update` and `mutate` may change the column.
     pub fn is_mutable(&self, column: ColumnId) -> bool {
         self.column(column).is_some_and(|column| column.mutable)
     }
@@ -208,7 +208,7 @@ impl TableSchema {
     }
 }
 
-/// True if `name` is an `<id>`: `[A-Za-z_][A-Za-z0-9_]*`.
+/// `true` if `name` is an `<id>`: `[A-Za-z_][A-Za-z0-9_]*`.
 pub fn is_id(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes

@@ -274,7 +274,7 @@ fn named<'a>(
     members.iter().map(check).collect()
 }
 
-/// True for three numbers separated by points.
+/// `true` for three numbers separated by points.
 ///
 /// Leading white space and signs are allowed, because ovsdb-server reads the numbers with `scanf`.
 fn is_version(version: &str) -> bool {

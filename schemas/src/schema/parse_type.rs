@@ -221,12 +221,12 @@ fn atom_type(json: &Json) -> Result<AtomType, OvsdbError> {
         .ok_or_else(|| OvsdbError::syntax(json, format!("\"{name}\" is not an atomic-type")))
 }
 
-/// True for strings that are an `<id>`.
+/// `true` for strings that are an `<id>`.
 pub(super) fn is_id_string(json: &Json) -> bool {
     json.as_str().is_some_and(is_id)
 }
 
-/// True for values that may be a type.
+/// `true` for values that may be a type.
 pub(super) fn is_type(json: &Json) -> bool {
     json.is_string() || json.is_object()
 }

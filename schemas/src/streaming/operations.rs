@@ -115,7 +115,7 @@ impl StreamedOperations {
         }
     }
 
-    /// True if these are the parameters from which the operations were removed.
+    /// `true` if these are the parameters from which the operations were removed.
     pub fn continues_in(&self, params: Reader<'_>) -> bool {
         behind_first(params).is_some_and(|mut at| at.is_at_comma(self.index - 1))
     }

@@ -170,7 +170,7 @@ pub trait Value: Sized {
     /// Converts from an atom. `None`: the atom has another type, or is not a value of the enum.
     fn from_atom(atom: &Atom) -> Option<Self>;
 
-    /// True if [`to_atom`](Self::to_atom) returns this atom.
+    /// `true` if [`to_atom`](Self::to_atom) returns this atom.
     fn is(&self, atom: &Atom) -> bool {
         self.to_atom() == *atom
     }

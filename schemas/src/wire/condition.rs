@@ -73,7 +73,7 @@ impl Function {
             })
     }
 
-    /// True for the functions that compare the order of numbers.
+    /// `true` for the functions that compare the order of numbers.
     fn is_relational(self) -> bool {
         matches!(
             self,
@@ -204,7 +204,7 @@ impl Condition {
         })
     }
 
-    /// True if a row satisfies all clauses.
+    /// `true` if a row satisfies all clauses.
     pub fn matches_all(&self, row: &Row) -> bool {
         let Some((first, rest)) = self.clauses.split_at_checked(UNINDEXED_CLAUSES) else {
             return self.clauses.iter().all(|clause| clause.matches(row));
@@ -218,8 +218,8 @@ impl Condition {
         }
     }
 
-    /// True if a monitor with this condition reports a row: the row satisfies at least one clause,
-    /// or there are no clauses.
+    /// `true` if a monitor with this condition reports a row: the row satisfies at least one
+    /// clause, or there are no clauses.
     pub fn matches_any(&self, row: &Row) -> bool {
         let matches = |clause: &Clause| {
             clause.matches(row) && !(*clause == Clause::Bool(true) && self.hides_true())
@@ -236,7 +236,7 @@ impl Condition {
         }
     }
 
-    /// True if a monitor ignores clauses that are `true`.
+    /// `true` if a monitor ignores clauses that are `true`.
     ///
     /// ovsdb-server loses `true` beside at least two `false` if all other clauses compare by `==`,
     /// because it then looks up the values of the columns.
@@ -343,7 +343,7 @@ impl Clause {
         })
     }
 
-    /// True if a row satisfies the clause.
+    /// `true` if a row satisfies the clause.
     pub fn matches(&self, row: &Row) -> bool {
         let (column, function, argument) = match self {
             Self::Bool(value) => return *value,
@@ -374,7 +374,7 @@ impl Clause {
     }
 }
 
-/// True if `value` contains every element of `argument` (`wanted`), or no element of it
+/// `true` if `value` contains every element of `argument` (`wanted`), or no element of it
 /// (`!wanted`).
 fn includes(value: &Datum, argument: &Datum, wanted: bool) -> bool {
     match (value, argument) {

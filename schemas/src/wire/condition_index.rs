@@ -226,7 +226,7 @@ impl Elements {
         }
     }
 
-    /// True if a value has any of the elements or pairs.
+    /// `true` if a value has any of the elements or pairs.
     fn meets(&self, value: &Datum) -> bool {
         match value {
             Datum::Set(set) if self.elements.len() < set.len() => {
@@ -244,7 +244,7 @@ impl Elements {
         }
     }
 
-    /// True if a value lacks any of the elements or pairs.
+    /// `true` if a value lacks any of the elements or pairs.
     fn are_not_all_in(&self, value: &Datum) -> bool {
         match value {
             Datum::Set(set) => {
@@ -334,7 +334,7 @@ impl Bounds {
         .flatten()
     }
 
-    /// True if a value satisfies all bounds.
+    /// `true` if a value satisfies all bounds.
     fn contain(&self, value: &Datum) -> bool {
         self.is_empty()
             || value
@@ -342,7 +342,7 @@ impl Bounds {
                 .is_some_and(|value| self.comparisons(value).all(|holds| holds))
     }
 
-    /// True if a value satisfies any bound.
+    /// `true` if a value satisfies any bound.
     fn meet(&self, value: &Datum) -> bool {
         value
             .as_scalar()

@@ -265,7 +265,8 @@ impl<'a> OperationWriter<'a> {
     }
 }
 
-/// True if a value contains UUIDs. Checking one element is enough, because all have the same type.
+/// `true` if a value contains UUIDs. Checking one element is enough, because all have the same
+/// type.
 fn has_uuids(datum: &Datum) -> bool {
     let is_uuid = |atom: &Atom| matches!(atom, Atom::Uuid(_));
     match datum {

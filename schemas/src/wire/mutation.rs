@@ -59,7 +59,7 @@ impl Mutator {
             .ok_or_else(|| OvsdbError::new("unknown mutator", format!("No mutator named {name}.")))
     }
 
-    /// True for mutators of numbers.
+    /// `true` for mutators of numbers.
     fn is_arithmetic(self) -> bool {
         !matches!(self, Self::Insert | Self::Delete)
     }

@@ -57,7 +57,7 @@ pub(crate) struct DefinedNames {
 }
 
 impl DefinedNames {
-    /// True if decoding a later part of the request without these names had the correct result.
+    /// `true` if decoding a later part of the request without these names had the correct result.
     ///
     /// This is so if no name is defined twice and no insert requests a UUID.
     pub(crate) fn are_independent_of(&self, later: &Self) -> bool {

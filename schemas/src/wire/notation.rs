@@ -285,7 +285,7 @@ fn invalid_text(bytes: &[u8], base: &BaseType, error: OvsdbError) -> OvsdbError 
     }
 }
 
-/// True if the value is an array that starts with `"set"`, and must therefore be a `<set>`.
+/// `true` if the value is an array that starts with `"set"`, and must therefore be a `<set>`.
 fn is_set<const VALIDATING: bool>(mut at: Reader<'_, VALIDATING>) -> bool {
     at.enter_array() && at.next_element() && at.string().as_deref() == Some(b"set")
 }

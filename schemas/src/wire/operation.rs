@@ -85,14 +85,14 @@ pub enum Operation {
         condition: Condition,
         /// Columns that are compared.
         columns: Vec<ColumnId>,
-        /// True for `==`: waits until the rows equal `rows`. False for `!=`: until they differ.
+        /// `true` for `==`: waits until the rows equal `rows`. False for `!=`: until they differ.
         equal: bool,
         /// Rows to compare with. Omitted columns have their defaults.
         rows: Vec<ColumnValues>,
     },
     /// Requests that the transaction is durable.
     Commit {
-        /// True if the transaction must be on disk before the reply.
+        /// `true` if the transaction must be on disk before the reply.
         durable: bool,
     },
     /// Aborts the transaction.
@@ -137,7 +137,7 @@ impl Operation {
         }
     }
 
-    /// True if the operation is allowed on a read-only database. `commit` is not.
+    /// `true` if the operation is allowed on a read-only database. `commit` is not.
     pub fn is_read_only(&self) -> bool {
         matches!(
             self,
@@ -175,7 +175,7 @@ pub struct DecodedTransaction {
 }
 
 impl DecodedTransaction {
-    /// True if an operation may wait for changes by other transactions.
+    /// `true` if an operation may wait for changes by other transactions.
     ///
     /// A `wait` with a timeout of 0 fails instead. Clients based on the C IDL verify with it what
     /// they have read, in most of their transactions.

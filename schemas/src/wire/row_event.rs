@@ -27,7 +27,7 @@ pub enum RowEvent<'a> {
 }
 
 impl RowEvent<'_> {
-    /// True if `select` includes this kind of change.
+    /// `true` if `select` includes this kind of change.
     fn is_selected(self, select: Select) -> bool {
         match self {
             Self::Initial(_) => select.initial,
@@ -139,7 +139,7 @@ struct Columns<'a, I> {
 }
 
 impl<I: Iterator<Item = ColumnId>> Columns<'_, I> {
-    /// Appends the values of the columns for which `wanted` returns true.
+    /// Appends the values of the columns for which `wanted` returns `true`.
     fn write(self, out: &mut Vec<u8>, row: &Row, wanted: impl Fn(ColumnId, &Row) -> bool) {
         let (table, start) = (self.table, out.len());
         for column in self.selected.filter(|column| wanted(*column, row)) {

@@ -107,7 +107,7 @@ impl InsertRow {
         }
     }
 
-    /// True if both rows share one list of columns.
+    /// `true` if both rows share one list of columns.
     pub(super) fn shares_columns_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.given, &other.given)
     }
