@@ -35,11 +35,11 @@ impl EventQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, news: &[ReplicaEvent], snapshot: &Snapshot, last: Option<Uuid>) {
+    fn push(&self, events: &[ReplicaEvent], snapshot: &Snapshot, last: Option<Uuid>) {
         let mut queued = self.lock();
-        for news in news {
+        for event in events {
             let (ReplicaEvent::Committed(changed, transaction)
-            | ReplicaEvent::Resynced(changed, transaction)) = news
+            | ReplicaEvent::Resynced(changed, transaction)) = event
             else {
                 queued.replace_by_snapshot(snapshot, last);
                 break;
@@ -62,7 +62,7 @@ impl EventQueue {
                 queued.rows += count;
                 queued
                     .events
-                    .push_back(if matches!(news, ReplicaEvent::Resynced(..)) {
+                    .push_back(if matches!(event, ReplicaEvent::Resynced(..)) {
                         ChangeEvent::Resynced(changed)
                     } else {
                         ChangeEvent::Committed(changed)
@@ -150,7 +150,7 @@ impl Subscribers {
     /// is the id of the last transaction that it shows. No subscription begins in between.
     pub(in crate::client) fn publish(
         &self,
-        news: &[ReplicaEvent],
+        events: &[ReplicaEvent],
         snapshot: &Snapshot,
         last: Option<Uuid>,
         publish: impl FnOnce(),
@@ -161,7 +161,7 @@ impl Subscribers {
         list.queues.retain(|queue| {
             let queue = queue.upgrade();
             if let Some(queue) = &queue {
-                queue.push(news, snapshot, last);
+                queue.push(events, snapshot, last);
             }
             queue.is_some()
         });
@@ -317,7 +317,7 @@ mod tests {
     async fn a_lagged_snapshot_shows_all_events_published_with_it() {
         let mut scene = Scene::new();
         let mut events = scene.follow(FollowedTables::all().with_capacity(1));
-        let news: Vec<ReplicaEvent> = ["a", "b", "c"]
+        let published: Vec<ReplicaEvent> = ["a", "b", "c"]
             .into_iter()
             .map(|name| {
                 let mut txn = TxnBuilder::new(&scene.database.snapshot());
@@ -328,7 +328,7 @@ mod tests {
             .collect();
         scene
             .subscribers
-            .publish(&news, &scene.database.snapshot(), None, || {});
+            .publish(&published, &scene.database.snapshot(), None, || {});
         let ChangeEvent::Lagged(snapshot) = events.next().await.unwrap() else {
             panic!("three rows do not fit into one")
         };
