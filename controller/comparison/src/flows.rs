@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::json_rpc::transact;
 
+/// Actions that clear the state of the connection and the registers 0 to 9.
+const FRESH_PACKET: &str = "ct_clear; xxreg0 = 0; xxreg1 = 0; reg8 = 0; reg9 = 0; ";
+
 /// Changes the flows of a translated Southbound database:
 ///
 /// - Packets lose the state of their connection and the registers where they enter a switch or
@@ -40,9 +43,6 @@ pub(crate) fn adapt_flows(server: &RealServer) {
     }
     transact(server.socket(), &Value::Array(request));
 }
-
-/// Actions that clear the state of the connection and the registers 0 to 9.
-const FRESH_PACKET: &str = "ct_clear; xxreg0 = 0; xxreg1 = 0; reg8 = 0; reg9 = 0; ";
 
 /// Actions of a flow in place of others. `is_first`: the flow is in the first table.
 fn adapt_actions(actions: &str, is_first: bool) -> String {

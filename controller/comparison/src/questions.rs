@@ -21,6 +21,20 @@ use crate::recorded::RecordedState;
 use crate::wiring::{Frame, Wiring};
 use crate::zone::{read_cluster, write_zone};
 
+/// Questions about one zone of a random cluster.
+const QUESTIONS_PER_ZONE: usize = 100;
+/// Port of nodes that some manifests give to a service.
+const NODE_PORT: u16 = 30_021;
+/// Addresses that no manifest names.
+const FOREIGN_ADDRESSES: [&str; 5] = [
+    "8.8.8.8",
+    "10.11.0.222",
+    "172.18.0.77",
+    "2001:db8::8",
+    "fd11::222",
+];
+/// Source of packets from outside.
+const OUTSIDE_ADDRESSES: [&str; 2] = ["172.18.0.77", "fd18::77"];
 /// Topologies of one database.
 const TOPOLOGIES: usize = 20;
 /// Questions about one topology.
@@ -83,21 +97,6 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
         tally.explain(first, &text);
     }
 }
-
-/// Questions about one zone of a random cluster.
-const QUESTIONS_PER_ZONE: usize = 100;
-/// Port of nodes that some manifests give to a service.
-const NODE_PORT: u16 = 30_021;
-/// Addresses that no manifest names.
-const FOREIGN_ADDRESSES: [&str; 5] = [
-    "8.8.8.8",
-    "10.11.0.222",
-    "172.18.0.77",
-    "2001:db8::8",
-    "fd11::222",
-];
-/// Source of packets from outside.
-const OUTSIDE_ADDRESSES: [&str; 2] = ["172.18.0.77", "fd18::77"];
 
 /// Asks `wanted` questions about the rows that Patchbay writes for random manifests.
 ///
