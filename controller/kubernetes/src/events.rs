@@ -20,6 +20,8 @@ use tokio::time::{Instant, timeout};
 use super::api_error;
 use super::config::Timing;
 
+/// Time-out of an event, from its queueing to the last attempt. Later events wait meanwhile.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Queued events: a few for each of about 100 `ClusterNetworkConnect`s. Events beyond that are
 /// dropped, because an event is of use only soon.
 const EVENT_QUEUE_DEPTH: usize = 512;
@@ -64,9 +66,6 @@ impl EventReason {
         }
     }
 }
-
-/// Time-out of an event, from its queueing to the last attempt. Later events wait meanwhile.
-const PUBLISH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An event in the queue.
 #[derive(Debug)]
