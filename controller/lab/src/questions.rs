@@ -13,6 +13,9 @@ use super::outside::has_address;
 use super::pods::PodName;
 use super::wire::endpoint::{Knock, KnockResult, Knocked, TTL};
 
+/// Maximum number of similar names that an error lists.
+const MAX_SIMILAR: usize = 3;
+
 /// Protocol of a question.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Protocol {
@@ -362,9 +365,6 @@ impl Lab {
         }
     }
 }
-
-/// Maximum number of similar names that an error lists.
-const MAX_SIMILAR: usize = 3;
 
 /// The names with the smallest distance, if it is small.
 pub(super) fn similar(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
