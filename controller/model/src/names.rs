@@ -6,6 +6,9 @@
 
 use super::ids::Topology;
 
+/// Prefix of the names of the load balancer groups of all connects.
+pub const LOAD_BALANCER_GROUP_PREFIX: &str = "cnc_svc_";
+
 /// Name of the network of a `UserDefinedNetwork`.
 pub fn udn_network(namespace: &str, name: &str) -> String {
     format!("{namespace}_{name}")
@@ -116,9 +119,6 @@ pub fn network_port(connect: &str, network: &str, topology: Topology, node: &str
         Topology::Layer3 => format!("rtocr-{network}_{node}_{connect}"),
     }
 }
-
-/// Prefix of the names of the load balancer groups of all connects.
-pub const LOAD_BALANCER_GROUP_PREFIX: &str = "cnc_svc_";
 
 /// Name of the load balancer group of a connect.
 pub fn load_balancer_group(connect: &str) -> String {
