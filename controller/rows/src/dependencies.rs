@@ -12,6 +12,8 @@ use foldhash::fast::RandomState;
 use crate::parts::PartId;
 use crate::shared::SharedId;
 
+/// Bit of [`Readers`] that are several.
+const SEVERAL: u32 = 1 << 31;
 /// Sources that only one part reads, on average.
 const SOURCES_OF_PART: usize = 3;
 
@@ -105,9 +107,6 @@ impl SourceReader {
 /// The only reader of a source, or with [`SEVERAL`] the place of its readers.
 #[derive(Clone, Copy, Debug)]
 struct Readers(u32);
-
-/// Bit of [`Readers`] that are several.
-const SEVERAL: u32 = 1 << 31;
 
 impl Readers {
     fn one(reader: SourceReader) -> Self {
