@@ -23,6 +23,13 @@ use crate::sim::Sim;
 
 use request_guard::RequestGuard;
 
+/// Name of the database that methods use if they are given none.
+const NORTHBOUND: &str = "OVN_Northbound";
+/// Error code "Invalid params" of JSON-RPC 2.0.
+const INVALID_PARAMS: i32 = -32602;
+/// Error code "Internal error" of JSON-RPC 2.0.
+const INTERNAL_ERROR: i32 = -32603;
+
 /// Counters of a simulator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimStats {
@@ -104,13 +111,6 @@ pub trait ControlApi {
     #[method(name = "come_back")]
     async fn come_back(&self) -> RpcResult<()>;
 }
-
-/// Name of the database that methods use if they are given none.
-const NORTHBOUND: &str = "OVN_Northbound";
-/// Error code "Invalid params" of JSON-RPC 2.0.
-const INVALID_PARAMS: i32 = -32602;
-/// Error code "Internal error" of JSON-RPC 2.0.
-const INTERNAL_ERROR: i32 = -32603;
 
 struct Control {
     sim: Sim,
