@@ -51,6 +51,9 @@ use crate::schema::DatabaseSchema;
 use items::{database_items, enum_items, enum_name, enum_values, row_struct, table_row_impl};
 use rust_names::{RustNames, type_name};
 
+/// Placeholder for the path of this crate while code is being generated.
+const LIBRARY: &str = "$library";
+
 /// Reason why no types were generated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -154,9 +157,6 @@ pub fn generate(
     database_items(schema, schema_text, &mut out);
     Ok(out.replace(LIBRARY, library))
 }
-
-/// Placeholder for the path of this crate while code is being generated.
-const LIBRARY: &str = "$library";
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,15 @@ use std::collections::HashMap;
 
 use super::GenerateError;
 
+/// Keywords of Rust 2024 that are valid identifiers with `r#`.
+const RAW_KEYWORDS: [&str; 48] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
+    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
+    "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
+    "virtual", "where", "while", "yield",
+];
+
 /// Rust names of one scope, each with the name in the schema from which it is derived.
 #[derive(Default)]
 pub(super) struct RustNames(HashMap<String, String>);
@@ -50,15 +59,6 @@ pub(super) fn type_name(name: &str) -> String {
         Some(_) => out,
     }
 }
-
-/// Keywords of Rust 2024 that are valid identifiers with `r#`.
-const RAW_KEYWORDS: [&str; 48] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
-    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
-    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
-    "static", "struct", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use",
-    "virtual", "where", "while", "yield",
-];
 
 /// Converts the name of a column to an identifier: with `r#` for keywords, and with a trailing `_`
 /// for names that cannot be written raw.

@@ -17,6 +17,10 @@ use super::condition_index::{AllClauses, AnyClauses};
 use super::notation::NotationReader;
 use super::triple::decode_triple;
 
+/// Number of clauses that are compared one by one. A row that satisfies them, or none of them in a
+/// monitor, is compared with the index of all clauses, if there are more.
+const UNINDEXED_CLAUSES: usize = 8;
+
 /// `<function>`: comparison of a column with the argument of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
@@ -136,10 +140,6 @@ struct Indexes {
     all: OnceLock<AllClauses>,
     any: OnceLock<AnyClauses>,
 }
-
-/// Number of clauses that are compared one by one. A row that satisfies them, or none of them in a
-/// monitor, is compared with the index of all clauses, if there are more.
-const UNINDEXED_CLAUSES: usize = 8;
 
 impl Condition {
     /// Returns the condition of these clauses.
