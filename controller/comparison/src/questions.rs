@@ -21,7 +21,7 @@ use crate::recorded::RecordedState;
 use crate::wiring::{Frame, Wiring};
 use crate::zone::{read_cluster, write_zone};
 
-/// Questions about one zone of a random cluster.
+/// Number of questions about one zone of a random cluster.
 const QUESTIONS_PER_ZONE: usize = 100;
 /// Port of nodes that some manifests give to a service.
 const NODE_PORT: u16 = 30_021;
@@ -35,9 +35,9 @@ const FOREIGN_ADDRESSES: [&str; 5] = [
 ];
 /// Source of packets from outside.
 const OUTSIDE_ADDRESSES: [&str; 2] = ["172.18.0.77", "fd18::77"];
-/// Topologies of one database.
+/// Number of topologies of one database.
 const TOPOLOGIES: usize = 20;
-/// Questions about one topology.
+/// Number of questions about one topology.
 const QUESTIONS_PER_TOPOLOGY: usize = 20;
 
 /// Asks `wanted` questions about random switches and routers.
