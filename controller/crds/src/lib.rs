@@ -2,8 +2,8 @@
 //!
 //! Fields, types, enums, lengths and ranges are derived from the types of `patchbay-resources`. The
 //! modules here add rules in CEL with their messages, immutable fields, and the merge strategies of
-//! lists. The same rules are in Rust as `violations` and `transition_violations` of the types; tests
-//! compare the two. `docs/design/crd.md` gives the reason for both.
+//! lists. The same rules are in Rust as `violations` and `transition_violations` of the types;
+//! tests compare the two. `docs/design/crd.md` gives the reason for both.
 
 mod cnc;
 mod cudn;
@@ -106,7 +106,8 @@ pub fn cluster_user_defined_network() -> CustomResourceDefinition {
     )
 }
 
-/// A definition of `NetworkAttachmentDefinition`, for clusters without Multus, such as those of tests.
+/// A definition of `NetworkAttachmentDefinition`, for clusters without Multus, such as those of
+/// tests.
 pub fn network_attachment_definition() -> CustomResourceDefinition {
     definition::<NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec, ()>(
         &Kind {
