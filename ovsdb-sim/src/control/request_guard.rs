@@ -1,9 +1,8 @@
 //! Check of HTTP requests to the control API, before a method is called or a WebSocket is opened.
 //!
 //! A web page in a browser of the same host can send requests to a loopback address, and open a
-//! connection of the kind `WebSocket` there. Its requests have an `Origin`; after a change of its
-//! name's address (DNS rebinding) they have the page's own name as `Host`. Programs such as curl
-//! send no `Origin`.
+//! `WebSocket` there. Its requests have an `Origin`; after a change of its name's address (DNS
+//! rebinding) they have the page's own name as `Host`. Programs such as curl send no `Origin`.
 
 use std::net::IpAddr;
 use std::pin::Pin;

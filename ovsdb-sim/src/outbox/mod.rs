@@ -54,7 +54,7 @@ struct Queue {
     delaying: bool,
 }
 
-/// How a session ends.
+/// End of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SessionEnd {
     /// After everything in the queue is written.

@@ -38,7 +38,7 @@ pub(crate) fn connection_limits() -> Limits {
     };
     // Fails only if the limit was lowered meanwhile.
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap_or_default();
-    // A process may have very few: one half is for connections then.
+    // If a process may have few descriptors, half of them are for connections.
     let free = hard.saturating_sub(RESERVED_DESCRIPTORS).max(hard / 2);
     limits.connections = limits
         .connections

@@ -230,7 +230,7 @@ impl Server {
     }
 
     pub(crate) fn lock_table(&self) -> MutexGuard<'_, Locks> {
-        // Each change of the table is one call that does not panic half-way.
+        // Each change of the table is one call that does not panic after a part of it.
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

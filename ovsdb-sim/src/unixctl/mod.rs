@@ -38,7 +38,7 @@ const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// Bytes that are read from the socket at once.
 const SOCKET_READ_BYTES: usize = 1 << 12;
 
-/// Where the databases and remotes of a server are named.
+/// Place in which the databases and remotes of a server are named.
 pub enum Configuration {
     /// Only in the server. Commands add and remove them, and `keep` is called after each change,
     /// before the reply.

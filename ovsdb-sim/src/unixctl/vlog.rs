@@ -159,7 +159,7 @@ impl Log {
     /// A specification is wrong.
     pub fn set(&self, specifications: &[&str]) -> Result<(), LogSpecificationError> {
         let mut modules = self.modules();
-        // No specification is an empty one.
+        // Without a specification, the command is executed like one with an empty specification.
         let specifications = match specifications {
             [] => &[""],
             given => given,

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::{MonitorSpec, UpdateText};
 
 /// Length in bytes from which an update is cut into pieces. Pieces after the first are encoded
-/// while the update is written. A piece is shorter than a socket's buffer, so that the client reads
-/// while the next piece is encoded.
+/// while the update is written. A piece of short rows fits into a socket's buffer, so that the
+/// client reads while the next piece is encoded.
 const UPDATE_PIECE_BYTES: usize = 128 << 10;
 
 /// Encodes the update that a monitor gets for changes, which are sorted by table. `None`: the

@@ -31,7 +31,7 @@ impl NetChanges {
         }
     }
 
-    /// The number of rows that differ.
+    /// The number of rows in the net effect. A row that was changed back counts.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
