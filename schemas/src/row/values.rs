@@ -100,13 +100,14 @@ impl Values {
         (0..self.len() as u16).map(|column| &self[ColumnId(column)])
     }
 
-    /// Returns the values that are stored because they differ, or once differed, from the defaults.
+    /// Returns the stored values: those that differ, or once differed, from the defaults, and those
+    /// of all columns beyond the bitmap.
     pub(super) fn stored(&self) -> &[Datum] {
         &self.stored
     }
 
-    /// Iterates over the values that are stored because they differ, or once differed, from the
-    /// defaults.
+    /// Iterates over the stored values: those that differ, or once differed, from the defaults, and
+    /// those of all columns beyond the bitmap.
     pub fn stored_mut(&mut self) -> impl Iterator<Item = &mut Datum> {
         self.stored.iter_mut()
     }

@@ -79,7 +79,7 @@ pub(super) fn insert_in_one_pass(
                 name.as_ref()?;
             }
             b"row" if is_insert && inserted.is_none() => {
-                let (id, schema) = table?;
+                let (id, table) = table?;
                 let named = notation.named_uuids()?;
                 // The name is defined only after the operation has been found valid.
                 let uuid = match &name {
@@ -88,8 +88,8 @@ pub(super) fn insert_in_one_pass(
                 };
                 let (operations, last) = earlier;
                 let template = last.row(id, operations);
-                let row = decode_insert_row(reader, schema, notation, template).ok()?;
-                check_defaults(schema, &row).ok()?;
+                let row = decode_insert_row(reader, table, notation, template).ok()?;
+                check_defaults(table, &row).ok()?;
                 inserted = Some((uuid, row));
             }
             _ => return None,

@@ -85,7 +85,8 @@ impl InsertRow {
         self.given.iter().map(value)
     }
 
-    /// Iterates over the values that differ from the defaults.
+    /// Iterates over the [stored](Values::stored_mut) values, which include all that differ from the
+    /// defaults.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Datum> {
         self.values.stored_mut()
     }
