@@ -21,6 +21,7 @@ use patchbay_resources::manifests::{
 use patchbay_resources::object::{Object, Pod, Time};
 use patchbay_resources::state::{StateFolder, restore};
 
+use super::range_warnings::range_warnings;
 use super::warnings::status_warnings;
 use super::zone_view::ZoneView;
 use super::{pods, warnings};
@@ -108,6 +109,10 @@ impl Cluster {
         let inventory = &cluster.inventory;
         found.extend(warnings::network_warnings(inventory));
         found.extend(warnings::selector_warnings(inventory, &networks));
+        found.extend(warnings::namespace_warnings(inventory));
+        let nodes = cluster.read_nodes();
+        let ranges = range_warnings(&cluster.settings, &networks, &nodes);
+        found.extend(ranges.into_iter().map(without_location));
         let reported = cluster.allocate_connects(&mut found);
         let inventory = &cluster.inventory;
         found.extend(warnings::definition_warnings(
@@ -163,9 +168,7 @@ impl Cluster {
     fn allocate_connects(&mut self, warnings: &mut Vec<Problem>) -> BTreeSet<NadKey> {
         let networks = self.networks();
         let inventory = &self.inventory;
-        let nodes: Vec<Node> = objects(&inventory.nodes)
-            .map(|node| patchbay_resources::conversion::node(node).0)
-            .collect();
+        let nodes = self.read_nodes();
         let objects = ClusterObjects::new(
             &networks,
             objects(&inventory.network_attachment_definitions),
@@ -209,6 +212,13 @@ impl Cluster {
         if let Some(sourced) = connects.get_mut(&ObjectKey::cluster(name)) {
             change(&mut sourced.object);
         }
+    }
+
+    /// The nodes as their annotations describe them.
+    fn read_nodes(&self) -> Vec<Node> {
+        objects(&self.inventory.nodes)
+            .map(|node| patchbay_resources::conversion::node(node).0)
+            .collect()
     }
 
     /// The networks that the network attachment definitions define.

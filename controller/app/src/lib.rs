@@ -51,6 +51,7 @@ mod egress;
 pub mod northbound;
 mod pods;
 mod policies;
+mod range_warnings;
 mod services;
 mod warnings;
 pub mod zone;

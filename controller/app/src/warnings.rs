@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use patchbay_resources::object::{Condition, LabelSelector, Namespace, Object};
+use patchbay_resources::object::{
+    Condition, EgressFirewall, EndpointSlice, LabelSelector, MultiNetworkPolicy, Namespace,
+    NetworkPolicy, Object, Pod, Service,
+};
 
 use patchbay_allocate::networks::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
 use patchbay_model::abbreviation::abbreviate_list;
@@ -16,6 +19,34 @@ use patchbay_resources::udn::NetworkStatus;
 
 /// Maximum number of namespaces or reasons that a warning lists; the rest is a count.
 const MAX_LISTED: usize = 5;
+
+/// Namespaces that every cluster has.
+const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Returns warnings about objects in namespaces that do not exist, which have no effect.
+pub(crate) fn namespace_warnings(inventory: &Inventory) -> Vec<Problem> {
+    let mut found = in_no_namespace::<Pod>(inventory);
+    found.extend(in_no_namespace::<Service>(inventory));
+    found.extend(in_no_namespace::<EndpointSlice>(inventory));
+    found.extend(in_no_namespace::<NetworkPolicy>(inventory));
+    found.extend(in_no_namespace::<MultiNetworkPolicy>(inventory));
+    found.extend(in_no_namespace::<EgressFirewall>(inventory));
+    found
+}
+
+/// Objects of one kind in namespaces that do not exist.
+fn in_no_namespace<T: InventoryKind>(inventory: &Inventory) -> Vec<Problem> {
+    let objects = T::objects(inventory).in_order().into_iter();
+    let in_no_namespace = objects.filter_map(|(key, object)| {
+        let namespace = key.namespace.as_deref()?;
+        let exists = SYSTEM_NAMESPACES.contains(&namespace)
+            || inventory.namespaces.named(namespace).is_some();
+        let message = || format!("there is no namespace {namespace}");
+        let field = Some("metadata.namespace".to_owned());
+        (!exists).then(|| problem(object, field, message()))
+    });
+    in_no_namespace.collect()
+}
 
 /// Returns warnings about selectors of connects that match nothing or only a part.
 pub(crate) fn selector_warnings(inventory: &Inventory, networks: &Networks) -> Vec<Problem> {

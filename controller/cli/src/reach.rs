@@ -14,9 +14,6 @@ use super::reach_args::{MatrixKind, Reach, parse_destination};
 use super::reach_source::{Source, read_databases};
 use super::reach_text::{write_answer, write_answers, write_matrix};
 
-/// Number of ignored rows that are named; the others are counted.
-const MAX_LISTED_NOTES: usize = 10;
-
 /// Answers what the flags ask. Returns `true` if the packet arrives, or if there are several.
 pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Result<bool, Failure> {
     let protocol = arguments.protocol().map_err(Failure::Arguments)?;
@@ -89,16 +86,10 @@ fn is_arrival(verdict: Verdict) -> bool {
     !matches!(verdict, Verdict::Dropped | Verdict::Unanswered)
 }
 
-/// Warns of rows that OVN ignores.
+/// Warns of rows that OVN ignores. The console names the first ones, and counts the others.
 fn warn_of_ignored_rows(source: &Source, console: &mut Console<'_>) -> Result<(), Failure> {
-    let notes = || source.databases().flat_map(Northbound::notes);
-    for note in notes().take(MAX_LISTED_NOTES) {
-        console.warn("rows", &format!("OVN ignores {note}"))?;
-    }
-    let count = notes().count();
-    if count > MAX_LISTED_NOTES {
-        let others = count - MAX_LISTED_NOTES;
-        console.warn("rows", &format!("OVN ignores {others} more rows"))?;
+    for note in source.databases().flat_map(Northbound::notes) {
+        console.warn("rows that OVN ignores", &format!("OVN ignores {note}"))?;
     }
     Ok(())
 }

@@ -1,11 +1,21 @@
 //! Answers of `patchbay reach` as text.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::net::IpAddr;
 
+use patchbay_model::printable::printable;
 use patchbay_reach::{Answer, Matrix, Verdict};
 
 use super::reach::NumberedAnswer;
+
+/// Maximum length in bytes of a name or decision from the database in one line.
+const MAX_TEXT_BYTES: usize = 4_096;
+
+/// Text of the database, as one line of a terminal.
+fn line(text: &str) -> Cow<'_, str> {
+    printable(text, MAX_TEXT_BYTES)
+}
 
 /// Writes the path hop by hop, the choices that OVN leaves open, and the verdict.
 pub(super) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
@@ -15,10 +25,10 @@ pub(super) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Resul
     for hop in &answer.hops {
         let datapath = (hop.kind, &hop.name);
         if last != Some(datapath) {
-            writeln!(output, "{} {}", hop.kind, hop.name)?;
+            writeln!(output, "{} {}", hop.kind, line(&hop.name))?;
             last = Some(datapath);
         }
-        write!(output, "    {:width$}  {}", hop.stage, hop.decision)?;
+        write!(output, "    {:width$}  {}", hop.stage, line(&hop.decision))?;
         match &hop.row {
             Some(row) => writeln!(output, "  [{} {}]", row.table, row.uuid)?,
             None => writeln!(output)?,
@@ -28,7 +38,7 @@ pub(super) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Resul
         writeln!(output)?;
     }
     for choice in &answer.open {
-        writeln!(output, "open: {choice}")?;
+        writeln!(output, "open: {}", line(&choice.to_string()))?;
     }
     writeln!(output, "{}", describe(answer))
 }
@@ -44,15 +54,15 @@ fn describe(answer: &Answer) -> String {
     };
     let source = translated("source", answer.source);
     let destination = translated("destination", answer.dest);
-    format!("{}: {end}{source}{destination}", answer.verdict)
+    format!("{}: {}{source}{destination}", answer.verdict, line(end))
 }
 
 /// Writes one line for each answer.
 pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) -> io::Result<()> {
     for numbered in answers {
         let id = match &numbered.id {
-            serde_json::Value::String(id) => id.clone(),
-            other => other.to_string(),
+            serde_json::Value::String(id) => line(id).into_owned(),
+            other => line(&other.to_string()).into_owned(),
         };
         match (&numbered.answer, &numbered.error) {
             (Some(answer), _) => {
@@ -67,7 +77,7 @@ pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) 
                 writeln!(
                     output,
                     "{id}: error: {}",
-                    error.as_deref().unwrap_or_default()
+                    line(error.as_deref().unwrap_or_default())
                 )?;
             }
         }
@@ -85,14 +95,10 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
         Some(cell) if cell.verdict == Verdict::Reaches => "elsewhere",
         Some(cell) => cell.verdict.as_str(),
     };
-    let first = matrix
-        .names
-        .iter()
-        .map(String::len)
-        .max()
-        .unwrap_or_default();
-    let widths: Vec<_> = matrix
-        .names
+    let names: Vec<_> = matrix.names.iter().map(|name| line(name)).collect();
+    let first = names.iter().map(|name| name.len()).max();
+    let first = first.unwrap_or_default();
+    let widths: Vec<_> = names
         .iter()
         .map(|name| name.len().max("unanswered".len()))
         .collect();
@@ -102,10 +108,10 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
             .map(|(cell, width)| format!("  {cell:width$}"));
         padded.collect::<String>()
     };
-    let header = cells(&mut matrix.names.iter().map(String::as_str));
+    let header = cells(&mut names.iter().map(|name| &**name));
     writeln!(output, "{:first$}{}", "", header.trim_end())?;
-    for (row, name) in matrix.names.iter().enumerate() {
-        let verdicts = cells(&mut (0..matrix.names.len()).map(|column| cell_text(row, column)));
+    for (row, name) in names.iter().enumerate() {
+        let verdicts = cells(&mut (0..names.len()).map(|column| cell_text(row, column)));
         writeln!(output, "{name:first$}{}", verdicts.trim_end())?;
     }
     let stopped = matrix
@@ -121,7 +127,10 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
         writeln!(
             output,
             "{} -> {}: {}: {}",
-            cell.from, cell.to, cell.verdict, cell.at
+            line(&cell.from),
+            line(&cell.to),
+            cell.verdict,
+            line(&cell.at)
         )?;
     }
     Ok(())

@@ -7,6 +7,7 @@ use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_connects::HeldReason;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Time;
+use patchbay_schemas::nb::NbGlobal;
 use patchbay_schemas::uuids::UuidSource;
 
 use super::args::{Database, Manifests};
@@ -97,6 +98,26 @@ pub(super) fn row_uuids(database: &Database, seed: usize) -> UuidSource {
     }
 }
 
+/// Warns if the database names another zone as its own: `NB_Global.name`, where OVN-Kubernetes
+/// writes it.
+fn warn_of_other_zone(
+    zone: &ZoneReconciler<impl Northbound>,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let name = zone.zone();
+    let snapshot = zone.northbound().snapshot();
+    let globals = snapshot.typed::<NbGlobal>();
+    let mut others = globals.iter().filter_map(|row| Some(row.ok()?.1.name));
+    let other = others.find(|other| !other.is_empty() && other != name);
+    if let Some(other) = other {
+        let warning = format!(
+            "zone {name}: NB_Global.name is {other}: the database belongs to another zone, whose rows are replaced"
+        );
+        console.warn("zones of databases", &warning)?;
+    }
+    Ok(())
+}
+
 /// Reconciles one zone and prints the warnings of the pass.
 ///
 /// # Errors
@@ -106,6 +127,7 @@ pub(super) async fn reconcile_zone(
     cluster: &Cluster,
     console: &mut Console<'_>,
 ) -> Result<ZoneOutcome, Failure> {
+    warn_of_other_zone(zone, console)?;
     let outcome = zone
         .reconcile(cluster)
         .await

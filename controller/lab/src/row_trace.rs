@@ -262,9 +262,11 @@ impl RowTrace {
         }
     }
 
-    /// `true` if the last decision is that of an ACL.
+    /// `true` if an ACL drops or rejects the packet.
     fn is_dropped_by_acl(&self) -> bool {
-        let last = self.path.as_ref().ok().and_then(|path| path.hops.last());
+        let path = self.path.as_ref().ok();
+        let path = path.filter(|path| path.verdict == Verdict::Dropped);
+        let last = path.and_then(|path| path.hops.last());
         last.is_some_and(|hop| hop.stage.ends_with(ACL_STAGE))
     }
 }

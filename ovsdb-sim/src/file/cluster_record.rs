@@ -139,7 +139,7 @@ impl ClusterHeader {
                 position: LogPosition {
                     term: required("prev_term", members.number("prev_term")?)?,
                     index,
-                    start: index + 1,
+                    start: index.checked_add(1).ok_or(MemberError("prev_index"))?,
                     election_timer_ms: timer.unwrap_or(DEFAULT_ELECTION_TIMER_MS),
                 },
                 id: required("prev_eid", members.id("prev_eid")?)?,

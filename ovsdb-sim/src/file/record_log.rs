@@ -44,6 +44,7 @@ impl RecordLog {
             std::fs::remove_file(path).unwrap_or_default();
             return Err(error);
         }
+        sync_folder(path);
         Ok(log)
     }
 
@@ -77,6 +78,7 @@ impl RecordLog {
             std::fs::remove_file(&new_path).unwrap_or_default();
             return Err(error);
         }
+        sync_folder(&path);
         Ok(log)
     }
 
@@ -110,5 +112,18 @@ impl RecordLog {
             Err(_) => self.has_tail = self.file.set_len(self.end).is_err(),
         }
         written
+    }
+}
+
+/// Syncs the folder of a file that was made or renamed, so that it is there after a power failure.
+///
+/// The file is complete whether this succeeds or not. So a failure is logged only, as in
+/// ovsdb-server.
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    if let Err(error) = synced {
+        tracing::warn!(folder = %folder.display(), %error, "cannot sync the folder of a database");
     }
 }

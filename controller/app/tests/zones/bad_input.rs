@@ -31,15 +31,22 @@ items:
   spec: {nodeName: n1, containers: [{name: c, image: i}]}
 ";
 
-/// The cluster with these objects.
-fn complete(objects: &str) -> Result<Cluster, LoadError> {
-    let yaml = format!("{CLUSTER}{objects}");
-    let inventory = read_manifests(&["-".into()], &mut yaml.as_bytes())?;
-    let settings = ClusterSettings {
+fn settings() -> ClusterSettings {
+    ClusterSettings {
         families: vec![IpFamily::V4],
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
         ..ClusterSettings::default()
-    };
+    }
+}
+
+/// The cluster with these objects.
+fn complete(objects: &str) -> Result<Cluster, LoadError> {
+    complete_with(settings(), objects)
+}
+
+fn complete_with(settings: ClusterSettings, objects: &str) -> Result<Cluster, LoadError> {
+    let yaml = format!("{CLUSTER}{objects}");
+    let inventory = read_manifests(&["-".into()], &mut yaml.as_bytes())?;
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     Cluster::from_inventory(inventory, settings, now)
 }
@@ -262,4 +269,65 @@ async fn warnings_come_in_the_order_of_the_files() {
             cluster.warnings
         );
     }
+}
+
+#[test]
+fn a_policy_that_would_leave_its_pods_open_is_refused() {
+    for (spec, reason) in [
+        (
+            "podSelector: {}, policyTypes: [Ingress, egress]",
+            r#"spec.policyTypes[1]: Unsupported value: "egress""#,
+        ),
+        (
+            "podSelector: {matchExpressions: [{key: app, operator: in, values: [x]}]}",
+            "spec.podSelector.matchExpressions[0].operator",
+        ),
+    ] {
+        let error = complete(&format!(
+            "- {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: p, namespace: \
+             green}}, spec: {{{spec}}}}}\n"
+        ));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("NetworkPolicy green/p"), "{error}");
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn objects_in_a_namespace_that_does_not_exist() {
+    let cluster = complete(
+        "- {apiVersion: v1, kind: Pod, metadata: {name: p, namespace: typo}, spec: {nodeName: n1, containers: []}}\n\
+         - {apiVersion: v1, kind: Pod, metadata: {name: dns, namespace: kube-system}, spec: {nodeName: n1, containers: []}}\n\
+         - {apiVersion: v1, kind: Service, metadata: {name: s, namespace: typo}, spec: {ports: [{port: 80}]}}\n",
+    );
+    let warnings = cluster.unwrap().warnings;
+    let reasons = ["Pod typo/p", "Service typo/s"]
+        .map(|object| format!("{object}: metadata.namespace: there is no namespace typo"));
+    assert_named(&warnings, &reasons.each_ref().map(String::as_str));
+    let is_named = |text: &&String| text.contains("metadata.namespace: there is no namespace");
+    assert_eq!(warnings.iter().filter(is_named).count(), 2, "{warnings:?}");
+}
+
+#[test]
+fn ranges_without_an_address_for_a_node_or_a_network() {
+    let node = "- {apiVersion: v1, kind: Node, metadata: {name: n9, annotations: {k8s.ovn.org/node-id: '9'}}}\n";
+    let network = "- {apiVersion: v1, kind: Namespace, metadata: {name: red, labels: \
+                   {k8s.ovn.org/primary-user-defined-network: ''}}}\n- {apiVersion: k8s.ovn.org/v1, kind: \
+                   UserDefinedNetwork, metadata: {name: net, namespace: red}, spec: {topology: Layer3, layer3: {role: \
+                   Primary, subnets: [{cidr: 10.40.0.0/16, hostSubnet: 24}], joinSubnets: [100.70.0.0/29]}}}\n";
+    let objects = format!("{node}{network}");
+    let expected = [
+        "the transit range 100.88.0.0/29 has no address for node n9, whose id is 9",
+        "network red_net: the join subnet 100.70.0.0/29 has no address for node n9, whose id is 9",
+        "the masquerade range 169.254.0.0/29 has no addresses for network ",
+    ];
+    let small = ClusterSettings {
+        transit_subnets: vec!["100.88.0.0/29".parse().unwrap()],
+        masquerade_subnets: vec!["169.254.0.0/29".parse().unwrap()],
+        ..settings()
+    };
+    assert_named(&complete_with(small, &objects).unwrap().warnings, &expected);
+    let warnings = complete(node).unwrap().warnings;
+    let is_small = |text: &String| text.contains("has no address");
+    assert!(!warnings.iter().any(is_small), "{warnings:?}");
 }

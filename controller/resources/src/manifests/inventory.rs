@@ -390,7 +390,7 @@ inventory_kinds! {
     Service, services, |_| Vec::new();
     EndpointSlice, endpoint_slices, |_| Vec::new();
     IPAMClaim, ipam_claims, |_| Vec::new();
-    NetworkPolicy, network_policies, |_| Vec::new();
+    NetworkPolicy, network_policies, |policy| policy.spec.violations();
     MultiNetworkPolicy, multi_network_policies, |_| Vec::new();
     AdminNetworkPolicy, admin_network_policies, |_| Vec::new();
     BaselineAdminNetworkPolicy, baseline_admin_network_policies, |_| Vec::new();

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::LabelSelector;
+use crate::selector;
+use crate::violation::Violation;
 
 /// Defines the object of a policy, whose specification may be missing.
 macro_rules! policy_object {
@@ -74,6 +76,25 @@ pub struct PolicySpec {
     /// `Ingress`, `Egress`. `None`: `Ingress`, and `Egress` if there are rules for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_types: Option<Vec<String>>,
+}
+
+impl PolicySpec {
+    /// Violations of a NetworkPolicy that would leave its pods open: types that Kubernetes does not
+    /// have, and a selector of pods that selects none.
+    pub fn violations(&self) -> Vec<Violation> {
+        let types = self.policy_types.iter().flatten().enumerate();
+        let unknown = types.filter(|(_, text)| !["Ingress", "Egress"].contains(&text.as_str()));
+        let mut found: Vec<Violation> = unknown
+            .map(|(index, text)| {
+                let message = format!(
+                    "Unsupported value: {text:?}: supported values: \"Egress\", \"Ingress\""
+                );
+                Violation::new(format!("spec.policyTypes[{index}]"), message)
+            })
+            .collect();
+        found.extend(selector::violations("spec.podSelector", &self.pod_selector));
+        found
+    }
 }
 
 /// Rule of a policy: `from` of ingress, `to` of egress.
