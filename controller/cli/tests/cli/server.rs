@@ -214,3 +214,19 @@ fn lost_packets_between_nodes_of_an_old_release_are_warned_of() {
     }
     assert_eq!(explained.matches(lost).count(), 2, "{explained}");
 }
+
+#[test]
+fn a_database_that_names_another_zone_has_a_warning() {
+    let server = RealServer::start([nb_schema()]);
+    print(&server, &["init"]);
+    run(&on(&server, "apply"), &[&example()]).succeeded();
+    print(&server, &["set", "NB_Global", ".", "name=node-7"]);
+    let planned = run(&on(&server, "plan"), &[&example()]);
+    assert_eq!(planned.code, Some(0), "{}", planned.stderr);
+    let warning = "warning: zone ovn-worker2: NB_Global.name is node-7: the database belongs to \
+                   another zone, whose rows are replaced\n";
+    assert_eq!(planned.stderr, warning);
+    print(&server, &["set", "NB_Global", ".", "name=ovn-worker2"]);
+    let planned = run(&on(&server, "plan"), &[&example()]);
+    assert_eq!((planned.code, &*planned.stderr), (Some(0), ""));
+}
