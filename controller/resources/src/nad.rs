@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 
 custom_resource! {
     /// CNI configuration of a network in one namespace.
+    ///
+    /// Multus permits objects without `spec`: their configuration is in a file of each node.
     #[derive(Default)]
-    NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec;
+    NetworkAttachmentDefinition, #[serde(default)] NetworkAttachmentDefinitionSpec;
     "k8s.cni.cncf.io", "v1", "network-attachment-definitions", namespaced: true
 }
 

@@ -328,6 +328,13 @@ async fn a_hostile_api_server_delays_ports_and_loses_none() {
 async fn an_object_that_cannot_be_decoded_holds_little_back() {
     let (bed, zone) = networks_bed().await;
     let both = bed.run("one", true, Some(&zone));
+    // Multus permits a definition whose configuration is in a file of the node.
+    let definitions = ("k8s.cni.cncf.io", "v1", "network-attachment-definitions");
+    let without_spec = json!({
+        "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": "macvlan", "namespace": "default"},
+    });
+    create_raw(&bed, definitions, without_spec).await;
     create_network(&bed, layer3()).await;
     // A pod is used without the field.
     let broken = json!({
@@ -483,7 +490,8 @@ async fn create_raw(bed: &Testbed, (group, version, plural): (&str, &str, &str),
         kind: raw["kind"].as_str().unwrap().to_owned(),
         plural: plural.to_owned(),
     };
-    let api = Api::<DynamicObject>::namespaced_with(bed.client.clone(), RED, &resource);
+    let namespace = raw["metadata"]["namespace"].as_str().unwrap();
+    let api = Api::<DynamicObject>::namespaced_with(bed.client.clone(), namespace, &resource);
     let create = PostParams::default();
     api.create(&create, &object(raw)).await.unwrap();
 }

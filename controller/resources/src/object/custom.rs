@@ -69,7 +69,7 @@ marker!(KindName, || T::KIND.to_owned());
 macro_rules! custom_resource {
     (
         $(#[$attribute:meta])*
-        $name:ident, $spec:ty $(, status: $status:ty)?;
+        $name:ident, $(#[$spec_attribute:meta])* $spec:ty $(, status: $status:ty)?;
         $group:literal, $version:literal, $plural:literal, namespaced: $namespaced:literal
     ) => {
         $(#[$attribute])*
@@ -84,6 +84,7 @@ macro_rules! custom_resource {
             /// Metadata.
             pub metadata: $crate::object::ObjectMeta,
             /// Specification.
+            $(#[$spec_attribute])*
             pub spec: $spec,
             $(
                 /// Status.
