@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::Deserialize;
@@ -32,6 +33,9 @@ const DERIVED_RANGES: [IpNet; 2] = [
         64,
     )),
 ];
+
+/// VLAN ids of ports: what the column `tag_request` can hold. 0 stands for no VLAN.
+pub const VLAN_IDS: RangeInclusive<i64> = 1..=4095;
 
 /// Bridge, addresses and next hops of a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -87,7 +91,7 @@ impl Uplink {
             mac: raw.mac_address,
             addresses,
             next_hops,
-            vlan: raw.vlan_id.parse().ok().filter(|id| *id != 0),
+            vlan: raw.vlan_id.parse().ok().filter(|id| VLAN_IDS.contains(id)),
             node_ports: raw.node_port_enable.parse().ok(),
         })
     }
@@ -169,6 +173,8 @@ pub fn primary_interface(annotations: Option<&BTreeMap<String, String>>) -> Vec<
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn read(config: &str) -> Uplink {
@@ -204,6 +210,10 @@ mod tests {
         assert_eq!(uplink.next_hop(IpFamily::V4), "172.19.0.254".parse().ok());
         assert!(uplink.addresses[0].addr().is_ipv6());
         assert_eq!(uplink.vlan, None);
+        for id in ["-1", "4096"] {
+            let uplink = read(&json!({"default": {"vlan-id": id}}).to_string());
+            assert_eq!(uplink.vlan, None);
+        }
     }
 
     #[test]

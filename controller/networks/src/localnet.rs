@@ -2,7 +2,7 @@
 
 use patchbay_model::external_ids::key;
 use patchbay_model::names::network_prefix;
-use patchbay_model::{AttachmentDefinition, CniConfig};
+use patchbay_model::{AttachmentDefinition, CniConfig, VLAN_IDS};
 use patchbay_schemas::nb::{LogicalSwitch, LogicalSwitchPort};
 
 use super::definition::entries;
@@ -46,6 +46,10 @@ impl Localnet {
 
 /// The rows of a localnet network.
 pub(super) fn rows(network: &Localnet) -> Result<NetworkRows, SkipReason> {
+    if let Some(id) = network.vlan_id.filter(|id| !VLAN_IDS.contains(id)) {
+        let problem = format!("vlanID {id} is not in {VLAN_IDS:?}");
+        return Err(SkipReason::Config(problem));
+    }
     let prefix = network_prefix(&network.name);
     let physical = match network.physical_network_name.as_str() {
         "" => &network.name,

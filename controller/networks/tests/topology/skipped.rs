@@ -37,6 +37,28 @@ fn networks_without_a_place_say_why() {
 }
 
 #[test]
+fn a_vlan_id_that_the_database_cannot_hold_skips_its_network_only() {
+    let with_vlan = |id: i64| {
+        let config = format!(
+            r#"{{"cniVersion": "1.1.0", "type": "ovn-k8s-cni-overlay", "name": "phys", "netAttachDefName": "green/phys", "topology": "localnet", "vlanID": {id}}}"#
+        );
+        let yaml = CLUSTER.to_owned()
+            + LAYER3
+            + "---\n{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, "
+            + "metadata: {name: phys, namespace: green}, "
+            + &format!("spec: {{config: '{config}'}}}}\n");
+        rows(&yaml, "n1")
+    };
+    for id in [-1, 4096] {
+        let rows = with_vlan(id);
+        let reason = format!("phys: spec.config: vlanID {id} is not in 1..=4095");
+        assert_eq!(reasons(&rows), [reason]);
+        assert_eq!(rows.networks.len(), 1);
+    }
+    assert_eq!(reasons(&with_vlan(4095)), [""; 0]);
+}
+
+#[test]
 fn networks_without_room_for_router_and_node_are_skipped() {
     let layer2 = |subnets: &str| LAYER2.replace("subnets: [10.20.0.0/16]", subnets);
     for (network, subnet) in [
