@@ -15,13 +15,13 @@ pub(super) trait ApiObject: Object + Sized {
 
 impl ApiObject for Pod {
     fn from_api(object: Value) -> serde_json::Result<Self> {
-        InventoryKind::decode(&object)
+        InventoryKind::decode(&object).map(|(object, _)| object)
     }
 }
 
 impl ApiObject for Service {
     fn from_api(object: Value) -> serde_json::Result<Self> {
-        InventoryKind::decode(&object)
+        InventoryKind::decode(&object).map(|(object, _)| object)
     }
 }
 

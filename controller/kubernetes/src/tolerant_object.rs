@@ -2,7 +2,7 @@
 
 use patchbay_resources::Violation;
 use patchbay_resources::manifests::InventoryKind;
-use patchbay_resources::object::{Object, ObjectMeta};
+use patchbay_resources::object::{Object, ObjectMeta, Pod};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -29,8 +29,11 @@ pub(super) struct UndecodableObject {
 
 impl<K: InventoryKind> ApiObject for TolerantObject<K> {
     fn from_api(object: Value) -> serde_json::Result<Self> {
-        if let Ok(known) = K::decode(&object) {
-            return Ok(Self(Ok(known)));
+        if let Ok((known, unknown)) = K::decode(&object) {
+            // The selectors of a pod are the scheduler's.
+            if K::KIND == Pod::KIND || unknown.in_selectors().is_none() {
+                return Ok(Self(Ok(known)));
+            }
         }
         let metadata = ObjectMeta::deserialize(&object["metadata"])?;
         let status = object["status"].clone();
@@ -89,6 +92,8 @@ mod tests {
 
     use super::*;
     use patchbay_resources::cnc::{ClusterNetworkConnect, Connectivity};
+    use patchbay_resources::object::{EgressIP, NetworkPolicy};
+    use patchbay_resources::udn::ClusterUserDefinedNetwork;
 
     fn received(spec: &Value) -> TolerantObject<ClusterNetworkConnect> {
         let mut object = json!({"metadata": {"name": "c"}, "spec": {
@@ -116,6 +121,37 @@ mod tests {
         let object = received(&json!({"networkSelectors": [selector]})).0;
         let error = object.unwrap_err().error;
         assert!(error.starts_with("spec.networkSelectors[0]"), "{error}");
+    }
+
+    #[test]
+    fn types_that_ignore_unknown_fields_do_not_ignore_those_of_selectors() {
+        fn error<K: InventoryKind>(spec: &Value) -> Option<String> {
+            let object = json!({"metadata": {"name": "a", "namespace": "b"}, "spec": spec});
+            let read = TolerantObject::<K>::from_api(object).unwrap();
+            read.0.err().map(|undecodable| undecodable.error)
+        }
+        let selector = json!({"matchLabels": {"a": "b"}, "matchFields": []});
+        let peers = json!({"podSelector": {}, "ingress": [{"from": [{"podSelector": selector}]}]});
+        assert_eq!(
+            error::<NetworkPolicy>(&peers).unwrap(),
+            "spec.ingress[0].from[0].podSelector.matchFields: unknown field"
+        );
+        let address = json!({"egressIPs": [], "namespaceSelector": {}, "networkSelector": {}});
+        assert_eq!(
+            error::<EgressIP>(&address).unwrap(),
+            "spec.networkSelector: unknown field"
+        );
+        // The label selector of a type that denies its own unknown fields.
+        let network = json!({"topology": "Layer2", "layer2": {"role": "Secondary"}});
+        let networks = json!({"namespaceSelector": selector, "network": network});
+        assert_eq!(
+            error::<ClusterUserDefinedNetwork>(&networks).unwrap(),
+            "spec.namespaceSelector.matchFields: unknown field"
+        );
+        let policy = json!({"podSelector": {}, "description": "x"});
+        assert_eq!(error::<NetworkPolicy>(&policy), None);
+        let pod = json!({"nodeSelector": {"a": "b"}, "containers": []});
+        assert_eq!(error::<Pod>(&pod), None);
     }
 
     #[test]

@@ -278,13 +278,44 @@ pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violat
     }
 }
 
+/// Fields of an object that its type does not have.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct UnknownFields(Vec<Vec<Segment>>);
+
+impl UnknownFields {
+    pub(super) fn new(fields: Vec<Vec<Segment>>) -> Self {
+        Self(fields)
+    }
+
+    /// The first field that is a selector or inside one, as a violation. Fields of the status are
+    /// left out.
+    pub fn in_selectors(&self) -> Option<Violation> {
+        let mut fields = self.0.iter();
+        let field = fields.find(|field| is_in_selector(field))?;
+        Some(unknown_field(format_path(field)))
+    }
+}
+
+fn is_in_selector(field: &[Segment]) -> bool {
+    let mut names = field.iter().filter_map(|segment| match segment {
+        Segment::Member(name) => Some(name),
+        Segment::Item(_) => None,
+    });
+    let is_selector = |name: &String| name.to_ascii_lowercase().contains("selector");
+    names.next().is_some_and(|first| first != "status") && names.any(is_selector)
+}
+
+fn unknown_field(field: String) -> Violation {
+    Violation::new(field, "unknown field")
+}
+
 /// Violations for ignored members. The type determines `apiVersion` and `kind`. Newer clusters have
 /// more fields in the status, which is not used.
 fn ignored_violations(ignored: &[Vec<Segment>]) -> impl Iterator<Item = Violation> {
     let fields = ignored.iter().map(|path| format_path(path));
     fields
         .filter(|field| field != "apiVersion" && field != "kind" && !field.starts_with("status."))
-        .map(|field| Violation::new(field, "unknown field"))
+        .map(unknown_field)
 }
 
 fn error_violation(error: &PlaceError) -> Violation {

@@ -10,7 +10,7 @@ use patchbay_model::EGRESS_FIREWALL;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::decode::from_json;
+use super::decode::{UnknownFields, from_json};
 use super::located::{self, PlaceError};
 use super::{Problem, SourceLocation};
 use crate::Violation;
@@ -334,11 +334,12 @@ impl Inventory {
 /// Its objects are decoded by functions of this crate, which are compiled once. Functions that are
 /// generic over the deserializer are compiled again in each crate that calls them.
 pub trait InventoryKind: Object + Clone + PartialEq + DeserializeOwned {
-    /// Decodes a JSON object. Unknown fields are ignored, except in types that deny them.
+    /// Decodes a JSON object. Unknown fields are ignored and returned, except in types that deny
+    /// them.
     ///
     /// # Errors
     /// A value has the wrong type, or a required field is missing.
-    fn decode(json: &Value) -> serde_json::Result<Self>;
+    fn decode(json: &Value) -> serde_json::Result<(Self, UnknownFields)>;
 
     /// [`from_json`](super::from_json) of this kind.
     fn decode_strictly(json: Value) -> (Option<Self>, Vec<Violation>);
@@ -357,9 +358,9 @@ pub trait InventoryKind: Object + Clone + PartialEq + DeserializeOwned {
 macro_rules! inventory_kinds {
     ($($kind:ty, $field:ident, $violations:expr;)*) => {
         $(impl InventoryKind for $kind {
-            fn decode(json: &Value) -> serde_json::Result<Self> {
+            fn decode(json: &Value) -> serde_json::Result<(Self, UnknownFields)> {
                 located::decode(json)
-                    .map(|(object, _)| object)
+                    .map(|(object, ignored)| (object, UnknownFields::new(ignored)))
                     .map_err(PlaceError::into_json_error)
             }
 

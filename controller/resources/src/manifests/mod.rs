@@ -16,7 +16,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-pub use decode::from_json;
+pub use decode::{UnknownFields, from_json};
 pub use files::{
     DEFAULT_MAX_MANIFEST_BYTES, LoadError, manifest_files, read_manifests, read_manifests_within,
     read_state_files,
