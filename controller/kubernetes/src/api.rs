@@ -67,6 +67,11 @@ impl Api {
         self.send(self.request().list(params)).await
     }
 
+    /// Lists one page of objects, of which only the metadata are delivered.
+    pub(super) async fn list_metadata(&self, params: &ListParams) -> Result<ObjectList<Value>> {
+        self.send(self.request().list_metadata(params)).await
+    }
+
     /// Watches the objects: returns the events after a resource version.
     pub(super) async fn watch(
         &self,

@@ -18,11 +18,10 @@ use thiserror::Error;
 use super::api::Api;
 use super::api_error;
 use super::api_object::ApiObject;
+use super::list_watch::LIST_PAGE_OBJECTS;
 use super::networks::{keep_all, without_node_details};
 use super::tolerant_object::TolerantObject;
 
-/// Objects per page of a list.
-const LIST_PAGE_OBJECTS: u32 = 250;
 /// Attempts per page, if the API server asks to wait.
 const MAX_PAGE_ATTEMPTS: usize = 5;
 

@@ -19,7 +19,7 @@ use super::watch_backoff::{Recovery, WatchBackoff};
 
 /// Objects per page of a list. A page of nodes, each with the subnets of 1,000 networks in its
 /// annotations, is up to 12 MB of JSON.
-const LIST_PAGE_OBJECTS: u32 = 250;
+pub(super) const LIST_PAGE_OBJECTS: u32 = 250;
 
 /// A watch that ends earlier than this without any event counts as failed, and the next one is
 /// delayed. Otherwise a proxy that ends each watch at once would get thousands of requests a

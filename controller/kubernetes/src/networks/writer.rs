@@ -21,6 +21,7 @@ use crate::api::{self, Api};
 use crate::api_error;
 use crate::connect_writer::WriteError;
 use crate::leader_election::LeaderTerm;
+use crate::list_watch::LIST_PAGE_OBJECTS;
 
 /// Field manager of all writes: that of OVN-Kubernetes, so that either controller can take over
 /// from the other.
@@ -138,17 +139,24 @@ impl ObjectWriter {
         K: InventoryKind + Clone + Debug,
     {
         let api = Api::all::<K>(self.client.clone());
-        let listed = match self.send(api.list(&ListParams::default())).await {
-            Ok(listed) => listed,
-            // The cluster lacks the kind.
-            Err(WriteError::Gone) => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
         let mut outcome = WriteOutcome::default();
-        for object in listed.items {
-            outcome.record(K::KIND, &metadata_of(object)?, true);
+        let mut page = ListParams::default().limit(LIST_PAGE_OBJECTS);
+        loop {
+            let listed = match self.send(api.list_metadata(&page)).await {
+                Ok(listed) => listed,
+                // The cluster lacks the kind.
+                Err(WriteError::Gone) => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            };
+            for object in listed.items {
+                outcome.record(K::KIND, &metadata_of(object)?, true);
+            }
+            let token = listed.metadata.continue_;
+            page.continue_token = token.filter(|token| !token.is_empty());
+            if page.continue_token.is_none() {
+                return Ok(outcome.written);
+            }
         }
-        Ok(outcome.written)
     }
 
     /// Writes the differences between two inventories in the objects of a kind, several at a time:

@@ -51,6 +51,8 @@ pub(crate) struct Request {
     pub(crate) path: String,
     /// `true` for a watch.
     pub(crate) watches: bool,
+    /// `true` for a list that is not in pages.
+    pub(crate) lists_at_once: bool,
     /// The `fieldManager` of the request.
     pub(crate) manager: Option<String>,
     /// The user of the request; empty: the test itself.

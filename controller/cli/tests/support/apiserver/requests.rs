@@ -104,6 +104,12 @@ impl Call {
             .is_some_and(|value| value == "true" || value == "1")
     }
 
+    fn lists_at_once(&self) -> bool {
+        let is_list = self.method == "GET" && !self.flag("watch");
+        let target = Target::parse(&self.path).filter(|target| target.name.is_none());
+        is_list && target.is_some() && self.number("limit").is_none()
+    }
+
     fn manager(&self) -> &str {
         self.parameter("fieldManager").unwrap_or("unknown")
     }
@@ -170,6 +176,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         method: call.method.clone(),
         path: call.path.clone(),
         watches: call.flag("watch"),
+        lists_at_once: call.lists_at_once(),
         manager: call.parameter("fieldManager").map(str::to_owned),
         user: call.user.clone(),
         status,
