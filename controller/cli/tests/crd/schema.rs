@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Findings about an invalid object.
 #[derive(Debug, Default)]
@@ -125,8 +125,12 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
             if earlier.by_ref().any(|earlier| earlier[key] == item[key])
                 && !earlier.any(|earlier| earlier[key] == item[key])
             {
-                let message = format!("Duplicate value: {{\"{key}\":{}}}", item[key]);
-                findings.add(&format!("{path}[{index}]"), message);
+                let value = item.get(key).map(|value| json!({key: value}));
+                let value = value.unwrap_or_else(|| json!({}));
+                findings.add(
+                    &format!("{path}[{index}]"),
+                    format!("Duplicate value: {value}"),
+                );
             }
         }
     }

@@ -30,7 +30,7 @@ use crate::structure::KINDS;
 const GROUP: &str = "patchbay-test.example.org";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Number of generated objects of each kind.
-const GENERATED_OBJECTS: usize = 400;
+const GENERATED_OBJECTS: usize = 1000;
 
 struct Server(Client);
 
