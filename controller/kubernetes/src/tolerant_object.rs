@@ -92,7 +92,8 @@ mod tests {
 
     use super::*;
     use patchbay_resources::cnc::{ClusterNetworkConnect, Connectivity};
-    use patchbay_resources::object::{EgressIP, NetworkPolicy};
+    use patchbay_resources::nad::NetworkAttachmentDefinition;
+    use patchbay_resources::object::{EgressIP, NetworkPolicy, RouteAdvertisements};
     use patchbay_resources::udn::ClusterUserDefinedNetwork;
 
     fn received(spec: &Value) -> TolerantObject<ClusterNetworkConnect> {
@@ -152,6 +153,15 @@ mod tests {
         assert_eq!(error::<NetworkPolicy>(&policy), None);
         let pod = json!({"nodeSelector": {"a": "b"}, "containers": []});
         assert_eq!(error::<Pod>(&pod), None);
+    }
+
+    #[test]
+    fn objects_without_the_spec_that_their_definitions_do_not_require_are_decoded() {
+        let object = json!({"metadata": {"name": "a", "namespace": "b"}});
+        let nad = TolerantObject::<NetworkAttachmentDefinition>::from_api(object.clone()).unwrap();
+        assert_eq!(nad.0.unwrap().spec.config, None);
+        let advertisements = TolerantObject::<RouteAdvertisements>::from_api(object).unwrap();
+        assert!(advertisements.0.unwrap().spec.advertisements.is_empty());
     }
 
     #[test]

@@ -11,7 +11,7 @@ custom_resource! {
     /// Networks that nodes announce to routers outside of the cluster. The cluster manager of
     /// OVN-Kubernetes writes the status.
     #[derive(Default)]
-    RouteAdvertisements, RouteAdvertisementsSpec, status: RouteAdvertisementsStatus;
+    RouteAdvertisements, #[serde(default)] RouteAdvertisementsSpec, status: RouteAdvertisementsStatus;
     "k8s.ovn.org", "v1", "routeadvertisements", namespaced: false
 }
 
