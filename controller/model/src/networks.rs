@@ -140,6 +140,8 @@ pub struct Networks {
     definitions: BTreeMap<String, (NadKey, CniConfig)>,
     primary_nads: BTreeMap<String, NadKey>,
     problems: BTreeMap<NadKey, NadProblem>,
+    /// Definitions with a problem that have had a network.
+    former_definitions: BTreeSet<NadKey>,
 }
 
 impl Networks {
@@ -168,6 +170,9 @@ impl Networks {
                 Ok(Some(read)) => foreign.push((key, read)),
                 Ok(None) => {}
                 Err(problem) => {
+                    if definition.network_id.is_some() || definition.owner_network.is_some() {
+                        networks.former_definitions.insert(key.clone());
+                    }
                     networks.problems.insert(key, problem);
                 }
             }
@@ -308,6 +313,12 @@ impl Networks {
     /// Networks, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Network> {
         self.by_name.values()
+    }
+
+    /// Returns `true` if a definition with a [problem](Self::problems) has had a network: the
+    /// network has an id, or a custom resource controls the definition.
+    pub fn has_had_network(&self, nad: &NadKey) -> bool {
+        self.former_definitions.contains(nad)
     }
 
     /// Definitions without a network, with their problems.

@@ -378,6 +378,16 @@ async fn an_object_that_cannot_be_decoded_holds_little_back() {
     let patched = policies.patch("p", &parameters, &corrected).await;
     patched.unwrap();
     until_pods(&zone, &["a", "b", "c"]).await;
+
+    // Definitions that never had a network do not keep the rows of others.
+    let corrected = Patch::Merge(json!({"spec": {"hostNetwork": null}}));
+    let patched = pods(&bed).patch("a", &parameters, &corrected).await;
+    patched.unwrap();
+    for name in ["a", "b", "c"] {
+        delete(&pods(&bed), name).await;
+    }
+    delete(&udns(&bed), RED).await;
+    until_gone(&bed, &zone).await;
     both.stop().await;
     assert_all_allowed(&bed);
 }
