@@ -204,12 +204,10 @@ impl Capability for Topologies {
         match part {
             Part::Remote { prefix, node } => self.keeps_remote((prefix, node), row, reader),
             Part::Departed(node) => self.keeps_departed(node, row, reader),
-            Part::Shared
-            | Part::Services
-            | Part::Isolation
-            | Part::Hosts
-            | Part::Advertised
-            | Part::Network(_) => false,
+            Part::Network(_) => self.keeps_referred_set(row, reader),
+            Part::Shared | Part::Services | Part::Isolation | Part::Hosts | Part::Advertised => {
+                false
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use patchbay_rows::Reader;
+use patchbay_rows::{PartRow, Reader};
 use patchbay_schemas::nb::{Acl, AclAction};
 
 use super::zone::families;
@@ -63,6 +63,19 @@ impl Topologies {
         for set in &made.address_sets {
             rows.put(self.tables.address_sets, set);
         }
+    }
+
+    /// `true` for an address set to which a NAT row of the network refers. It goes in the next pass:
+    /// ovsdb-server refuses to delete a row that is referred to, and counts references before it
+    /// collects the NAT rows of a router.
+    pub(super) fn keeps_referred_set(&self, row: PartRow<'_>, reader: &Reader<'_, Self>) -> bool {
+        let tables = &self.tables;
+        let mut nats = reader.owned().filter(|row| row.is_of(tables.own_nats));
+        row.is_of(tables.address_sets)
+            && nats.any(|nat| {
+                let nat = reader.typed::<OwnNat>(nat.view());
+                nat.is_ok_and(|nat| nat.exempted_ext_ips == Some(row.view().uuid()))
+            })
     }
 
     /// `true` if the database has routers, switches or ports of the network that are not made.

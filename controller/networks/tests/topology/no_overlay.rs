@@ -130,6 +130,34 @@ fn the_address_set_has_the_pods_and_the_node_itself() {
 }
 
 #[test]
+fn the_address_set_goes_after_the_rows_that_refer_to_it() {
+    for mode in [GatewayMode::Shared, GatewayMode::Local] {
+        let mut zone = Zone::new();
+        let sets_and_nats = |zone: &Zone| {
+            let (sets, nats) = (zone.rows::<AddressSet>(), zone.rows::<Nat>());
+            let is_exempting = |set: &&AddressSet| {
+                set.external_ids["k8s.ovn.org/name"] == "no-overlay-snat-exemption"
+            };
+            (
+                sets.iter().filter(is_exempting).count(),
+                nats.iter()
+                    .filter(|nat| nat.exempted_ext_ips.is_some())
+                    .count(),
+            )
+        };
+        for step in [Some("Enabled"), Some("Disabled"), Some("Enabled"), None] {
+            let networks = step.map_or_else(
+                || zone_networks(TWO_NODES, &ipv4_settings(&[]), None),
+                |outbound| networks(outbound, mode, false),
+            );
+            zone.settle(&networks);
+            let expected = usize::from(step == Some("Enabled"));
+            assert_eq!(sets_and_nats(&zone), (expected, expected), "{step:?}");
+        }
+    }
+}
+
+#[test]
 fn the_address_sets_have_the_families_of_the_network() {
     let settings = ClusterSettings {
         families: IpFamily::BOTH.to_vec(),
