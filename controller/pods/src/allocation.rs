@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use patchbay_model::names::network_prefix;
 use patchbay_model::{
     AddressPool, AttachedNetwork, AttachedTopology, NETWORK_SELECTIONS, Pod, PodAttachment, PodKey,
     PodNetwork, PodNetworks, mac_address, mac_of_name,
@@ -128,7 +129,11 @@ impl PodAllocator {
             changed.extend(on_nodes.map(|pod| pod.key.clone()));
         }
         if !is_known {
-            // The last allocated addresses of subnets that are still there stay known.
+            // The last allocated addresses stay known in networks that are still there.
+            let networks = pods.networks();
+            self.pools.retain(|(network, _), _| {
+                networks.contains(&**network) || pods.may_have_prefix(&network_prefix(network))
+            });
             changed.extend(self.held.keys().cloned());
             changed.extend(pods.pods().map(|pod| pod.key.clone()));
         }

@@ -1,6 +1,6 @@
 //! Inputs of pods' rows: settings, nodes, networks and pods of a zone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -308,6 +308,16 @@ impl ZonePods {
     /// Virtual machines that have pods.
     pub(crate) fn machines(&self) -> impl Iterator<Item = &MachineKey> {
         self.machines.keys()
+    }
+
+    /// Names of all networks.
+    pub(crate) fn networks(&self) -> HashSet<&str> {
+        let definitions = self.definitions.values();
+        let networks = definitions.filter_map(|definition| match definition {
+            Definition::Network(network) => Some(&*network.name),
+            Definition::None => None,
+        });
+        networks.collect()
     }
 
     /// `true` if a network whose rows' names start with this prefix may exist although it is not

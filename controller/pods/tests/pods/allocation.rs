@@ -3,7 +3,9 @@
 use patchbay_model::mac_address;
 use serde_json::json;
 
-use crate::world::{allocate, key, of_all_zones, of_zone, pod, problems, put, zone, zone_of};
+use crate::world::{
+    LAYER3, allocate, key, of_all_zones, of_zone, pod, problems, put, put_objects, zone, zone_of,
+};
 
 #[test]
 fn a_pod_waits_for_an_address_and_holds_no_other_back() {
@@ -75,6 +77,22 @@ fn a_completed_pod_gives_its_address_back_as_late_as_possible() {
     // The last address is not known after a restart.
     put(&mut zone, &pod("blue", "c", "n1"));
     assert_eq!(allocate(&mut of_zone(), &mut zone), ["blue/c 10.10.0.3/29"]);
+}
+
+#[test]
+fn a_network_that_is_made_again_begins_with_its_first_address() {
+    const OTHER: &str = r#"{"cniVersion":"1.1.0","name":"blue_other","netAttachDefName":"blue/l3","role":"primary","subnets":"10.11.0.0/16/29","topology":"layer3","type":"ovn-k8s-cni-overlay"}"#;
+    let mut zone = zone();
+    let mut allocator = of_zone();
+    put(&mut zone, &pod("blue", "a", "n1"));
+    assert_eq!(allocate(&mut allocator, &mut zone), ["blue/a 10.10.0.3/29"]);
+    zone.remove_pod(&key("blue", "a"));
+    for network in [OTHER, LAYER3] {
+        put_objects(&mut zone, network, r#"["10.10.0.0/29"]"#);
+        assert_eq!(allocate(&mut allocator, &mut zone), [""; 0]);
+    }
+    put(&mut zone, &pod("blue", "b", "n1"));
+    assert_eq!(allocate(&mut allocator, &mut zone), ["blue/b 10.10.0.3/29"]);
 }
 
 #[test]
