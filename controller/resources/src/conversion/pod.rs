@@ -10,6 +10,7 @@ use patchbay_model::{
     PodKey, PodNetworks, Protocol, VirtualMachine,
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::object::{self, Object};
 
@@ -281,10 +282,10 @@ fn machine(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Option<
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct OpenPortEntry {
     protocol: String,
-    port: Option<u16>,
+    /// A number: OVN-Kubernetes refuses text.
+    port: Option<Value>,
 }
 
 fn open_ports(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Vec<OpenPort> {
@@ -306,9 +307,10 @@ fn open_ports(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Vec<
                             protocols.find(|one| one.to_string().to_ascii_lowercase() == name);
                         let protocol =
                             protocol.ok_or_else(|| format!("invalid protocol {name}"))?;
-                        let port = port.filter(|port| *port > 0);
                         let port = port.ok_or_else(|| format!("protocol {name} needs a port"))?;
-                        Ok(OpenPort::Port(protocol, port))
+                        let number = port.as_u64().and_then(|port| u16::try_from(port).ok());
+                        let number = number.ok_or_else(|| format!("invalid port {port}"))?;
+                        Ok(OpenPort::Port(protocol, number))
                     }
                 }
             });
@@ -354,10 +356,14 @@ mod tests {
 
     #[test]
     fn ports_are_opened_by_protocols_in_lower_case() {
-        let text = "[{protocol: tcp, port: 80}, {protocol: icmp}]";
+        let text = "[{protocol: tcp, port: 80, comment: web}, {protocol: icmp}]";
         let ports = vec![OpenPort::Port(Protocol::Tcp, 80), OpenPort::Icmp];
         assert_eq!(opened(text), (ports, 0));
+        let ports = vec![OpenPort::Port(Protocol::Udp, 0)];
+        assert_eq!(opened("[{protocol: udp, port: 0}]"), (ports, 0));
         for text in [
+            "[{protocol: tcp, port: '80'}]",
+            "[{protocol: tcp, port: -1}]",
             "[{protocol: tcp, port: 80}, {protocol: UDP, port: 53}]",
             "[{protocol: sctp}]",
             "[{protocol: icmp, port: 8}]",
