@@ -63,6 +63,9 @@ pub(super) struct PodMemory {
     pub(super) tunnel_ids: Cursor,
     /// Tunnel ids at the end of the last pass, by attachment and pod.
     pub(super) tunnel_owners: BTreeMap<String, u16>,
+    /// Tunnel ids of the network's own ports that pods had when the allocators started. They are free
+    /// for others after these pods.
+    pub(super) early_tunnel_ids: BTreeSet<u16>,
     /// Distance from the start of each subnet.
     pub(super) positions: BTreeMap<IpNet, u64>,
     /// Addresses that were taken at the end of the last pass.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -12,16 +13,12 @@ use patchbay_model::{
 use super::addresses_at;
 use crate::networks::memory::PodMemory;
 
-/// First tunnel id of pods that come after their network. The ones before are kept for the
-/// network's own ports.
-const FIRST_TUNNEL_ID: u32 = 10;
+/// Tunnel ids of pods.
+const TUNNEL_IDS: RangeInclusive<u32> = 1..=32_767;
 
-/// First tunnel id of pods that are there when the allocator of their network starts. It keeps ids
-/// for the network's own ports only after that.
-const FIRST_TUNNEL_ID_AT_START: u32 = 1;
-
-/// Last tunnel id.
-const LAST_TUNNEL_ID: u32 = 32_767;
+/// Tunnel ids that are kept for the network's own ports once its allocator has started, except those
+/// that pods have then.
+const OWN_TUNNEL_IDS: RangeInclusive<u16> = 1..=9;
 
 /// Addresses of an infrastructure subnet that cannot be its management address.
 const SKIPPED_ADDRESSES: usize = 3;
@@ -53,7 +50,8 @@ pub(super) struct NetworkAddresses {
     pub(super) pools: Vec<AddressPool>,
     /// Gateway of each family; primary networks only.
     pub(super) gateways: Vec<IpAddr>,
-    first_tunnel_id: u32,
+    /// `true` in the pass in which the allocators start.
+    is_start: bool,
     tunnel_ids: BTreeSet<u16>,
     /// Tunnel ids by attachment and pod.
     tunnel_owners: BTreeMap<String, u16>,
@@ -89,7 +87,7 @@ impl NetworkAddresses {
             network: network.clone(),
             pools: network.subnets.iter().map(pool).collect(),
             gateways: Vec::new(),
-            first_tunnel_id: FIRST_TUNNEL_ID,
+            is_start: false,
             tunnel_ids: BTreeSet::new(),
             tunnel_owners: BTreeMap::new(),
             macs: BTreeMap::new(),
@@ -145,11 +143,14 @@ impl NetworkAddresses {
         memory: &mut PodMemory,
     ) -> Option<u16> {
         let owner = tunnel_owner(pod, attachment);
-        let is_free = |id: u32| u16::try_from(id).is_ok_and(|id| !self.tunnel_ids.contains(&id));
+        let is_free = |id: u16| !self.tunnel_ids.contains(&id);
+        let is_kept = |id: u16| {
+            !self.is_start && OWN_TUNNEL_IDS.contains(&id) && !memory.early_tunnel_ids.contains(&id)
+        };
+        let is_next = |id: u32| u16::try_from(id).is_ok_and(|id| is_free(id) && !is_kept(id));
         let former = memory.tunnel_owners.get(&owner).copied();
-        let former = former.map(u32::from).filter(|id| is_free(*id));
-        let ids = self.first_tunnel_id..=LAST_TUNNEL_ID;
-        let id = former.or_else(|| memory.tunnel_ids.next(ids, is_free))?;
+        let former = former.filter(|id| is_free(*id)).map(u32::from);
+        let id = former.or_else(|| memory.tunnel_ids.next(TUNNEL_IDS, is_next))?;
         let id = u16::try_from(id).ok()?;
         self.tunnel_ids.insert(id);
         self.tunnel_owners.insert(owner, id);
@@ -182,7 +183,7 @@ impl NetworkAddresses {
 
     /// Starts the allocators: the pods that are there now are the first ones.
     pub(super) fn start(&mut self) {
-        self.first_tunnel_id = FIRST_TUNNEL_ID_AT_START;
+        self.is_start = true;
     }
 
     /// Continues where the allocators were. Notes whether something has become free since.
@@ -205,6 +206,10 @@ impl NetworkAddresses {
         memory.addresses = self.pools.iter().flat_map(AddressPool::taken).collect();
         memory.macs = self.macs.keys().cloned().collect();
         memory.tunnel_owners.clone_from(&self.tunnel_owners);
+        if self.is_start {
+            let early = self.tunnel_ids.range(OWN_TUNNEL_IDS);
+            memory.early_tunnel_ids = early.copied().collect();
+        }
     }
 }
 

@@ -115,6 +115,34 @@ fn pods_that_come_after_their_network_leave_the_first_tunnel_ids_alone() {
 }
 
 #[test]
+fn a_first_tunnel_id_that_a_pod_had_at_the_start_is_free_after_it() {
+    let yaml = NAMESPACES.to_owned()
+        + &network("own", r#""topology":"layer2""#)
+        + &pod("plain", "early", &selects("own"))
+        + &pod("plain", "late", &selects("own"))
+        + &pod("plain", "last", &selects("own"));
+    let mut inventory = inventory(&yaml);
+    let key = |name| ObjectKey::namespaced("plain", name);
+    let later = ["late", "last"].map(|name| inventory.pods.get(&key(name)).unwrap().clone());
+    for pod in ["late", "last"] {
+        inventory.pods.remove(&key(pod));
+    }
+    assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+    let early = entry(&inventory, "plain/early", "plain/own").unwrap();
+    assert!(early.contains(r#""tunnel_id":1,"#), "{early}");
+    // A manager that starts now has not given any tunnel id yet.
+    let mut manager = manager();
+    assert!(manager.reconcile(&mut inventory, &at(1)).is_empty());
+    inventory.pods.remove(&key("early"));
+    for ((name, id), pod) in [("late", 1), ("last", 10)].into_iter().zip(later) {
+        inventory.pods.insert(pod);
+        assert!(manager.reconcile(&mut inventory, &at(2)).is_empty());
+        let given = entry(&inventory, &format!("plain/{name}"), "plain/own").unwrap();
+        assert!(given.contains(&format!(r#""tunnel_id":{id},"#)), "{given}");
+    }
+}
+
+#[test]
 fn an_address_outside_of_the_network_is_refused_once() {
     let udn = "---\n{apiVersion: k8s.ovn.org/v1, kind: UserDefinedNetwork, metadata: {name: net, namespace: blue}, \
                spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.1.0.0/24]}}}\n";
