@@ -176,6 +176,27 @@ const QUIRKS: &[Purpose] = &[
         test: "../services/tests/services/load_balancers.rs",
     },
     Purpose {
+        folder: "udn_further",
+        scenario: "l2-node-id-after-chassis",
+        rules: "W7",
+        what: "a node is reached once it has all ids, in any order",
+        test: "../networks/tests/topology/ids.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "l2-migration-target-deleted",
+        rules: "W7",
+        what: "the only living pod of a machine has an enabled port",
+        test: "../pods/tests/pods/migration.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "l3-no-overlay-gone-lgw",
+        rules: "W7",
+        what: "a network goes with all its rows, the address set after the NAT rows that refer to it",
+        test: "../networks/tests/topology/no_overlay.rs",
+    },
+    Purpose {
         folder: "udn_cluster",
         scenario: "cluster-claim-of-another-network",
         rules: "the claim's API",
@@ -230,7 +251,14 @@ fn interrupted_networks_end_as_recorded() {
         "l2-primary-remote-node-changes",
     ];
     interrupt("udn", Half::UdnZone, &remembered);
-    let remembered = ["advertised-l3-dual-lgw", "advertised-network-gone"];
+    let remembered = [
+        "advertised-l3-dual-lgw",
+        "advertised-network-gone",
+        "l2-evpn-v4",
+        "l3-evpn-dual",
+        "l3-no-overlay-dual",
+        "l3-no-overlay-lgw",
+    ];
     interrupt("udn_further", Half::UdnZone, &remembered);
 }
 

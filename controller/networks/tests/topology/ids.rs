@@ -1,4 +1,4 @@
-//! A zone's node whose ids are not known yet: the rows that do not follow from them.
+//! Nodes whose ids are not known yet: the rows that do not follow from them.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,11 @@ const LAYER3: &str =
 
 /// A network on two nodes. The first one, that of the zone, lacks these annotations.
 fn networks(network: &str, missing: &[&str]) -> ZoneNetworks {
+    networks_without(network, 0, missing)
+}
+
+/// A network on two nodes, of which one lacks these annotations.
+fn networks_without(network: &str, node: usize, missing: &[&str]) -> ZoneNetworks {
     let yaml = format!(
         "{TWO_NODES}- apiVersion: k8s.ovn.org/v1\n  kind: UserDefinedNetwork\n  \
          metadata: {{name: net, namespace: blue}}\n  spec: {network}\n"
@@ -29,9 +34,10 @@ fn networks(network: &str, missing: &[&str]) -> ZoneNetworks {
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, &settings, &now).unwrap();
     let mut objects = network_objects(&inventory);
-    let mut annotations: BTreeMap<String, String> = objects.nodes[0].annotations.unwrap().clone();
+    let mut annotations: BTreeMap<String, String> =
+        objects.nodes[node].annotations.unwrap().clone();
     annotations.retain(|key, _| !missing.contains(&key.as_str()));
-    objects.nodes[0].annotations = Some(&annotations);
+    objects.nodes[node].annotations = Some(&annotations);
     ZoneNetworks::read(&objects, "n1", &settings)
 }
 
@@ -128,6 +134,16 @@ fn a_layer2_network_waits_for_ids_with_what_follows_from_them() {
     for name in ["GR_blue_net_n1", "trtor-GR_blue_net_n1"] {
         assert!(added_by_both.iter().any(|added| added == name), "{name}");
     }
+}
+
+#[test]
+fn a_layer2_network_leads_to_a_node_whose_id_comes_last() {
+    let mut zone = Zone::new();
+    let has_port = |zone: &Zone| names(zone).contains(&"trtor-GR_blue_net_n2".to_owned());
+    zone.settle(&networks_without(LAYER2, 1, &[NODE_ID]));
+    assert!(!has_port(&zone));
+    zone.settle(&networks_without(LAYER2, 1, &[]));
+    assert!(has_port(&zone));
 }
 
 #[test]

@@ -31,8 +31,8 @@ fn states(world: &World) -> [Option<(Option<bool>, bool)>; 2] {
 
 #[test]
 fn a_failed_migration_enables_the_source() {
-    // The target fails before and after it was ready, and is deleted then.
-    for is_ready in [false, true] {
+    // The target fails before and after it was ready, and is deleted then or at once.
+    for (is_ready, fails) in [(false, true), (true, true), (true, false)] {
         let (mut zone, mut world) = (zone(), World::new());
         put(&mut zone, &machine("source", "n1", 0));
         world.settle(&zone);
@@ -54,10 +54,12 @@ fn a_failed_migration_enables_the_source() {
                 [Some((Some(false), false)), Some((Some(true), true))]
             );
         }
-        target["status"]["phase"] = json!("Failed");
-        put(&mut zone, &target);
-        world.settle(&zone);
-        assert_eq!(states(&world), [Some((Some(true), true)), None]);
+        if fails {
+            target["status"]["phase"] = json!("Failed");
+            put(&mut zone, &target);
+            world.settle(&zone);
+            assert_eq!(states(&world), [Some((Some(true), true)), None]);
+        }
         zone.remove_pod(&key("green", "target"));
         world.settle(&zone);
         assert_eq!(states(&world), [Some((Some(true), true)), None]);

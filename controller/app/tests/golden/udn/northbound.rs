@@ -46,6 +46,11 @@ impl Northbound {
         done.map(|_| ()).map_err(|error| error.to_string())
     }
 
+    /// `true` if the default network has the port.
+    pub(super) fn has_default_port(&self, name: &str) -> bool {
+        self.default_ports.contains(name)
+    }
+
     /// Makes the ports on the default network those of these names.
     pub(super) fn set_default_ports(&mut self, names: &BTreeSet<String>) -> Result<(), String> {
         if *names == self.default_ports {

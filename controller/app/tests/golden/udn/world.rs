@@ -5,7 +5,10 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
-use patchbay_model::{ClusterSettings, DEFAULT_NETWORK_KEY, POD_NETWORKS, RenderedNetworks};
+use patchbay_model::{
+    ClusterSettings, DEFAULT_NETWORK_KEY, OPEN_PORTS, POD_NETWORKS, PodFieldProblem,
+    RenderedNetworks,
+};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
@@ -160,6 +163,14 @@ impl World {
         let attached = local.filter(|pod| {
             let addresses = self.default_addresses.get(&pod.key.to_string());
             addresses.is_some_and(|addresses| !addresses.is_empty())
+        });
+        // OVN-Kubernetes makes no port for a pod whose open ports cannot be read.
+        let attached = attached.filter(|pod| {
+            let mut problems = pod.problems.iter();
+            self.northbound.has_default_port(&pod.key.default_port())
+                || !problems.any(|problem| {
+                    matches!(problem, PodFieldProblem::Annotation { annotation, .. } if *annotation == OPEN_PORTS)
+                })
         });
         let default_ports = attached.map(|pod| pod.key.default_port()).collect();
         self.northbound.set_default_ports(&default_ports)?;
