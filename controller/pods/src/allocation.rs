@@ -75,6 +75,14 @@ pub enum AllocationProblem {
         /// The pod.
         pod: PodKey,
     },
+    /// A pod with one address requests several gateways.
+    #[error(
+        "network {network}: bad podNetwork data: single-stack network can only have a single gateway"
+    )]
+    Gateways {
+        /// Name of the network.
+        network: Arc<str>,
+    },
     /// Two pods have an address.
     #[error(
         "metadata.annotations[k8s.ovn.org/pod-networks]: network {network}: address {address} is another pod's, too"
@@ -329,6 +337,12 @@ impl PodAllocator {
                 network: network.name.clone(),
                 attachment: attachment.key.clone(),
                 pod: pod.key.clone(),
+            });
+        }
+        let count = ranges.subnets.len().max(request.addresses.len());
+        if count == 1 && request.gateways.len() > 1 {
+            return Err(AllocationProblem::Gateways {
+                network: network.name.clone(),
             });
         }
         let addresses = if ranges.subnets.is_empty() {

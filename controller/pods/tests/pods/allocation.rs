@@ -133,6 +133,32 @@ fn a_primary_layer3_network_grants_a_mac_address_only() {
 }
 
 #[test]
+fn a_pod_with_one_address_requests_one_gateway() {
+    const SECONDARY: &str = r#"{"cniVersion":"1.1.0","name":"blue_l3","netAttachDefName":"blue/l3","role":"secondary","subnets":"10.10.0.0/16/29","topology":"layer3","type":"ovn-k8s-cni-overlay"}"#;
+    for (gateways, given) in [
+        (json!(["10.10.0.6"]), &["blue/a 10.10.0.3/29"][..]),
+        (json!(["10.10.0.6", "fd10::6"]), &[]),
+    ] {
+        let mut zone = zone_of(SECONDARY, r#"["10.10.0.0/29"]"#);
+        let mut requesting = pod("blue", "a", "n1");
+        let element = json!([{"name": "l3", "default-route": gateways}]);
+        requesting["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] =
+            json!(element.to_string());
+        put(&mut zone, &requesting);
+        let mut allocator = of_zone();
+        assert_eq!(allocate(&mut allocator, &mut zone), given);
+        let expected: &[&str] = if given.is_empty() {
+            &[
+                "blue/a: network blue_l3: bad podNetwork data: single-stack network can only have a single gateway",
+            ]
+        } else {
+            &[]
+        };
+        assert_eq!(problems(&allocator), expected);
+    }
+}
+
+#[test]
 fn a_request_that_does_not_name_the_default_network_is_refused() {
     for element in [
         json!([{"namespace": "ovn-kubernetes", "name": "other"}]),
