@@ -253,7 +253,13 @@ impl Egress {
         let Some((server, mark)) = is_marked else {
             return;
         };
-        for address in served.addresses.iter().filter(|_| served.is_local) {
+        let is_served = |address: &IpAddr| {
+            let family = IpFamily::of(*address);
+            let mut assignments = server.assignments.iter();
+            assignments.any(|one| IpFamily::of(one.address) == family)
+        };
+        let is_member = served.is_local && served.addresses.iter().any(is_served);
+        for address in served.addresses.iter().filter(|_| is_member) {
             let set = served_set_name(name, IpFamily::of(*address));
             rows.member(tables.served, set, format_address(*address).into());
         }

@@ -197,6 +197,30 @@ async fn packets_are_led_to_the_egress_node_and_marked_there() {
 }
 
 #[tokio::test]
+async fn a_pod_without_an_address_of_the_egress_ips_family_is_not_served() {
+    let manifests = CLUSTER.replace(
+        r#"'{"ipv4":"172.18.0.2/16"}'"#,
+        r#"'{"ipv4":"172.18.0.2/16","ipv6":"fd18::2/64"}'"#,
+    );
+    let settings = || ClusterSettings {
+        families: IpFamily::BOTH.to_vec(),
+        features: [Feature::EgressIp].into(),
+        ..ClusterSettings::default()
+    };
+    let mut zone = Zone::new("n1");
+    for (address, served) in [
+        ("172.18.0.100", &["10.10.0.3", "10.20.0.3"][..]),
+        ("fd18::100", &[]),
+    ] {
+        let manifests = format!("{manifests}{}", egress_ip("eip", "1", "n1", address));
+        let cluster = cluster_of(&manifests, settings());
+        assert_eq!(zone.pass(&cluster).await, [] as [String; 0], "{address}");
+        assert_eq!(zone.served(), served);
+        assert_eq!(zone.policies(100).is_empty(), served.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn the_address_set_of_served_pods_goes_with_its_network() {
     let mut zone = Zone::new("n1");
     let features = [Feature::EgressIp];
