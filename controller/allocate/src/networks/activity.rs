@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use patchbay_model::{ClusterSettings, Feature, NetworkActivity, Networks};
+use patchbay_model::{ClusterSettings, Definition, Feature, NetworkActivity, Networks};
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Object as _;
 
-use super::pods::AttachedPods;
+use super::pods::{AttachedPods, attached_networks};
 
 /// The nodes of networks whose definitions belong to a UserDefinedNetwork or a
 /// ClusterUserDefinedNetwork. All other ones are on all nodes.
@@ -25,27 +25,21 @@ pub(super) fn of_networks(
     if settings.has_feature(Feature::EgressIp) {
         uses.extend(uses_of_egress_ips(inventory, &networks));
     }
-    NetworkActivity::new(
-        limited(inventory, &networks),
-        uses,
-        &connected(inventory, &networks),
-    )
+    NetworkActivity::new(limited(inventory), uses, &connected(inventory, &networks))
 }
 
 /// Networks all of whose definitions belong to a custom resource.
-fn limited(inventory: &Inventory, networks: &Networks) -> BTreeSet<Arc<str>> {
-    let (mut limited, mut others) = (BTreeSet::<Arc<str>>::new(), BTreeSet::new());
+fn limited(inventory: &Inventory) -> BTreeSet<Arc<str>> {
+    let attached = attached_networks(inventory);
+    let (mut limited, mut others) = (BTreeSet::new(), BTreeSet::new());
     for (_, nad) in inventory.network_attachment_definitions.iter() {
-        let Some(network) = networks.by_nad(&conversion::nad_key(&nad.object)) else {
+        let definition = attached.definition(&conversion::nad_key(&nad.object));
+        let Some(Definition::Network(network)) = definition else {
             continue;
         };
-        let name = network.name.as_str().into();
-        let definition = conversion::definition(&nad.object);
-        if definition.owner_network.is_some() {
-            limited.insert(name);
-        } else {
-            others.insert(name);
-        }
+        let has_owner = conversion::definition(&nad.object).owner_network.is_some();
+        let names = if has_owner { &mut limited } else { &mut others };
+        names.insert(network.name.clone());
     }
     &limited - &others
 }

@@ -106,7 +106,7 @@ impl AttachedPods {
     }
 }
 
-fn attached_networks(inventory: &Inventory) -> AttachedNetworks {
+pub(super) fn attached_networks(inventory: &Inventory) -> AttachedNetworks {
     let nads = inventory.network_attachment_definitions.iter();
     let definitions: Vec<_> = nads
         .map(|(_, nad)| conversion::definition(&nad.object))

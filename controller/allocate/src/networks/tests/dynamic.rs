@@ -3,7 +3,7 @@
 use patchbay_model::{Feature, NODE_SUBNETS};
 use patchbay_resources::manifests::ObjectKey;
 
-use super::{NAMESPACES, annotation, at, node, udn};
+use super::{NAMESPACES, annotation, at, conditions, node, udn};
 use crate::networks::testing::inventory;
 use crate::networks::*;
 
@@ -97,6 +97,32 @@ spec: {config: '{"name":"own","netAttachDefName":"plain/own","type":"ovn-k8s-cni
         subnets(bare, &[]),
         [own("10.1.0.0/24"), own("10.1.1.0/24"), own("10.1.2.0/24")]
     );
+}
+
+#[test]
+fn a_localnet_network_counts_the_nodes_of_its_users() {
+    let network = "---
+{apiVersion: k8s.ovn.org/v1, kind: ClusterUserDefinedNetwork, metadata: {name: lan}, spec: {namespaceSelector: \
+{matchLabels: {color: red}}, network: {topology: Localnet, localnet: {role: Secondary, physicalNetworkName: phys, \
+subnets: [10.1.0.0/16]}}}}
+";
+    let metadata = "name: a, namespace: plain, annotations: {k8s.v1.cni.cncf.io/networks: lan}";
+    let user = pod("a", "plain", "n1").replace("name: a, namespace: plain", metadata);
+    let yaml = NAMESPACES.to_owned() + &node("n1") + network + &user;
+    let settings = ClusterSettings {
+        features: [Feature::DynamicUdnAllocation].into(),
+        ..ClusterSettings::default()
+    };
+    let mut inventory = inventory(&yaml);
+    resolve(&mut inventory, &settings, &at(0)).unwrap();
+    let status = &inventory
+        .cluster_user_defined_networks
+        .named("lan")
+        .unwrap()
+        .status;
+    let conditions = conditions(status.as_ref());
+    let expected = "NodesSelected=True DynamicAllocation: 1 node(s) rendered with network";
+    assert!(conditions.contains(&expected.to_owned()), "{conditions:?}");
 }
 
 #[test]
