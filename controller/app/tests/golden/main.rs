@@ -197,6 +197,20 @@ const QUIRKS: &[Purpose] = &[
         test: "../networks/tests/topology/no_overlay.rs",
     },
     Purpose {
+        folder: "udn_further",
+        scenario: "l2-evpn-dual",
+        rules: "OVN's expressions",
+        what: "requests of IPv6 are selected by a predicate that OVN has",
+        test: "../networks/tests/topology/evpn.rs",
+    },
+    Purpose {
+        folder: "udn_cluster",
+        scenario: "cluster-dynamic-count-after-restart",
+        rules: "W7",
+        what: "a new manager counts the nodes that have users",
+        test: "../allocate/src/networks/tests/dynamic.rs",
+    },
+    Purpose {
         folder: "udn_cluster",
         scenario: "cluster-claim-of-another-network",
         rules: "the claim's API",
