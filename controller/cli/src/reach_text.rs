@@ -38,7 +38,7 @@ pub(super) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Resul
         writeln!(output)?;
     }
     for choice in &answer.open {
-        writeln!(output, "open: {}", line(&choice.to_string()))?;
+        writeln!(output, "open: {}", line(choice))?;
     }
     writeln!(output, "{}", describe(answer))
 }
