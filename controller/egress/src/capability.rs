@@ -253,12 +253,14 @@ impl Egress {
         let Some((server, mark)) = is_marked else {
             return;
         };
+        // As in OVN-Kubernetes, which finds no next hop of another family in a layer2 network.
         let is_served = |address: &IpAddr| {
             let family = IpFamily::of(*address);
             let mut assignments = server.assignments.iter();
             assignments.any(|one| IpFamily::of(one.address) == family)
         };
-        let is_member = served.is_local && served.addresses.iter().any(is_served);
+        let is_layer3 = network.topology == Topology::Layer3;
+        let is_member = served.is_local && (is_layer3 || served.addresses.iter().any(is_served));
         for address in served.addresses.iter().filter(|_| is_member) {
             let set = served_set_name(name, IpFamily::of(*address));
             rows.member(tables.served, set, format_address(*address).into());
