@@ -87,7 +87,8 @@ impl Console<'_> {
     pub(super) fn report_omitted_warnings(&mut self) -> io::Result<()> {
         for (subject, count) in std::mem::take(&mut self.warnings) {
             if let Some(more @ 1..) = count.checked_sub(MAX_WARNINGS) {
-                self.report(&format!("warning: {more} more warnings about {subject}"))?;
+                let warnings = if more == 1 { "warning" } else { "warnings" };
+                self.report(&format!("warning: {more} more {warnings} about {subject}"))?;
             }
         }
         Ok(())
