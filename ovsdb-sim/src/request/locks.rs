@@ -3,9 +3,10 @@
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::is_id;
 
-use super::{MethodError, MethodResult, Request, array_len, empty_object, json_result};
+use super::{MethodError, MethodResult, Request, array_len, empty_object};
 use crate::limits::resources_exhausted;
 use crate::locks::LockMode;
+use crate::reply;
 
 impl Request<'_> {
     /// The only parameter of the lock methods.
@@ -37,7 +38,8 @@ impl Request<'_> {
         self.check_locks_allowed()?;
         let name = self.lock_name()?;
         let server = self.session.server();
-        // Locked until the victim is notified, so that notifications are in the order of events.
+        // Locked until the victim is notified and the reply is queued, so that a client gets both in the
+        // order of events: a client that is notified before it reads that it waits would wait for ever.
         let mut locks = server.lock_table();
         let limit = server.limits().locks;
         if locks.count(self.session.id()) >= limit {
@@ -52,10 +54,11 @@ impl Request<'_> {
         if let Some(victim) = granted.victim.and_then(|victim| server.session(victim)) {
             victim.notify_lock("stolen", &name);
         }
-        Ok(json_result(&Json::object([(
-            "locked",
-            Json::Bool(granted.locked),
-        )])))
+        let result = Json::object([("locked", Json::Bool(granted.locked))]);
+        self.session
+            .reply(reply::success(&self.id, |out| result.write(out)));
+        drop(locks);
+        Ok(MethodResult::SentElsewhere)
     }
 
     pub(super) fn unlock(&self) -> Result<MethodResult, MethodError> {

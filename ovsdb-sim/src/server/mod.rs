@@ -324,8 +324,9 @@ impl Server {
 
     /// Gives a session's locks to the next sessions.
     fn release_locks(&self, session: SessionId) {
-        let owners = self.lock_table().remove_session(session);
-        for (lock, owner) in owners {
+        // Locked until the owners are notified, so that notifications are in the order of events.
+        let mut locks = self.lock_table();
+        for (lock, owner) in locks.remove_session(session) {
             if let Some(owner) = self.session(owner) {
                 owner.notify_lock("locked", &lock);
             }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod client;
+mod locks;
 mod long_requests;
 mod long_transactions;
 mod per_connection;
