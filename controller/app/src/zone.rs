@@ -1,5 +1,6 @@
 //! Reconciliation of one zone's Northbound database with the objects of a cluster.
 
+mod connects;
 mod controllers;
 mod error;
 mod held;

@@ -6,30 +6,25 @@
 use futures_util::future::BoxFuture;
 use jiff::SignedDuration;
 use patchbay_connects::{Inputs, ZoneController, ZonePlan};
-use patchbay_egress::{EgressController, ZoneEgress};
+use patchbay_egress::EgressController;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{NetworkActivity, RenderedNetworks};
 use patchbay_networks::{NetworkController, SkippedNetwork, SkippedNetworks, ZoneNetworks};
 use patchbay_pods::{PodController, ZonePods};
-use patchbay_policies::admin::{AdminPolicyController, ZoneAdminPolicies};
-use patchbay_policies::{PolicyController, ZonePolicies};
-use patchbay_rows::Counts;
+use patchbay_policies::PolicyController;
+use patchbay_policies::admin::AdminPolicyController;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_services::{ServiceController, ZoneServices};
+use patchbay_services::ServiceController;
 
+use super::connects::commit_connects;
 use super::held::HeldRows;
-use super::rows::{commit_rows, wait_for_database, wait_for_outcome};
+use super::rows::commit_rows;
 use super::{ZoneError, ZoneOutcome};
 use crate::Cluster;
 use crate::activity::FollowedActivity;
-use crate::northbound::CommitError;
 use crate::northbound::dynamic::DynNorthbound;
 use crate::zone_inputs::ZoneInputs;
 use crate::zone_view::ZoneView;
-
-/// Maximum number of attempts to commit a plan. After a rejected transaction the rows are planned
-/// again, because another client may have changed them concurrently.
-pub(super) const MAX_ATTEMPTS: usize = 4;
 
 /// Number of passes over the rows of networks of which some wait for others: address sets come
 /// first, then the networks that refer to them, and then what refers to the networks' ports.
@@ -110,8 +105,7 @@ impl ZoneControllers {
             let mut outcome = self.commit_objects(northbound, cluster).await?;
             let activity = self.network_activity(cluster);
             let inputs = cluster.inputs(&self.zone, activity.as_ref());
-            self.commit_connects(northbound, &inputs, &mut outcome)
-                .await?;
+            commit_connects(&mut self.connects, northbound, &inputs, &mut outcome).await?;
             Ok(outcome)
         })
     }
@@ -171,33 +165,36 @@ impl ZoneControllers {
         let zone_pods = inputs.pods.as_ref().filter(|_| !held.has_pods());
         let policies = inputs.policies.as_ref().filter(|_| !held.has_pods());
         if let Some(pods) = zone_pods {
-            warnings.extend(self.commit_pods(northbound, pods).await?);
+            let mut plan = |snapshot: &Snapshot| self.pods.plan(pods, snapshot);
+            warnings.extend(commit_rows(northbound, PODS, &mut plan).await?);
         }
         let mut policy_problems = Vec::new();
         if let Some(policies) = policies {
-            warnings.extend(self.commit_policies(northbound, policies).await?);
+            let mut plan = |snapshot: &Snapshot| self.policies.plan(policies, snapshot);
+            warnings.extend(commit_rows(northbound, POLICIES, &mut plan).await?);
             // New ports have waited for the policies' port groups.
             if let Some(pods) = zone_pods {
-                warnings.extend(self.commit_pods(northbound, pods).await?);
+                let mut plan = |snapshot: &Snapshot| self.pods.plan(pods, snapshot);
+                warnings.extend(commit_rows(northbound, PODS, &mut plan).await?);
             }
             policy_problems = policies.problems();
             policy_problems.extend(self.policies.problems().cloned());
         }
         if !held.has_admin_policies() {
             let admin_policies = &inputs.admin_policies;
-            warnings.extend(
-                self.commit_admin_policies(northbound, admin_policies)
-                    .await?,
-            );
+            let mut plan = |snapshot: &Snapshot| self.admin_policies.plan(admin_policies, snapshot);
+            warnings.extend(commit_rows(northbound, ADMIN_POLICIES, &mut plan).await?);
             policy_problems.extend(self.admin_policies.problems(admin_policies));
         }
         if !held.has_services() {
-            warnings.extend(self.commit_services(northbound, &inputs.services).await?);
+            let mut plan = |snapshot: &Snapshot| self.services.plan(&inputs.services, snapshot);
+            warnings.extend(commit_rows(northbound, SERVICES, &mut plan).await?);
         }
         let mut egress_problems = Vec::new();
         if !held.has_egress() {
             let egress = &inputs.egress;
-            warnings.extend(self.commit_egress(northbound, egress).await?);
+            let mut plan = |snapshot: &Snapshot| self.egress.plan(egress, snapshot);
+            warnings.extend(commit_rows(northbound, EGRESS, &mut plan).await?);
             egress_problems = self.egress.problems(egress);
         }
         let pod_problems = self.pods.problems().filter(|_| zone_pods.is_some());
@@ -306,186 +303,8 @@ impl ZoneControllers {
         }
         Ok(warnings)
     }
-
-    /// Commits the rows of the pods. Returns warnings about lost replies.
-    async fn commit_pods(
-        &mut self,
-        northbound: &mut dyn DynNorthbound,
-        inputs: &ZonePods,
-    ) -> Result<Vec<String>, ZoneError> {
-        let pods = &mut self.pods;
-        commit_rows(northbound, PODS, &mut |snapshot| {
-            pods.plan(inputs, snapshot)
-        })
-        .await
-    }
-
-    /// Commits the rows of the policies. Returns warnings about lost replies.
-    async fn commit_policies(
-        &mut self,
-        northbound: &mut dyn DynNorthbound,
-        inputs: &ZonePolicies,
-    ) -> Result<Vec<String>, ZoneError> {
-        let policies = &mut self.policies;
-        commit_rows(northbound, POLICIES, &mut |snapshot| {
-            policies.plan(inputs, snapshot)
-        })
-        .await
-    }
-
-    /// Commits the rows of administrators' policies. Returns warnings about lost replies.
-    async fn commit_admin_policies(
-        &mut self,
-        northbound: &mut dyn DynNorthbound,
-        inputs: &ZoneAdminPolicies,
-    ) -> Result<Vec<String>, ZoneError> {
-        let policies = &mut self.admin_policies;
-        commit_rows(northbound, ADMIN_POLICIES, &mut |snapshot| {
-            policies.plan(inputs, snapshot)
-        })
-        .await
-    }
-
-    /// Commits the rows of the EgressIPs. Returns warnings about lost replies.
-    async fn commit_egress(
-        &mut self,
-        northbound: &mut dyn DynNorthbound,
-        inputs: &ZoneEgress,
-    ) -> Result<Vec<String>, ZoneError> {
-        let egress = &mut self.egress;
-        commit_rows(northbound, EGRESS, &mut |snapshot| {
-            egress.plan(inputs, snapshot)
-        })
-        .await
-    }
-
-    /// Commits the rows of the services. Returns warnings about lost replies.
-    async fn commit_services(
-        &mut self,
-        northbound: &mut dyn DynNorthbound,
-        inputs: &ZoneServices,
-    ) -> Result<Vec<String>, ZoneError> {
-        let services = &mut self.services;
-        commit_rows(northbound, SERVICES, &mut |snapshot| {
-            services.plan(inputs, snapshot)
-        })
-        .await
-    }
-
-    /// Commits the rows of the connects, and plans again after rejected transactions and lost
-    /// connections.
-    async fn commit_connects(
-        &mut self,
-        northbound: &mut dyn DynNorthbound,
-        inputs: &Inputs,
-        outcome: &mut ZoneOutcome,
-    ) -> Result<(), ZoneError> {
-        let mut attempt = 1;
-        loop {
-            let plan = self.plan_connects(inputs, &northbound.snapshot());
-            let has_more = plan.has_more();
-            match self.commit_plan(northbound, inputs, plan, outcome).await? {
-                PlanEnd::Committed if !has_more => return Ok(()),
-                PlanEnd::Committed | PlanEnd::Interrupted => {}
-                PlanEnd::Rejected(error) if attempt == MAX_ATTEMPTS => return Err(error),
-                PlanEnd::Rejected(error) => {
-                    tracing::info!(%error, attempt, "transaction rejected, planning again");
-                    attempt += 1;
-                }
-            }
-        }
-    }
-
-    /// Commits each transaction of a plan, until one is not applied because the connection was
-    /// lost.
-    async fn commit_plan(
-        &mut self,
-        northbound: &mut dyn DynNorthbound,
-        inputs: &Inputs,
-        plan: ZonePlan,
-        outcome: &mut ZoneOutcome,
-    ) -> Result<PlanEnd, ZoneError> {
-        let mut end = PlanEnd::Committed;
-        for connect in plan.connects {
-            let subject = || format!("ClusterNetworkConnect {}", connect.connect);
-            let change = connect.change.map_err(|source| ZoneError::Plan {
-                subject: subject(),
-                source,
-            })?;
-            outcome.reports.extend(
-                connect
-                    .report
-                    .map(|report| (connect.connect.clone(), report)),
-            );
-            let Some(transaction) = change.transaction else {
-                outcome.counts.entry(connect.connect).or_default();
-                continue;
-            };
-            match northbound.commit(transaction).await {
-                Ok(()) => {}
-                Err(source @ CommitError::Rejected(_)) => {
-                    end = PlanEnd::Rejected(ZoneError::Commit {
-                        subject: subject(),
-                        source,
-                    });
-                    continue;
-                }
-                Err(CommitError::Unknown(reason)) => {
-                    wait_for_outcome(northbound, subject(), &reason).await?;
-                    // The next plan completes a partial change, whether it is applied or not.
-                    if !change.more {
-                        let next = self.plan_connects(inputs, &northbound.snapshot());
-                        if !next.is_done(&connect.connect) {
-                            return Ok(PlanEnd::Interrupted);
-                        }
-                        let warning = applied_warning(&subject(), &reason);
-                        outcome.warnings.push(warning);
-                    }
-                }
-                Err(CommitError::NotSent(reason)) => {
-                    wait_for_database(northbound, subject(), reason).await?;
-                    return Ok(PlanEnd::Interrupted);
-                }
-                Err(source) => {
-                    return Err(ZoneError::Commit {
-                        subject: subject(),
-                        source,
-                    });
-                }
-            }
-            let Counts {
-                inserted,
-                changed,
-                deleted,
-            } = change.counts;
-            tracing::info!(
-                connect = connect.connect,
-                inserted,
-                changed,
-                deleted,
-                "committed"
-            );
-            *outcome.counts.entry(connect.connect).or_default() += change.counts;
-        }
-        Ok(end)
-    }
 }
 
 fn grace_period(cluster: &Cluster) -> SignedDuration {
     cluster.settings().udn_deletion_grace_period
-}
-
-/// Outcome of the commit of a plan.
-enum PlanEnd {
-    /// All transactions are committed.
-    Committed,
-    /// A transaction is not applied, because the connection was lost.
-    Interrupted,
-    /// Error of the last rejected transaction.
-    Rejected(ZoneError),
-}
-
-/// Returns the warning about a transaction whose reply was lost, and which is applied.
-pub(super) fn applied_warning(subject: &str, reason: &str) -> String {
-    format!("{subject}: {reason}; the database shows that the transaction is applied")
 }

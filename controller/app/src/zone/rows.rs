@@ -4,9 +4,12 @@ use patchbay_engine::db::Snapshot;
 use patchbay_rows::{Change, PlanError};
 
 use super::ZoneError;
-use super::controllers::{MAX_ATTEMPTS, applied_warning};
 use crate::northbound::CommitError;
 use crate::northbound::dynamic::DynNorthbound;
+
+/// Maximum number of attempts to commit a plan. After a rejected transaction the rows are planned
+/// again, because another client may have changed them concurrently.
+pub(super) const MAX_ATTEMPTS: usize = 4;
 
 /// Commits what `plan` finds to do, until that is nothing. `subject` names the rows in errors and
 /// warnings. Returns warnings about lost replies.
@@ -81,4 +84,9 @@ pub(super) async fn wait_for_outcome(
         reason: reason.to_owned(),
         source,
     })
+}
+
+/// Returns the warning about a transaction whose reply was lost, and which is applied.
+pub(super) fn applied_warning(subject: &str, reason: &str) -> String {
+    format!("{subject}: {reason}; the database shows that the transaction is applied")
 }

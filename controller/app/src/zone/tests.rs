@@ -9,7 +9,7 @@ use patchbay_model::ClusterSettings;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Time;
 
-use super::controllers::MAX_ATTEMPTS;
+use super::rows::MAX_ATTEMPTS;
 use super::*;
 use crate::northbound::{CommitError, Embedded, ReconnectError};
 
