@@ -3,7 +3,7 @@
 //! `cargo bench --workspace --bench pods` measures up to 10,000 pods of a layer3 network in this
 //! process, and writes `benches/figures/pods.svg` and `benches/figures/pod-memory.svg`. A number
 //! limits the pods. Times are those of allocation and planning, without the transactions, unless
-//! the line says so.
+//! the line names them.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 

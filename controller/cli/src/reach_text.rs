@@ -135,3 +135,35 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_names_are_escaped() {
+        let answers = [NumberedAnswer {
+            id: "\u{1b}[31mred".into(),
+            answer: None,
+            error: Some("the database has no pod a\u{7}\nb".to_owned()),
+        }];
+        let mut output = Vec::new();
+        write_answers(&mut output, &answers).unwrap();
+        assert_eq!(
+            String::from_utf8(output).unwrap(),
+            "\\u001b[31mred: error: the database has no pod a\\u0007\\nb\n"
+        );
+        let matrix = Matrix {
+            protocol: patchbay_reach::Protocol::default(),
+            names: vec!["port\u{1b}".to_owned()],
+            rows: vec![vec![None]],
+        };
+        let mut output = Vec::new();
+        write_matrix(&mut output, &matrix).unwrap();
+        let text = String::from_utf8(output).unwrap();
+        assert!(
+            text.contains("port\\u001b") && !text.contains('\u{1b}'),
+            "{text}"
+        );
+    }
+}

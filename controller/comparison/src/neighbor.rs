@@ -51,7 +51,7 @@ fn read_answer(text: &str) -> Option<String> {
     Some(bytes.join(":"))
 }
 
-/// `true` if somebody inside answers the request for a MAC address with which the trace of a packet
+/// `true` if a port inside answers the request for a MAC address with which the trace of a packet
 /// ends. `text`: output of `ovn-trace --minimal` for the packet.
 pub(crate) fn is_answered(trace: &mut TraceServer, packet: &TracedPacket, text: &str) -> bool {
     let Some(request) = Request::read(text) else {
