@@ -17,7 +17,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::state::{folder, lock};
 use super::watch::watch;
-use super::zones::{complete_cluster, open_zone, reconcile_zone};
+use super::zones::{complete_cluster, leave_to_exit, open_zone, reconcile_zone};
 
 /// Applies the manifests to the databases of the zones and prints the resulting rows.
 pub(super) async fn apply(
@@ -36,9 +36,12 @@ pub(super) async fn apply(
         state.as_ref(),
         manifests.input.manifest_limit.bytes(),
     )?;
-    ApplySession::default()
+    let mut session = ApplySession::default();
+    let applied = session
         .apply(manifests, inventory, state.as_ref(), console)
-        .await
+        .await;
+    leave_to_exit(session);
+    applied
 }
 
 /// Reason to reconcile zones although no file has changed.

@@ -10,7 +10,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::state::{folder, lock_to_read};
 use super::zone_changes::ZoneChanges;
-use super::zones::{complete_cluster, open_zone, reconcile_zone, row_uuids};
+use super::zones::{complete_cluster, leave_to_exit, open_zone, reconcile_zone, row_uuids};
 
 /// Prints the rows that `apply` would change, and changes nothing. Returns `true` if there are
 /// none.
@@ -28,6 +28,7 @@ pub(super) async fn plan(
     )?;
     let (cluster, names) = complete_cluster(arguments, inventory, console)?;
     let mut zones = Vec::with_capacity(names.len());
+    let mut reconciled = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
         let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
         let zone = open_zone(name, index, &arguments.nb, keys, limit).await?;
@@ -35,7 +36,9 @@ pub(super) async fn plan(
         let mut zone = ZoneReconciler::new(name, dry_run, row_uuids(&arguments.nb, index));
         reconcile_zone(&mut zone, &cluster, console).await?;
         zones.push(ZoneChanges::new(name, zone.northbound()));
+        reconciled.push(zone);
     }
+    leave_to_exit((cluster, reconciled));
     match arguments.output {
         Format::Text => {
             for changes in &zones {

@@ -172,3 +172,10 @@ pub(super) async fn reconcile_zone(
     }
     Ok(outcome)
 }
+
+/// Leaves the memory of a finished command to the end of the process.
+///
+/// Freeing hundreds of thousands of rows one by one takes 5 % of a command's time.
+pub(super) fn leave_to_exit<T>(finished: T) {
+    std::mem::forget(finished);
+}

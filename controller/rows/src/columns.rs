@@ -38,7 +38,7 @@ impl ResolvedTable {
                 let is_missing = *rule != Rule::Leave && !is_default(wanted);
                 return is_missing.then(|| (*name, default_like(wanted), wanted.clone()));
             };
-            let merged = merge(*rule, have, wanted);
+            let merged = merge(*rule, have, wanted)?;
             (*merged != *have).then(|| (*name, have.clone(), merged.into_owned()))
         })
     }
@@ -61,10 +61,13 @@ impl ResolvedTable {
     }
 }
 
-fn merge<'d>(rule: Rule, have: &'d Datum, wanted: &'d Datum) -> Cow<'d, Datum> {
+/// Value that a column is to have. `None`: the value that it has.
+fn merge<'d>(rule: Rule, have: &'d Datum, wanted: &'d Datum) -> Option<Cow<'d, Datum>> {
     match (rule, have, wanted) {
-        (Rule::Leave, ..) => Cow::Borrowed(have),
-        (Rule::Extend(_), ..) if is_default(wanted) => Cow::Borrowed(have),
+        (Rule::Leave, ..) => None,
+        (Rule::Extend(_), ..) if is_default(wanted) => None,
+        // Most rows are as wanted.
+        (Rule::Extend(_), Datum::Map(have), Datum::Map(wanted)) if have == wanted => None,
         (Rule::Extend(own_keys), Datum::Map(have), Datum::Map(wanted)) => {
             let mut merged = have.clone();
             for key in own_keys {
@@ -73,9 +76,9 @@ fn merge<'d>(rule: Rule, have: &'d Datum, wanted: &'d Datum) -> Cow<'d, Datum> {
             for (key, value) in wanted {
                 merged.insert(key.clone(), value.clone());
             }
-            Cow::Owned(Datum::Map(merged))
+            Some(Cow::Owned(Datum::Map(merged)))
         }
-        (Rule::Replace | Rule::Extend(_), ..) => Cow::Borrowed(wanted),
+        (Rule::Replace | Rule::Extend(_), ..) => Some(Cow::Borrowed(wanted)),
     }
 }
 
