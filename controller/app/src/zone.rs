@@ -4,6 +4,7 @@ mod connects;
 mod controllers;
 mod error;
 mod held;
+mod pass;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -102,7 +103,8 @@ impl<N: Northbound> ZoneReconciler<N> {
     ///
     /// # Errors
     /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`].
-    /// Earlier transactions of the pass stay applied; the next pass completes it.
+    /// Rejected rows do not stop those of other subjects. Applied transactions stay; the next pass
+    /// completes them.
     pub async fn reconcile(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
         self.controllers
             .reconcile(&mut self.northbound, cluster)

@@ -3,32 +3,46 @@
 use patchbay_connects::{Inputs, ZoneController, ZonePlan};
 use patchbay_rows::Counts;
 
+use super::pass::Pass;
 use super::rows::{MAX_ATTEMPTS, applied_warning, wait_for_database, wait_for_outcome};
 use super::{ZoneError, ZoneOutcome};
 use crate::northbound::CommitError;
-use crate::northbound::dynamic::DynNorthbound;
+
+/// Outcome of the commit of a plan.
+#[derive(Default)]
+struct PlanEnd {
+    /// Errors about the rows of connects.
+    errors: Vec<ZoneError>,
+    /// `true`: the connection was lost before a transaction was applied, or the changes of a
+    /// connect exceed its transaction.
+    is_incomplete: bool,
+}
 
 /// Commits the rows of the connects, and plans again after rejected transactions and lost
-/// connections.
+/// connections. Errors about the rows of a connect are kept in the pass.
 pub(super) async fn commit_connects(
     controller: &mut ZoneController,
-    northbound: &mut dyn DynNorthbound,
+    pass: &mut Pass<'_>,
     inputs: &Inputs,
     outcome: &mut ZoneOutcome,
 ) -> Result<(), ZoneError> {
     let mut attempt = 1;
     loop {
-        let plan = controller.plan(inputs, &northbound.snapshot());
-        let has_more = plan.has_more();
-        match commit_plan(controller, northbound, inputs, plan, outcome).await? {
-            PlanEnd::Committed if !has_more => return Ok(()),
-            PlanEnd::Committed | PlanEnd::Interrupted => {}
-            PlanEnd::Rejected(error) if attempt == MAX_ATTEMPTS => return Err(error),
-            PlanEnd::Rejected(error) => {
-                tracing::info!(%error, attempt, "transaction rejected, planning again");
-                attempt += 1;
-            }
+        let plan = controller.plan(inputs, &pass.northbound.snapshot());
+        let PlanEnd {
+            errors,
+            is_incomplete,
+        } = commit_plan(controller, pass, inputs, plan, outcome).await?;
+        if is_incomplete {
+            continue;
         }
+        if attempt == MAX_ATTEMPTS || errors.is_empty() {
+            return errors.into_iter().try_for_each(|error| pass.keep(error));
+        }
+        for error in errors {
+            tracing::info!(%error, attempt, "rows not committed, planning again");
+        }
+        attempt += 1;
     }
 }
 
@@ -36,18 +50,24 @@ pub(super) async fn commit_connects(
 /// lost.
 async fn commit_plan(
     controller: &mut ZoneController,
-    northbound: &mut dyn DynNorthbound,
+    pass: &mut Pass<'_>,
     inputs: &Inputs,
     plan: ZonePlan,
     outcome: &mut ZoneOutcome,
 ) -> Result<PlanEnd, ZoneError> {
-    let mut end = PlanEnd::Committed;
+    let mut end = PlanEnd::default();
     for connect in plan.connects {
         let subject = || format!("ClusterNetworkConnect {}", connect.connect);
-        let change = connect.change.map_err(|source| ZoneError::Plan {
-            subject: subject(),
-            source,
-        })?;
+        let change = match connect.change {
+            Ok(change) => change,
+            Err(source) => {
+                end.errors.push(ZoneError::Plan {
+                    subject: subject(),
+                    source,
+                });
+                continue;
+            }
+        };
         outcome.reports.extend(
             connect
                 .report
@@ -57,38 +77,42 @@ async fn commit_plan(
             outcome.counts.entry(connect.connect).or_default();
             continue;
         };
-        match northbound.commit(transaction).await {
+        match pass.northbound.commit(transaction).await {
             Ok(()) => {}
-            Err(source @ CommitError::Rejected(_)) => {
-                end = PlanEnd::Rejected(ZoneError::Commit {
-                    subject: subject(),
-                    source,
-                });
-                continue;
-            }
             Err(CommitError::Unknown(reason)) => {
-                wait_for_outcome(northbound, subject(), &reason).await?;
+                let waited = wait_for_outcome(pass.northbound, subject(), &reason).await;
+                waited.or_else(|error| pass.keep(error))?;
                 // The next plan completes a partial change, whether it is applied or not.
                 if !change.more {
-                    let next = controller.plan(inputs, &northbound.snapshot());
+                    let next = controller.plan(inputs, &pass.northbound.snapshot());
                     if !next.is_done(&connect.connect) {
-                        return Ok(PlanEnd::Interrupted);
+                        end.is_incomplete = true;
+                        return Ok(end);
                     }
                     let warning = applied_warning(&subject(), &reason);
-                    outcome.warnings.push(warning);
+                    pass.warnings.push(warning);
                 }
             }
             Err(CommitError::NotSent(reason)) => {
-                wait_for_database(northbound, subject(), reason).await?;
-                return Ok(PlanEnd::Interrupted);
+                let waited = wait_for_database(pass.northbound, subject(), reason).await;
+                waited.or_else(|error| pass.keep(error))?;
+                end.is_incomplete = true;
+                return Ok(end);
             }
             Err(source) => {
-                return Err(ZoneError::Commit {
+                let error = ZoneError::Commit {
                     subject: subject(),
                     source,
-                });
+                };
+                if error.is_of_rows() {
+                    end.errors.push(error);
+                } else {
+                    pass.keep(error)?;
+                }
+                continue;
             }
         }
+        end.is_incomplete |= change.more;
         let Counts {
             inserted,
             changed,
@@ -104,14 +128,4 @@ async fn commit_plan(
         *outcome.counts.entry(connect.connect).or_default() += change.counts;
     }
     Ok(end)
-}
-
-/// Outcome of the commit of a plan.
-enum PlanEnd {
-    /// All transactions are committed.
-    Committed,
-    /// A transaction is not applied, because the connection was lost.
-    Interrupted,
-    /// Error of the last rejected transaction.
-    Rejected(ZoneError),
 }

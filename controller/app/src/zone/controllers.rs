@@ -18,7 +18,7 @@ use patchbay_services::ServiceController;
 
 use super::connects::commit_connects;
 use super::held::HeldRows;
-use super::rows::commit_rows;
+use super::pass::Pass;
 use super::{ZoneError, ZoneOutcome};
 use crate::Cluster;
 use crate::activity::FollowedActivity;
@@ -95,17 +95,21 @@ impl ZoneControllers {
     ///
     /// # Errors
     /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`].
-    /// Earlier transactions of the pass stay applied; the next pass completes it.
+    /// Rejected rows do not stop those of other subjects. Applied transactions stay; the next pass
+    /// completes them.
     pub(super) fn reconcile<'a>(
         &'a mut self,
         northbound: &'a mut dyn DynNorthbound,
         cluster: &'a Cluster,
     ) -> BoxFuture<'a, Result<ZoneOutcome, ZoneError>> {
         Box::pin(async move {
-            let mut outcome = self.commit_objects(northbound, cluster).await?;
+            let mut pass = Pass::new(northbound);
+            let mut outcome = self.commit_objects(&mut pass, cluster).await?;
             let activity = self.network_activity(cluster);
             let inputs = cluster.inputs(&self.zone, activity.as_ref());
-            commit_connects(&mut self.connects, northbound, &inputs, &mut outcome).await?;
+            commit_connects(&mut self.connects, &mut pass, &inputs, &mut outcome).await?;
+            pass.end()?;
+            outcome.warnings = pass.warnings;
             Ok(outcome)
         })
     }
@@ -122,18 +126,24 @@ impl ZoneControllers {
         northbound: &'a mut dyn DynNorthbound,
         cluster: &'a Cluster,
     ) -> BoxFuture<'a, Result<ZoneOutcome, ZoneError>> {
-        Box::pin(self.commit_objects(northbound, cluster))
+        Box::pin(async move {
+            let mut pass = Pass::new(northbound);
+            let mut outcome = self.commit_objects(&mut pass, cluster).await?;
+            pass.end()?;
+            outcome.warnings = pass.warnings;
+            Ok(outcome)
+        })
     }
 
     async fn commit_objects(
         &mut self,
-        northbound: &mut dyn DynNorthbound,
+        pass: &mut Pass<'_>,
         cluster: &Cluster,
     ) -> Result<ZoneOutcome, ZoneError> {
         self.update_inputs(cluster);
         // If this future is dropped, the next pass reads the objects from nothing.
         let inputs = std::mem::take(&mut self.inputs);
-        let outcome = self.commit_inputs(northbound, &inputs, cluster).await;
+        let outcome = self.commit_inputs(pass, &inputs, cluster).await;
         self.inputs = inputs;
         outcome
     }
@@ -153,29 +163,29 @@ impl ZoneControllers {
     /// Commits the rows of all inputs.
     async fn commit_inputs(
         &mut self,
-        northbound: &mut dyn DynNorthbound,
+        pass: &mut Pass<'_>,
         inputs: &ZoneInputs,
         cluster: &Cluster,
     ) -> Result<ZoneOutcome, ZoneError> {
         let held = HeldRows::of(&cluster.inventory);
-        let mut warnings = Vec::new();
         if !held.has_networks() {
-            warnings.extend(self.commit_networks(northbound, &inputs.networks).await?);
+            self.commit_networks(pass, &inputs.networks).await?;
         }
         let zone_pods = inputs.pods.as_ref().filter(|_| !held.has_pods());
         let policies = inputs.policies.as_ref().filter(|_| !held.has_pods());
+        let mut committed_pods = None;
         if let Some(pods) = zone_pods {
             let mut plan = |snapshot: &Snapshot| self.pods.plan(pods, snapshot);
-            warnings.extend(commit_rows(northbound, PODS, &mut plan).await?);
+            committed_pods = pass.commit(PODS, &mut plan).await?.then_some(pods);
         }
         let mut policy_problems = Vec::new();
         if let Some(policies) = policies {
             let mut plan = |snapshot: &Snapshot| self.policies.plan(policies, snapshot);
-            warnings.extend(commit_rows(northbound, POLICIES, &mut plan).await?);
+            pass.commit(POLICIES, &mut plan).await?;
             // New ports have waited for the policies' port groups.
-            if let Some(pods) = zone_pods {
+            if let Some(pods) = committed_pods {
                 let mut plan = |snapshot: &Snapshot| self.pods.plan(pods, snapshot);
-                warnings.extend(commit_rows(northbound, PODS, &mut plan).await?);
+                pass.commit(PODS, &mut plan).await?;
             }
             policy_problems = policies.problems();
             policy_problems.extend(self.policies.problems().cloned());
@@ -183,24 +193,23 @@ impl ZoneControllers {
         if !held.has_admin_policies() {
             let admin_policies = &inputs.admin_policies;
             let mut plan = |snapshot: &Snapshot| self.admin_policies.plan(admin_policies, snapshot);
-            warnings.extend(commit_rows(northbound, ADMIN_POLICIES, &mut plan).await?);
+            pass.commit(ADMIN_POLICIES, &mut plan).await?;
             policy_problems.extend(self.admin_policies.problems(admin_policies));
         }
         if !held.has_services() {
             let mut plan = |snapshot: &Snapshot| self.services.plan(&inputs.services, snapshot);
-            warnings.extend(commit_rows(northbound, SERVICES, &mut plan).await?);
+            pass.commit(SERVICES, &mut plan).await?;
         }
         let mut egress_problems = Vec::new();
         if !held.has_egress() {
             let egress = &inputs.egress;
             let mut plan = |snapshot: &Snapshot| self.egress.plan(egress, snapshot);
-            warnings.extend(commit_rows(northbound, EGRESS, &mut plan).await?);
+            pass.commit(EGRESS, &mut plan).await?;
             egress_problems = self.egress.problems(egress);
         }
         let pod_problems = self.pods.problems().filter(|_| zone_pods.is_some());
         let problems = self.services.problems();
         Ok(ZoneOutcome {
-            warnings,
             skipped_networks: self.skipped.update(&inputs.networks),
             pod_problems: pod_problems
                 .map(|(pod, problem)| (pod.clone(), problem.clone()))
@@ -229,7 +238,9 @@ impl ZoneControllers {
             let activity = self.network_activity(cluster);
             let zone = self.zone.clone();
             let (zone_networks, _) = ZoneView::new(cluster, &zone, activity).networks();
-            self.commit_networks(northbound, &zone_networks).await?;
+            let mut pass = Pass::new(northbound);
+            self.commit_networks(&mut pass, &zone_networks).await?;
+            pass.end()?;
             Ok(zone_networks.skipped())
         })
     }
@@ -284,14 +295,13 @@ impl ZoneControllers {
         Some(activity)
     }
 
-    /// Commits the rows of the networks. Returns warnings about lost replies.
+    /// Commits the rows of the networks.
     async fn commit_networks(
         &mut self,
-        northbound: &mut dyn DynNorthbound,
+        pass: &mut Pass<'_>,
         inputs: &ZoneNetworks,
-    ) -> Result<Vec<String>, ZoneError> {
+    ) -> Result<(), ZoneError> {
         let networks = &mut self.networks;
-        let mut warnings = Vec::new();
         let passes = if inputs.has_waiting_rows() {
             NETWORK_PASSES
         } else {
@@ -299,9 +309,11 @@ impl ZoneControllers {
         };
         for _ in 0..passes {
             let mut plan = |snapshot: &Snapshot| networks.plan(inputs, snapshot);
-            warnings.extend(commit_rows(northbound, NETWORKS, &mut plan).await?);
+            if !pass.commit(NETWORKS, &mut plan).await? {
+                break;
+            }
         }
-        Ok(warnings)
+        Ok(())
     }
 }
 

@@ -47,6 +47,9 @@ pub enum ZoneError {
         /// Failure of the reconnect.
         source: ReconnectError,
     },
+    /// The rows of several subjects are not committed.
+    #[error("{}", joined(.0))]
+    Several(Vec<Self>),
 }
 
 impl ZoneError {
@@ -56,6 +59,22 @@ impl ZoneError {
             Self::Plan { .. } => false,
             Self::Commit { source, .. } => matches!(source, CommitError::NoReply(_)),
             Self::NotSent { source, .. } | Self::Unknown { source, .. } => source.is_timeout(),
+            Self::Several(errors) => errors.iter().any(Self::is_timeout),
         }
     }
+
+    /// `true` if the error is about the rows of its subject, and not about the database.
+    pub(super) fn is_of_rows(&self) -> bool {
+        match self {
+            Self::Plan { .. } => true,
+            Self::Commit { source, .. } => matches!(source, CommitError::Rejected(_)),
+            Self::NotSent { .. } | Self::Unknown { .. } => false,
+            Self::Several(errors) => errors.iter().all(Self::is_of_rows),
+        }
+    }
+}
+
+fn joined(errors: &[ZoneError]) -> String {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.join("; ")
 }

@@ -13,6 +13,7 @@ mod namespace_groups;
 mod new_ports;
 mod policies;
 mod policy_rules;
+mod rejected_rows;
 mod services;
 
 use jiff::Timestamp;
