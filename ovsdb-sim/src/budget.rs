@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Step in which bytes are charged, so that short messages do not touch the budget.
 const STEP_BYTES: usize = 1 << 16;
 
-/// Bytes that all connections may hold together, in messages that are not complete and in output
-/// that is not written.
+/// Bytes that all connections may hold together: in messages that are not complete, in output that
+/// is not written, and in changes that are collected for slow readers.
 #[derive(Debug)]
 pub(crate) struct ByteBudget {
     limit: usize,

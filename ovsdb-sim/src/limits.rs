@@ -11,8 +11,9 @@ pub struct Limits {
     /// does a longer reply. Updates of monitors do not count, because they are merged while they
     /// wait.
     pub backlog: usize,
-    /// Bytes that all connections may hold together, in messages that are not complete and in
-    /// replies that wait for slow readers. More of them end the connection that adds them.
+    /// Bytes that all connections may hold together: in messages that are not complete, in replies
+    /// that wait for slow readers, and in changes that are collected for them. More of them end the
+    /// connection that adds them.
     pub memory: usize,
     /// Number of connections that are served at the same time.
     pub connections: usize,

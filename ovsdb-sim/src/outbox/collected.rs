@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use patchbay_engine::db::RowChange;
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::Json;
+use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::DatabaseSchema;
 use uuid::Uuid;
 
@@ -11,12 +14,17 @@ use crate::chunk::Chunk;
 use crate::reply;
 use crate::update::{MonitorSpec, NetChanges, encode_changes};
 
+/// Bytes of the entry of a row, without the row's values.
+const ENTRY_BYTES: usize = 128;
+
 /// Net changes that wait until a slow reader has read what was sent before. Each monitor of the
 /// session then gets one update. Memory is bounded by the number of rows that differ, not by the
 /// number of transactions.
 #[derive(Debug, Default)]
 pub(crate) struct CollectedChanges {
     databases: Vec<CollectedDatabase>,
+    /// Bytes of former versions of rows, each of which the changes may be the last to hold.
+    old_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -56,7 +64,9 @@ impl CollectedChanges {
         let database = &mut self.databases[index];
         database.last_id = id;
         for change in changes {
-            database.changes.add(change);
+            if database.changes.add(change) {
+                self.old_bytes += change.old.as_ref().map_or(0, shared_bytes);
+            }
         }
     }
 
@@ -66,6 +76,19 @@ impl CollectedChanges {
             .iter()
             .map(|database| database.changes.len())
             .sum()
+    }
+
+    /// The memory that the changes hold, in bytes. The database holds the new versions of the rows.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.row_count() * ENTRY_BYTES + self.old_bytes
+    }
+
+    /// The memory that the changes hold when later versions may replace those of the database.
+    pub(crate) fn sealed_bytes(&self) -> usize {
+        let databases = self.databases.iter();
+        let changes = databases.flat_map(|database| database.changes.iter());
+        let new = changes.filter_map(|change| change.new.as_ref());
+        self.held_bytes() + new.map(shared_bytes).sum::<usize>()
     }
 
     /// Encodes one update for each monitor that reports any of the changes.
@@ -82,4 +105,17 @@ impl CollectedChanges {
         }
         chunks
     }
+}
+
+/// The bytes of a row, divided among the slow readers that hold this version of it. One holder is
+/// the commit or the database.
+fn shared_bytes(row: &Arc<Row>) -> usize {
+    row_bytes(row) / Arc::strong_count(row).saturating_sub(1).max(1)
+}
+
+/// The bytes of a row's values.
+fn row_bytes(row: &Row) -> usize {
+    let atoms = row.values.iter().flat_map(Datum::atoms);
+    let bytes = |atom: &Atom| size_of::<Atom>() + atom.as_str().map_or(0, str::len);
+    atoms.map(bytes).sum()
 }

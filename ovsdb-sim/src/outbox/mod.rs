@@ -9,16 +9,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::Charge;
+use crate::budget::{BudgetExceeded, Charge};
 use crate::chunk::Chunk;
 
 pub(crate) use collected::CollectedChanges;
 
 /// Unwritten bytes from which a client is a slow reader, whose changes are collected.
 const SLOW_READER_BYTES: usize = 1 << 18;
-/// Queue bytes charged per row once a batch of collected changes is sealed: an estimate of the
-/// row's encoding.
-const SEALED_ROW_BYTES: usize = 256;
 /// Unwritten bytes at which the writer ends the delay of updates: they fill a system call.
 const END_DELAY_BYTES: usize = 1 << 16;
 
@@ -42,9 +39,10 @@ struct Queue {
     items: VecDeque<Item>,
     /// Number of [`Item::Collected`] among the items.
     collected: usize,
-    /// Bytes that were added and are not written yet.
+    /// Bytes that were added and are not written yet. Changes that are still being collected do
+    /// not count.
     bytes: usize,
-    /// The same bytes in the server's budget.
+    /// Those bytes and what the collected changes hold, in the server's budget.
     charge: Charge,
     /// `None`: the session goes on.
     end: Option<SessionEnd>,
@@ -91,10 +89,22 @@ impl Queue {
         }) = self.items.back_mut()
             && charged_bytes.is_none()
         {
-            let bytes = changes.row_count() * SEALED_ROW_BYTES;
+            let bytes = changes.sealed_bytes();
             *charged_bytes = Some(bytes);
             self.bytes += bytes;
         }
+    }
+
+    /// Resizes the charge to what the queue holds.
+    fn charge_held_bytes(&mut self) -> Result<(), BudgetExceeded> {
+        let collecting = match self.items.back() {
+            Some(Item::Collected {
+                changes,
+                charged_bytes: None,
+            }) => changes.held_bytes(),
+            Some(_) | None => 0,
+        };
+        self.charge.resize(self.bytes + collecting)
     }
 
     /// Takes the next items of one kind. `None`: the queue is empty.
@@ -179,13 +189,9 @@ impl Outbox {
             self.cut_off();
             return;
         }
-        let bytes = queue.bytes;
-        if let Err(error) = queue.charge.resize(bytes) {
-            tracing::warn!(%error, "closing the connection of a client that reads too slowly");
-            drop(queue);
-            self.cut_off();
+        let Some(mut queue) = self.keep_within_budget(queue) else {
             return;
-        }
+        };
         queue.urgent |= urgent || queue.bytes > END_DELAY_BYTES;
         let wakes_writer = queue.urgent || !queue.delaying;
         drop(queue);
@@ -214,6 +220,8 @@ impl Outbox {
         }) = queue.items.back_mut()
         {
             add(changes);
+            // The writer knows of them.
+            self.keep_within_budget(queue);
             return;
         }
         let mut changes = CollectedChanges::default();
@@ -223,8 +231,23 @@ impl Outbox {
             charged_bytes: None,
         });
         queue.collected += 1;
+        if self.keep_within_budget(queue).is_some() {
+            self.filled.notify_one();
+        }
+    }
+
+    /// Charges what the queue holds to the budget. `None`: it is too much, and the session ends.
+    fn keep_within_budget<'a>(
+        &self,
+        mut queue: MutexGuard<'a, Queue>,
+    ) -> Option<MutexGuard<'a, Queue>> {
+        let Err(error) = queue.charge_held_bytes() else {
+            return Some(queue);
+        };
+        tracing::warn!(%error, "closing the connection of a client that reads too slowly");
         drop(queue);
-        self.filled.notify_one();
+        self.cut_off();
+        None
     }
 
     /// Seals collected changes, because the session's monitors change.
@@ -325,9 +348,8 @@ impl Outbox {
     pub(crate) fn remove_written_bytes(&self, bytes: usize) {
         let mut queue = self.lock();
         queue.bytes = queue.bytes.saturating_sub(bytes);
-        let unwritten = queue.bytes;
         // Fewer bytes always fit; more were encoded from what is in memory anyway.
-        queue.charge.resize(unwritten).unwrap_or_default();
+        queue.charge_held_bytes().unwrap_or_default();
         if queue.bytes == 0 {
             self.drained.notify_one();
         }

@@ -16,11 +16,12 @@ pub(crate) struct NetChanges {
 }
 
 impl NetChanges {
-    /// Adds the next change of a row.
-    pub(crate) fn add(&mut self, change: &RowChange) {
+    /// Adds the next change of a row. Returns `true` if it is the row's first one.
+    pub(crate) fn add(&mut self, change: &RowChange) -> bool {
         match self.rows.entry((change.table, change.uuid())) {
             Entry::Vacant(entry) => {
                 entry.insert(change.clone());
+                return true;
             }
             Entry::Occupied(mut entry) if entry.get().old.is_some() || change.new.is_some() => {
                 entry.get_mut().new.clone_from(&change.new);
@@ -29,11 +30,17 @@ impl NetChanges {
                 entry.remove();
             }
         }
+        false
     }
 
     /// The number of rows in the net effect. A row that was changed back counts.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// The changes, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &RowChange> {
+        self.rows.values()
     }
 
     /// The changes, sorted by table.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ovsdb_sim::Limits;
 use patchbay_schemas::json::Json;
 
-use crate::Bed;
 use crate::client::Client;
+use crate::{Bed, insert};
 
 const ROWS: usize = 16;
 const CHANGES: usize = 300;
@@ -84,6 +84,42 @@ async fn a_slow_reader_gets_one_update_of_many_changes_and_ends_with_the_right_r
     // Separate updates of every change would be ten times as long for each of its monitors.
     let all_changes = 3 * CHANGES * LEN;
     assert!(bytes < all_changes / 4, "{bytes} of {all_changes}");
+}
+
+#[tokio::test]
+async fn former_versions_of_rows_that_wait_for_slow_readers_count_in_the_budget() {
+    const READERS: usize = 12;
+    /// Length of a string in the row, in bytes.
+    const LONG: usize = 1 << 22;
+    let bed = Bed::new(Limits {
+        memory: 8 * LONG,
+        ..Limits::default()
+    })
+    .await;
+    let mut writer = bed.client().await;
+    let first = insert("A", &"a".repeat(LONG));
+    writer.call("transact", &first).await.unwrap();
+    let mut readers = Vec::new();
+    for reader in 0..READERS {
+        let mut slow = bed.client().await;
+        let monitor = r#"["D",1,{"A":{"columns":["s"],"select":{"initial":false}}}]"#;
+        slow.call("monitor", monitor).await.unwrap();
+        // It reads neither the rest of this reply nor the update behind it.
+        let padding = format!("[\"{}\"]", "x".repeat(1 << 20));
+        slow.request("echo", &padding, 1).await;
+        slow.stream.readable().await.unwrap();
+        let text = char::from(b'b' + reader as u8).to_string().repeat(LONG);
+        let update = format!(r#"{{"op":"update","table":"A","where":[],"row":{{"s":"{text}"}}}}"#);
+        writer.call("transact", &format!(r#"["D",{update}]"#)).await;
+        readers.push(slow);
+    }
+    // Each reader's collected changes hold another version of the row.
+    let mut kept = 0;
+    for reader in &mut readers {
+        kept += usize::from(reader.is_served().await);
+    }
+    assert!((2..=8).contains(&kept), "{kept}");
+    assert!(writer.is_served().await);
 }
 
 fn selected_rows(results: &Json) -> Option<&Json> {
