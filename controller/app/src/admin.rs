@@ -1,13 +1,13 @@
 //! Policies of administrators: the inputs of their rows.
 
-use std::net::IpAddr;
-
-use patchbay_model::{ClusterSettings, host_addresses};
+use patchbay_model::ClusterSettings;
 use patchbay_pods::ZonePods;
-use patchbay_policies::admin::{AdminPolicyObjects, ZoneAdminPolicies};
+use patchbay_policies::admin::{AdminPolicyNode, AdminPolicyObjects, ZoneAdminPolicies};
 use patchbay_resources::conversion::{admin_network_policy, baseline_admin_network_policy};
 use patchbay_resources::manifests::Inventory;
-use patchbay_resources::object::{Node, Object as _};
+use patchbay_resources::object::Object as _;
+
+use crate::policies::known_addresses;
 
 /// The inputs of the rows of administrators' policies in a zone.
 pub(crate) fn zone_admin_policies(
@@ -32,14 +32,10 @@ pub(crate) fn zone_admin_policies(
         nodes: nodes
             .map(|(key, node)| {
                 let node = &node.object;
-                (key.name.as_str(), (node.labels(), addresses_of(node)))
+                let (labels, addresses) = (node.labels(), known_addresses(node));
+                (key.name.as_str(), AdminPolicyNode { labels, addresses })
             })
             .collect(),
     };
     ZoneAdminPolicies::read(zone, settings, &objects)
-}
-
-/// Addresses of the host of a node.
-pub(crate) fn addresses_of(node: &Node) -> Vec<IpAddr> {
-    host_addresses(Some(node.annotations())).unwrap_or_default()
 }

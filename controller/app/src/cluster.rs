@@ -110,6 +110,7 @@ impl Cluster {
         found.extend(warnings::network_warnings(inventory));
         found.extend(warnings::selector_warnings(inventory, &networks));
         found.extend(warnings::namespace_warnings(inventory));
+        found.extend(warnings::address_warnings(inventory));
         let nodes = cluster.read_nodes();
         let ranges = range_warnings(&cluster.settings, &networks, &nodes);
         found.extend(ranges.into_iter().map(without_location));

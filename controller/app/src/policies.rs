@@ -1,6 +1,7 @@
 //! Policies of a cluster's objects: the inputs of their rows.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use patchbay_model::{ClusterSettings, NetworkObjects, host_addresses};
 use patchbay_pods::ZonePods;
@@ -55,8 +56,15 @@ pub(crate) fn put_namespace(policies: &mut ZonePolicies, namespace: &Namespace) 
     policies.put_namespace(&namespace.name_any(), labels, annotations);
 }
 
+/// Addresses of the host of a node. Without an annotation there are none. `None`: the annotation
+/// cannot be read.
+pub(crate) fn known_addresses(node: &Node) -> Option<Vec<IpAddr>> {
+    let addresses = host_addresses(Some(node.annotations())).ok()?;
+    Some(addresses.unwrap_or_default())
+}
+
 /// Adds a node, or replaces the one of its name.
 pub(crate) fn put_node(policies: &mut ZonePolicies, node: &Node) {
-    let addresses = host_addresses(Some(node.annotations())).unwrap_or_default();
+    let addresses = known_addresses(node);
     policies.put_node(&node.name_any(), node.labels(), addresses);
 }

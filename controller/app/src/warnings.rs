@@ -9,7 +9,9 @@ use patchbay_resources::object::{
 
 use patchbay_allocate::networks::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
 use patchbay_model::abbreviation::abbreviate_list;
-use patchbay_model::{NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL};
+use patchbay_model::{
+    HOST_CIDRS, NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL, host_addresses,
+};
 use patchbay_resources::cnc::NetworkSelector;
 use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Problem, Sourced, describe,
@@ -46,6 +48,18 @@ fn in_no_namespace<T: InventoryKind>(inventory: &Inventory) -> Vec<Problem> {
         (!exists).then(|| problem(object, field, message()))
     });
     in_no_namespace.collect()
+}
+
+/// Returns warnings about addresses of nodes that cannot be read.
+pub(crate) fn address_warnings(inventory: &Inventory) -> Vec<Problem> {
+    let nodes = inventory.nodes.in_order().into_iter();
+    let unread = nodes.filter_map(|(_, node)| {
+        let error = host_addresses(Some(node.object.annotations())).err()?;
+        let field = Some(format!("metadata.annotations[{HOST_CIDRS}]"));
+        let message = format!("not a list of addresses with the lengths of their ranges: {error}");
+        Some(problem(node, field, message))
+    });
+    unread.collect()
 }
 
 /// Returns warnings about selectors of connects that match nothing or only a part.

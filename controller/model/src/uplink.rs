@@ -13,10 +13,10 @@ use super::ids::NodeId;
 use super::network::IpFamily;
 use super::settings::ClusterSettings;
 
+/// Node annotation: addresses of the node with the lengths of their ranges, a JSON list.
+pub const HOST_CIDRS: &str = "k8s.ovn.org/host-cidrs";
 /// Node annotation: gateway configuration of the node, by network.
 const GATEWAY_CONFIG: &str = "k8s.ovn.org/l3-gateway-config";
-/// Node annotation: addresses of the node with the lengths of their ranges, a JSON list.
-const HOST_CIDRS: &str = "k8s.ovn.org/host-cidrs";
 /// Node annotation: addresses of the interface that the bridge has, as JSON.
 const PRIMARY_INTERFACE: &str = "k8s.ovn.org/node-primary-ifaddr";
 /// Entry of the annotation that all networks use.
@@ -151,11 +151,19 @@ impl Uplink {
     }
 }
 
-/// Addresses of a node in all its networks. `None`: there is no annotation that can be read.
-pub fn host_addresses(annotations: Option<&BTreeMap<String, String>>) -> Option<Vec<IpAddr>> {
-    let text = annotations?.get(HOST_CIDRS)?;
-    let networks: Vec<IpNet> = serde_json::from_str(text).ok()?;
-    Some(networks.iter().map(IpNet::addr).collect())
+/// Reads the addresses of a node in all its networks. `None`: there is no annotation.
+///
+/// # Errors
+/// The annotation is not a JSON list of addresses with the lengths of their ranges.
+pub fn host_addresses(
+    annotations: Option<&BTreeMap<String, String>>,
+) -> Result<Option<Vec<IpAddr>>, serde_json::Error> {
+    let text = annotations.and_then(|annotations| annotations.get(HOST_CIDRS));
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let networks: Vec<IpNet> = serde_json::from_str(text)?;
+    Ok(Some(networks.iter().map(IpNet::addr).collect()))
 }
 
 /// Subnets of the interface that the node's bridge has. Empty: the annotation is missing or cannot

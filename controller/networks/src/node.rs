@@ -71,7 +71,7 @@ impl ZoneNode {
             has_gateway_mtu: annotation(GATEWAY_MTU_SUPPORT).is_none_or(|value| value != "false"),
             uplink: Uplink::read(object.annotations),
             layer2: Layer2Layout::read(object.annotations),
-            host_addresses: host_addresses(object.annotations),
+            host_addresses: host_addresses(object.annotations).unwrap_or_default(),
         }
     }
 

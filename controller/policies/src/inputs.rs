@@ -1,10 +1,10 @@
 //! Inputs of policies' rows: networks, namespaces, pods and policies of a zone, and their changes.
 
 mod firewalls;
+mod nodes;
 mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
@@ -21,6 +21,7 @@ use super::selections::{
     with_name_label,
 };
 use firewalls::FirewallContext;
+use nodes::PolicyNode;
 
 /// Everything that the rows of policies in one zone follow from.
 ///
@@ -47,15 +48,10 @@ pub struct ZonePolicies {
     firewalls: OrdMap<Arc<str>, Arc<EgressFirewall>>,
     firewall_contexts: OrdMap<Arc<str>, FirewallContext>,
     nodes: OrdMap<Arc<str>, Arc<PolicyNode>>,
+    /// Labels of nodes whose addresses cannot be read.
+    unread_nodes: OrdMap<Arc<str>, Arc<BTreeMap<String, String>>>,
     selections: Selections,
     unread: Arc<UnreadNetworks>,
-}
-
-/// A node, as firewalls depend on it.
-#[derive(Clone, Debug, PartialEq)]
-struct PolicyNode {
-    labels: BTreeMap<String, String>,
-    addresses: Vec<IpAddr>,
 }
 
 /// A port group of the pods of a namespace in a network.
@@ -280,24 +276,6 @@ impl ZonePolicies {
         };
     }
 
-    /// Adds a node, or replaces the one of its name. Firewalls choose nodes by labels, and mean
-    /// their addresses.
-    pub fn put_node(
-        &mut self,
-        name: &str,
-        labels: &BTreeMap<String, String>,
-        addresses: Vec<IpAddr>,
-    ) {
-        let labels = labels.clone();
-        let node = PolicyNode { labels, addresses };
-        self.nodes.insert(name.into(), Arc::new(node));
-    }
-
-    /// Removes a node.
-    pub fn remove_node(&mut self, name: &str) {
-        self.nodes.remove(name);
-    }
-
     /// Adds a pod with its places in networks, or replaces the one of its name.
     pub fn put_pod(&mut self, pod: &Arc<Pod>, places: impl IntoIterator<Item = PodPlace>) {
         let key = pod.key.clone();
@@ -454,7 +432,9 @@ impl Inputs for ZonePolicies {
         for name in changed_keys(&earlier.firewalls, &self.firewalls) {
             changed(PolicyCell::Firewall(name.clone()));
         }
-        if changed_keys(&earlier.nodes, &self.nodes).next().is_some() {
+        let mut nodes = changed_keys(&earlier.nodes, &self.nodes);
+        let mut unread_nodes = changed_keys(&earlier.unread_nodes, &self.unread_nodes);
+        if nodes.next().is_some() || unread_nodes.next().is_some() {
             changed(PolicyCell::Nodes);
         }
         for name in changed_keys(&earlier.namespaces, &self.namespaces) {

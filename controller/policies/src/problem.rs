@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use patchbay_model::{
     ACL_LOGGING, AdminPolicyKey, AdminPolicyProblem, EGRESS_FIREWALL, Feature, FirewallProblem,
-    NadKey, POLICY_FOR, PolicyFieldProblem, PolicyKey,
+    HOST_CIDRS, NadKey, POLICY_FOR, PolicyFieldProblem, PolicyKey,
 };
 use thiserror::Error;
 
@@ -111,6 +111,18 @@ pub enum PolicyProblemReason {
     /// OVN-Kubernetes, its rows stay as they are.
     #[error("metadata.annotations[{ACL_LOGGING}]: {0}; rows of the policy stay as they are")]
     AdminLogging(String),
+    /// A rule selects a node whose addresses cannot be read. As in OVN-Kubernetes, the rows of the
+    /// firewall or the administrator's policy stay as they are.
+    #[error(
+        "spec.{field}: selects node {node}, whose annotation {HOST_CIDRS} cannot be read; rows \
+         stay as they are"
+    )]
+    UnreadNode {
+        /// Path of the rule's peers below `spec`.
+        field: String,
+        /// Name of the first such node.
+        node: Arc<str>,
+    },
     /// Two policies of administrators have the same priority.
     #[error(
         "spec.priority: {priority} is that of AdminNetworkPolicy {other}, too, so it is undefined \

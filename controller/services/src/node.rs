@@ -42,8 +42,7 @@ pub(super) struct NodeGateway {
 }
 
 impl ServiceNode {
-    /// Reads a node. An annotation that cannot be read counts as missing: the cluster manager has
-    /// reported it.
+    /// Reads a node. An annotation that cannot be read counts as missing, and is reported elsewhere.
     pub(super) fn read(object: NodeObject<'_>) -> Self {
         let (node, _) = Node::read(object.name, object.annotations, None);
         let uplink = Uplink::read(object.annotations);
@@ -51,7 +50,7 @@ impl ServiceNode {
             uplink: uplink.or_else(|| node.id.map(Uplink::derived)),
             has_chassis: node.chassis_id.is_some(),
             name: node.name,
-            host_addresses: host_addresses(object.annotations),
+            host_addresses: host_addresses(object.annotations).unwrap_or_default(),
             subnets: node.subnets,
         }
     }

@@ -20,8 +20,8 @@ use patchbay_rows::Inputs as _;
 
 use super::ZoneInputs;
 use crate::Cluster;
+use crate::policies;
 use crate::zone_view::ZoneView;
-use crate::{admin, policies};
 
 /// One step from earlier objects to the present ones.
 pub(super) struct Following<'a> {
@@ -355,7 +355,9 @@ impl Following<'_> {
         for change in now.nodes.changes_since(&before.nodes) {
             let name = &change.key.name;
             match change.current.map(|node| &node.object) {
-                Some(node) => policies.put_node(name, node.labels(), admin::addresses_of(node)),
+                Some(node) => {
+                    policies.put_node(name, node.labels(), policies::known_addresses(node));
+                }
                 None => policies.remove_node(name),
             }
         }

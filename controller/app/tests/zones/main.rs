@@ -11,6 +11,7 @@ mod egress;
 mod firewall;
 mod namespace_groups;
 mod new_ports;
+mod node_addresses;
 mod policies;
 mod policy_rules;
 mod rejected_rows;

@@ -21,7 +21,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
 
-use super::inputs::{AdminPolicyCell, ZoneAdminPolicies, is_usable};
+use super::inputs::{AdminPolicyCell, ZoneAdminPolicies};
 use super::rows::{AddressSetRow, PolicyScene, kind_of};
 use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::tables::{
@@ -236,7 +236,7 @@ impl AdminPolicies {
         let Some(policy) = inputs.policy(key) else {
             return;
         };
-        if !is_usable(policy) {
+        if !inputs.is_usable(policy) {
             return rows.keep_rest();
         }
         let made = PolicyScene::new(policy, inputs).rows();

@@ -30,6 +30,8 @@ pub struct ZoneAdminPolicies {
     /// Labels of namespaces, with that of their name.
     namespaces: OrdMap<Arc<str>, Arc<Labels>>,
     nodes: OrdMap<Arc<str>, Arc<LabelledNode>>,
+    /// Labels of nodes whose addresses cannot be read.
+    unread_nodes: OrdMap<Arc<str>, Arc<Labels>>,
 }
 
 /// The zone and the cluster's settings.
@@ -57,8 +59,17 @@ pub struct AdminPolicyObjects<'a> {
     pub pods: Vec<Arc<Pod>>,
     /// Labels of namespaces.
     pub namespaces: BTreeMap<&'a str, &'a BTreeMap<String, String>>,
-    /// Labels of nodes, and the addresses of their hosts.
-    pub nodes: BTreeMap<&'a str, (&'a BTreeMap<String, String>, Vec<IpAddr>)>,
+    /// Nodes by name.
+    pub nodes: BTreeMap<&'a str, AdminPolicyNode<'a>>,
+}
+
+/// A node that policies of administrators may select.
+#[derive(Debug)]
+pub struct AdminPolicyNode<'a> {
+    /// Labels of the node.
+    pub labels: &'a BTreeMap<String, String>,
+    /// Addresses of its host. `None`: they cannot be read.
+    pub addresses: Option<Vec<IpAddr>>,
 }
 
 /// A piece of [`ZoneAdminPolicies`] that can change on its own.
@@ -95,8 +106,8 @@ impl ZoneAdminPolicies {
         for (name, labels) in &objects.namespaces {
             this.put_namespace(name, labels);
         }
-        for (name, (labels, addresses)) in &objects.nodes {
-            this.put_node(name, labels, addresses.clone());
+        for (name, node) in &objects.nodes {
+            this.put_node(name, node.labels, node.addresses.clone());
         }
         for pod in &objects.pods {
             this.put_pod(pod);
@@ -126,21 +137,31 @@ impl ZoneAdminPolicies {
         self.namespaces.remove(name);
     }
 
-    /// Adds a node, or replaces the one of its name. `addresses`: those of its host.
+    /// Adds a node, or replaces the one of its name. `addresses`: those of its host. `None`: they
+    /// cannot be read.
     pub fn put_node(
         &mut self,
         name: &str,
         labels: &BTreeMap<String, String>,
-        addresses: Vec<IpAddr>,
+        addresses: Option<Vec<IpAddr>>,
     ) {
+        self.remove_node(name);
         let labels = labels.clone();
-        let node = LabelledNode { labels, addresses };
-        self.nodes.insert(name.into(), Arc::new(node));
+        match addresses {
+            Some(addresses) => {
+                let node = LabelledNode { labels, addresses };
+                self.nodes.insert(name.into(), Arc::new(node));
+            }
+            None => {
+                self.unread_nodes.insert(name.into(), Arc::new(labels));
+            }
+        }
     }
 
     /// Removes a node.
     pub fn remove_node(&mut self, name: &str) {
         self.nodes.remove(name);
+        self.unread_nodes.remove(name);
     }
 
     /// Adds a pod, or replaces the one of its key.
@@ -176,8 +197,10 @@ impl ZoneAdminPolicies {
         let (_, unread) = AclLogging::read(&policy.logging);
         let unread = unread.into_iter().map(PolicyProblemReason::AdminLogging);
         let unusable = policy.problems.iter().cloned();
+        let unread_nodes = self.unread_nodes(policy).into_iter();
         unread
             .chain(unusable.map(PolicyProblemReason::Admin))
+            .chain(unread_nodes)
             .collect()
     }
 
@@ -216,7 +239,38 @@ impl ZoneAdminPolicies {
     /// The policies that have rows.
     pub(super) fn applied(&self) -> impl Iterator<Item = &Arc<AdminPolicy>> {
         let policies = self.policies.values().filter(|_| self.zone.is_on);
-        policies.filter(|policy| is_usable(policy))
+        policies.filter(|policy| self.is_usable(policy))
+    }
+
+    /// `true` if all of a policy can be read, and the addresses of the nodes that it selects.
+    /// Otherwise its rows stay as they are.
+    pub(super) fn is_usable(&self, policy: &AdminPolicy) -> bool {
+        let (_, unread) = AclLogging::read(&policy.logging);
+        policy.problems.is_empty() && unread.is_empty() && self.unread_nodes(policy).is_empty()
+    }
+
+    /// Nodes whose addresses cannot be read, by the rules that select them. As in OVN-Kubernetes,
+    /// the policy is not applied.
+    fn unread_nodes(&self, policy: &AdminPolicy) -> Vec<PolicyProblemReason> {
+        if self.unread_nodes.is_empty() {
+            return Vec::new();
+        }
+        let rules = [
+            ("ingress", "from", &policy.ingress),
+            ("egress", "to", &policy.egress),
+        ];
+        let rules = rules.into_iter().flat_map(|(direction, peers, rules)| {
+            let rules = rules.iter().enumerate();
+            rules.map(move |(index, rule)| (format!("{direction}[{index}].{peers}"), rule))
+        });
+        let unread = rules.filter_map(|(field, rule)| {
+            let is_selected = |labels: &Labels| rule.nodes.iter().any(|one| one.matches(labels));
+            let mut nodes = self.unread_nodes.iter();
+            let (node, _) = nodes.find(|(_, labels)| is_selected(labels))?;
+            let node = node.clone();
+            Some(PolicyProblemReason::UnreadNode { field, node })
+        });
+        unread.collect()
     }
 
     /// A policy. `None`: there is none, or the feature is off.
@@ -271,12 +325,6 @@ impl ZoneAdminPolicies {
     }
 }
 
-/// `true` if all of a policy can be read. Otherwise its rows stay as they are.
-pub(super) fn is_usable(policy: &AdminPolicy) -> bool {
-    let (_, unread) = AclLogging::read(&policy.logging);
-    policy.problems.is_empty() && unread.is_empty()
-}
-
 fn rules(policy: &AdminPolicy) -> impl Iterator<Item = &AdminRule> {
     policy.ingress.iter().chain(&policy.egress)
 }
@@ -297,7 +345,10 @@ impl Inputs for ZoneAdminPolicies {
             changed(AdminPolicyCell::Zone);
         }
         let earlier = earlier.unwrap_or(&nothing);
-        if changed_keys(&earlier.nodes, &self.nodes).next().is_some() {
+        let mut unread_nodes = changed_keys(&earlier.unread_nodes, &self.unread_nodes);
+        let has_other_unread_nodes = unread_nodes.next().is_some();
+        let mut nodes = changed_keys(&earlier.nodes, &self.nodes);
+        if has_other_unread_nodes || nodes.next().is_some() {
             changed(AdminPolicyCell::Nodes);
         }
         let mut pods: BTreeSet<&PodKey> = changed_keys(&earlier.pods, &self.pods).collect();
@@ -317,7 +368,12 @@ impl Inputs for ZoneAdminPolicies {
                 changed(AdminPolicyCell::NamedPorts(policy.key.clone()));
             }
         }
-        for policy in changed_keys(&earlier.policies, &self.policies) {
+        let mut policies: BTreeSet<&AdminPolicyKey> =
+            changed_keys(&earlier.policies, &self.policies).collect();
+        let others = self.policies.iter().filter(|_| has_other_unread_nodes);
+        let others = others.filter(|(_, of)| self.is_usable(of) != earlier.is_usable(of));
+        policies.extend(others.map(|(key, _)| key));
+        for policy in policies {
             changed(AdminPolicyCell::Policy(policy.clone()));
             let all = self.pods.keys();
             pods.extend(all.filter(|pod| {

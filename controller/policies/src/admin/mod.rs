@@ -14,4 +14,4 @@ mod inputs;
 mod rows;
 
 pub use capability::AdminPolicyController;
-pub use inputs::{AdminPolicyCell, AdminPolicyObjects, ZoneAdminPolicies};
+pub use inputs::{AdminPolicyCell, AdminPolicyNode, AdminPolicyObjects, ZoneAdminPolicies};

@@ -132,7 +132,14 @@ impl<'a> Scene<'_, 'a> {
             return;
         };
         let is_usable = firewall.problems.is_empty() && firewall.rules.len() <= MAX_FIREWALL_RULES;
-        if !is_usable {
+        let mut rules = firewall.rules.iter();
+        let has_nodes = rules.any(|rule| matches!(rule.destination, FirewallDestination::Nodes(_)));
+        let has_unread_node = has_nodes && {
+            let inputs = self.reader.read(&PolicyCell::Nodes);
+            let mut rules = firewall.rules.iter();
+            rules.any(|rule| inputs.unread_node(&rule.destination).is_some())
+        };
+        if !is_usable || has_unread_node {
             return rows.keep_rest();
         }
         let place = NetworkNamespace {

@@ -1,14 +1,13 @@
 //! Inputs that the rows of policies read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     AttachedNetwork, EgressFirewall, Feature, FirewallDestination, PodKey, Policy, PolicyDirection,
-    PolicyKind, Role, Selector,
+    PolicyKind, Role,
 };
 
 use super::{NamespaceGroup, NetworkNamespace, ZonePolicies};
@@ -85,7 +84,13 @@ impl ZonePolicies {
             }),
             FirewallDestination::Cidr { .. } | FirewallDestination::Nodes(_) => None,
         });
-        fields.chain(names).collect()
+        let unread_nodes = firewall.rules.iter().enumerate();
+        let unread_nodes = unread_nodes.filter_map(|(index, rule)| {
+            let node = self.unread_node(&rule.destination)?.clone();
+            let field = format!("egress[{index}].to.nodeSelector");
+            Some(PolicyProblemReason::UnreadNode { field, node })
+        });
+        fields.chain(names).chain(unread_nodes).collect()
     }
 
     /// The port group of a namespace in a network. `None`: the namespace has none.
@@ -102,13 +107,6 @@ impl ZonePolicies {
     pub(crate) fn firewall(&self, namespace: &str) -> Option<&Arc<EgressFirewall>> {
         let is_on = self.features.contains(&Feature::EgressFirewall);
         self.firewalls.get(namespace).filter(|_| is_on)
-    }
-
-    /// Addresses of the nodes with labels.
-    pub(crate) fn node_addresses(&self, selector: &Selector) -> impl Iterator<Item = IpAddr> {
-        let nodes = self.nodes.values();
-        let nodes = nodes.filter(|node| selector.matches(&node.labels));
-        nodes.flat_map(|node| node.addresses.iter().copied())
     }
 
     /// Port groups whose ACLs drop packets of switch ports of the zone's pods, by the ports' names:

@@ -13,7 +13,7 @@ use patchbay_model::{
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
-use patchbay_policies::admin::{AdminPolicyObjects, ZoneAdminPolicies};
+use patchbay_policies::admin::{AdminPolicyNode, AdminPolicyObjects, ZoneAdminPolicies};
 use patchbay_resources::conversion;
 use patchbay_resources::object::{Namespace, Object};
 use patchbay_services::ZoneServices;
@@ -91,7 +91,10 @@ impl World {
             namespaces: egress.namespaces.clone(),
             nodes: nodes
                 .iter()
-                .map(|node| (node.name.as_str(), (&node.labels, node.host_addresses())))
+                .map(|node| {
+                    let (labels, addresses) = (&node.labels, node.host_addresses());
+                    (node.name.as_str(), AdminPolicyNode { labels, addresses })
+                })
                 .collect(),
         };
         let admin_policies = ZoneAdminPolicies::read(&self.node, &self.settings, &admin_policies);

@@ -31,8 +31,9 @@ pub(super) struct AnnotatedNode {
 }
 
 impl AnnotatedNode {
-    pub(super) fn host_addresses(&self) -> Vec<IpAddr> {
-        host_addresses(Some(&self.annotations)).unwrap_or_default()
+    pub(super) fn host_addresses(&self) -> Option<Vec<IpAddr>> {
+        let addresses = host_addresses(Some(&self.annotations)).ok()?;
+        Some(addresses.unwrap_or_default())
     }
 }
 
