@@ -124,6 +124,8 @@ pub(crate) fn dial(
     options: RemoteOptions,
 ) -> Result<Dialer, RemoteError> {
     check_tls_support(target)?;
+    #[cfg(feature = "tls")]
+    server.check_keys(target);
     let client =
         ActiveTarget::parse(target).ok_or_else(|| RemoteError::Active(target.to_owned()))?;
     let client = match client {

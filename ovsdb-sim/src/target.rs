@@ -134,11 +134,15 @@ impl ActiveTarget {
 
 /// Refuses a target with TLS in a build without it.
 pub(crate) fn check_tls_support(target: &str) -> Result<(), RemoteError> {
-    let needs_tls = target.starts_with("ssl:") || target.starts_with("pssl:");
-    if needs_tls && !cfg!(feature = "tls") {
+    if needs_tls(target) && !cfg!(feature = "tls") {
         return Err(RemoteError::TlsNotSupported(target.to_owned()));
     }
     Ok(())
+}
+
+/// `true` for a remote with TLS.
+pub(crate) fn needs_tls(target: &str) -> bool {
+    target.starts_with("ssl:") || target.starts_with("pssl:")
 }
 
 /// `true` for a unix socket.

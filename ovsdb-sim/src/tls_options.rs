@@ -50,6 +50,23 @@ impl TlsOptions {
     /// The value of the first option without a fitting column, and the problem in ovsdb-server's
     /// words.
     pub(crate) fn check_columns(&self, databases: &DatabaseSet) -> Result<(), (String, String)> {
+        for value in self.columns() {
+            let column = DatabaseColumn::parse(value).ok_or("invalid syntax".to_owned());
+            column
+                .and_then(|column| column.check(databases, true))
+                .map_err(|problem| (value.clone(), problem))?;
+        }
+        Ok(())
+    }
+
+    /// `true` if an option names a column.
+    #[cfg(feature = "tls")]
+    pub(crate) fn has_columns(&self) -> bool {
+        self.columns().next().is_some()
+    }
+
+    /// The values that name columns.
+    fn columns(&self) -> impl Iterator<Item = &String> {
         let values = [
             &self.private_key,
             &self.certificate,
@@ -59,16 +76,7 @@ impl TlsOptions {
             &self.ciphers,
             &self.ciphersuites,
         ];
-        let columns = values
-            .into_iter()
-            .flatten()
-            .filter(|value| value.starts_with(COLUMN_PREFIX));
-        for value in columns {
-            let column = DatabaseColumn::parse(value).ok_or("invalid syntax".to_owned());
-            column
-                .and_then(|column| column.check(databases, true))
-                .map_err(|problem| (value.clone(), problem))?;
-        }
-        Ok(())
+        let values = values.into_iter().flatten();
+        values.filter(|value| value.starts_with(COLUMN_PREFIX))
     }
 }

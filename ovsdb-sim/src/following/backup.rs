@@ -58,7 +58,7 @@ pub(super) async fn follow(
         // As in ovsdb-server, which takes any text for a remote that cannot be reached: the
         // database stays a backup.
         BackupError::Remote(error) => {
-            tracing::info!(target: "reconnect", %error, "connection attempt failed");
+            tracing::warn!(target: "reconnect", "{}: connection attempt failed ({error})", source.remotes);
             phase.send_replace(FollowPhase::Retrying);
             return;
         }

@@ -52,7 +52,7 @@ pub(super) async fn follow(
         Ok(config) => config,
         Err(error) => {
             // As in ovsdb-server, which takes any text for a remote that cannot be reached.
-            tracing::info!(target: "reconnect", %error, "connection attempt failed");
+            tracing::warn!(target: "reconnect", "{}: connection attempt failed ({error})", source.remotes);
             phase.send_replace(FollowPhase::Failed);
             return;
         }

@@ -79,6 +79,8 @@ impl Endpoint {
         options: RemoteOptions,
     ) -> Result<Self, RemoteError> {
         check_tls_support(target)?;
+        #[cfg(feature = "tls")]
+        server.check_keys(target);
         let parsed =
             PassiveTarget::parse(target).ok_or_else(|| RemoteError::Passive(target.to_owned()))?;
         let parsed = server.settings().locate_socket(parsed);

@@ -27,6 +27,8 @@ use crate::session_handle::SessionHandle;
 use crate::session_id::SessionId;
 use crate::settings::RemoteSettings;
 #[cfg(feature = "tls")]
+use crate::target::needs_tls;
+#[cfg(feature = "tls")]
 use crate::tls::Tls;
 
 pub use add_remove::{AddDatabaseError, RemoveDatabaseError};
@@ -168,6 +170,14 @@ impl Server {
 
     pub(crate) fn settings(&self) -> &RemoteSettings {
         &self.settings
+    }
+
+    /// Logs the reason if a remote needs keys that cannot be used.
+    #[cfg(feature = "tls")]
+    pub(crate) fn check_keys(&self, target: &str) {
+        if needs_tls(target) {
+            self.tls.log_unusable_keys(&self.databases);
+        }
     }
 
     #[cfg(feature = "tls")]

@@ -107,7 +107,8 @@ impl Server {
     /// Names the source of all databases for [`connect_to_source`](Self::connect_to_source).
     pub(crate) fn set_source(&self, source: &str) {
         let mut replication = self.replication.state();
-        replication.source = (!source.is_empty()).then(|| source.to_owned());
+        // An empty text is a source that cannot be reached, as in ovsdb-server.
+        replication.source = Some(source.to_owned());
     }
 
     /// Declares that all standalone databases can be backups. They are active at first.

@@ -20,7 +20,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 use crate::database_set::DatabaseSet;
 use crate::tls_options::TlsOptions;
 
-use keys::Keys;
+use keys::{Keys, TrustedPeers};
 
 /// Time in which a peer has to complete the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,6 +67,21 @@ impl Tls {
         Self {
             options,
             last: Mutex::default(),
+        }
+    }
+
+    /// Logs the reason if the keys cannot be used now. Connections are refused until they can. A
+    /// column that is still empty and a CA certificate that is still to be bootstrapped are no
+    /// reasons.
+    pub(crate) fn log_unusable_keys(&self, databases: &DatabaseSet) {
+        let keys = Keys::read(&self.options, databases).and_then(|keys| match keys.trusted {
+            TrustedPeers::First(_) => client_config(keys).map(|_| ()),
+            TrustedPeers::Signed(_) | TrustedPeers::All => self.server_config(keys).map(|_| ()),
+        });
+        match keys {
+            Err(TlsError::Missing(_)) if self.options.has_columns() => {}
+            Err(error) => tracing::error!(target: "stream_ssl", "{error}"),
+            Ok(()) => {}
         }
     }
 

@@ -298,3 +298,39 @@ fn wrong_arguments_and_missing_files_have_the_same_exit_code() {
         assert!(!error.contains("backtrace"), "{error}");
     }
 }
+
+#[test]
+fn a_source_that_is_no_remote_makes_a_backup_and_is_logged() {
+    for source in ["", "foo", "tcp:"] {
+        let [real, sim] = Bed::both().map(|bed| {
+            let sync_from = format!("--sync-from={source}");
+            let remote = "--remote=punix:db.sock";
+            let daemon = ["--detach", "--no-chdir", "--pidfile", "--log-file"];
+            let started = bed.server(&[&daemon[..], &[remote, &sync_from, "db"]].concat());
+            assert!(started.status.success(), "{started:?}");
+            let inserted = bed
+                .command(&testing::program("ovsdb-client"))
+                .args(["--timeout=20", "transact", "unix:db.sock"])
+                .arg(r#"["OVN_Northbound",{"op":"insert","table":"DNS","row":{}}]"#)
+                .output()
+                .unwrap();
+            let failure = format!("|reconnect|{source}: connection attempt failed (");
+            let start = Instant::now();
+            // The levels differ: the simulator does not try again.
+            while !fs::read_to_string(bed.path("ovsdb-server.log"))
+                .unwrap()
+                .replace("|INFO|", "|")
+                .replace("|WARN|", "|")
+                .contains(&failure)
+            {
+                assert!(start.elapsed() < TIMEOUT, "{source:?} is not logged");
+                thread::sleep(Duration::from_millis(5));
+            }
+            let connected = bed.appctl("ovsdb-server/connect-active-ovsdb-server");
+            bed.appctl("exit");
+            (text(&inserted.stdout), connected)
+        });
+        assert_eq!(real, sim, "{source:?}");
+        assert!(sim.0.contains("read only mode"), "{sim:?}");
+    }
+}

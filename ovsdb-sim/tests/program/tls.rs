@@ -174,6 +174,36 @@ fn columns_of_keys_are_checked_at_the_start() {
 }
 
 #[test]
+fn keys_that_cannot_be_used_are_logged_at_the_start() {
+    let given = |key: &str, certificate: &str, ca: &str| {
+        let files = [
+            ("private-key", key),
+            ("certificate", certificate),
+            ("ca-cert", ca),
+        ];
+        files.map(|(name, file)| option(name, file))
+    };
+    for (keys, is_unusable) in [
+        (given("server-key.pem", "server.pem", "ca.pem"), false),
+        (given("none.pem", "server.pem", "ca.pem"), true),
+        (given("server-key.pem", "none.pem", "ca.pem"), true),
+        (given("server-key.pem", "server.pem", "none.pem"), true),
+        // A certificate is no key.
+        (given("server.pem", "server.pem", "ca.pem"), true),
+        // The certificate of another key.
+        (given("server-key.pem", "ca.pem", "ca.pem"), true),
+    ] {
+        for bed in Bed::both() {
+            start(&bed, &keys);
+            bed.appctl("exit");
+            let log = fs::read_to_string(bed.path("ovsdb-server.log")).unwrap();
+            let is_logged = log.contains("|stream_ssl|ERR|");
+            assert_eq!(is_logged, is_unusable, "{keys:?}: {log}");
+        }
+    }
+}
+
+#[test]
 fn the_ca_certificate_of_the_first_peer_is_written() {
     for bed in Bed::both() {
         let ca = bed.path("ca.pem");

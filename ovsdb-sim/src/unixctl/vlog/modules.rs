@@ -24,7 +24,7 @@ pub(super) const OTHER_TARGETS: &str = "ovsdb_server";
 
 /// Log targets of the simulator and of its program, with ovsdb-server's modules for the same
 /// subjects.
-pub(super) const TARGETS: [(&str, &str); 11] = [
+pub(super) const TARGETS: [(&str, &str); 15] = [
     ("daemon_unix", "daemon_unix"),
     ("ovsdb_sim::connection", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::dial", "reconnect"),
@@ -33,6 +33,10 @@ pub(super) const TARGETS: [(&str, &str); 11] = [
     ("ovsdb_sim::outbox", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::server", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::unixctl", "unixctl"),
+    ("ovsdb_jsonrpc_server", "ovsdb_jsonrpc_server"),
+    ("reconnect", "reconnect"),
+    ("relay", "relay"),
+    ("replication", "replication"),
     ("socket_util", "socket_util"),
     ("stream_ssl", "stream_ssl"),
     ("vlog", "vlog"),
@@ -76,7 +80,15 @@ mod tests {
             module_of("ovsdb_sim::listen::socket"),
             "ovsdb_jsonrpc_server"
         );
-        assert_eq!(module_of("vlog"), "vlog");
+        for module in [
+            "ovsdb_jsonrpc_server",
+            "reconnect",
+            "relay",
+            "replication",
+            "vlog",
+        ] {
+            assert_eq!(module_of(module), module);
+        }
         assert_eq!(module_of("ovsdb_sim::listener"), OTHER_TARGETS);
     }
 
