@@ -1,5 +1,6 @@
 //! `<condition>` (RFC 7047 section 5.1), including the boolean clauses of ovsdb-server.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -139,6 +140,7 @@ pub struct Condition {
 struct Indexes {
     all: OnceLock<AllClauses>,
     any: OnceLock<AnyClauses>,
+    columns: OnceLock<Box<[ColumnId]>>,
 }
 
 impl Condition {
@@ -166,6 +168,20 @@ impl Condition {
     /// Returns the clauses.
     pub fn clauses(&self) -> &[Clause] {
         &self.clauses
+    }
+
+    /// Returns the columns of the clauses, each once, in no order.
+    pub(crate) fn columns(&self) -> &[ColumnId] {
+        if self.clauses.is_empty() {
+            return &[];
+        }
+        self.indexes().columns.get_or_init(|| {
+            let columns = self.clauses.iter().filter_map(|clause| match clause {
+                Clause::Column { column, .. } => Some(*column),
+                Clause::Bool(_) => None,
+            });
+            columns.collect::<BTreeSet<_>>().into_iter().collect()
+        })
     }
 
     /// Returns the condition that selects the row with this UUID.

@@ -5,7 +5,6 @@ use crate::json::write;
 use crate::row::Row;
 use crate::schema::{ColumnId, TableSchema};
 
-use super::condition::Clause;
 use super::monitor::{MonitorTable, MonitorVersion, Select};
 
 /// Change of a row, filtered by the condition of a monitor.
@@ -116,18 +115,8 @@ impl MonitorTable {
     /// Returns the columns whose changes are events: the requested columns, and those of the
     /// condition.
     fn watched(&self) -> impl Iterator<Item = ColumnId> {
-        let of_condition = self
-            .condition
-            .clauses()
-            .iter()
-            .filter_map(|clause| match clause {
-                Clause::Column { column, .. } => Some(*column),
-                Clause::Bool(_) => None,
-            });
-        self.columns
-            .iter()
-            .map(|(column, _)| *column)
-            .chain(of_condition)
+        let requested = self.columns.iter().map(|(column, _)| *column);
+        requested.chain(self.condition.columns().iter().copied())
     }
 }
 

@@ -75,6 +75,17 @@ fn each_request_has_its_own_select_and_the_first_condition_is_used() {
 }
 
 #[test]
+fn a_column_of_many_clauses_is_watched_once() {
+    let clauses: Vec<String> = (0..4000).map(|i| format!(r#"["i","==",{i}]"#)).collect();
+    let clauses = format!(r#"[{},["name","==",""],true]"#, clauses.join(","));
+    let (requests, _) = table(&format!(
+        r#"{{"T": {{"columns": [], "where": {clauses}}}}}"#
+    ));
+    assert_eq!(requests.condition.clauses().len(), 4002);
+    assert_eq!(requests.condition.columns().len(), 2);
+}
+
+#[test]
 fn the_last_of_several_equal_members_is_used() {
     let (_, columns) = table(r#"{"T": {"columns": 5}, "T": {"columns": ["i"]}}"#);
     assert_eq!(columns, [("i".to_owned(), Select::ALL)]);
