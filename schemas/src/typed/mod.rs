@@ -257,6 +257,7 @@ impl<V: Value> Column for V {
     }
 }
 
+/// A set with several values is of another type. A row that is written back would lose some of them.
 impl<V: Value> Column for Option<V> {
     fn to_datum(&self) -> Datum {
         let atom = self.as_ref().map(Value::to_atom);
@@ -264,10 +265,11 @@ impl<V: Value> Column for Option<V> {
     }
 
     fn from_datum(datum: &Datum) -> Option<Self> {
-        match datum.as_set()?.iter().next() {
-            None => Some(None),
-            Some(atom) => V::from_atom(atom).map(Some),
+        let set = datum.as_set()?;
+        if set.is_empty() {
+            return Some(None);
         }
+        V::from_atom(set.as_one()?).map(Some)
     }
 }
 
@@ -344,4 +346,19 @@ pub fn read_column<C: Column + Default>(
         column,
         value: datum.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_optional_value_is_none_or_one_of_its_type() {
+        let set =
+            |values: &[i64]| Datum::Set(values.iter().map(|value| Atom::from(*value)).collect());
+        assert_eq!(Option::<i64>::from_datum(&set(&[])), Some(None));
+        assert_eq!(Option::<i64>::from_datum(&set(&[7])), Some(Some(7)));
+        assert_eq!(Option::<i64>::from_datum(&set(&[7, 8])), None);
+        assert_eq!(Option::<bool>::from_datum(&set(&[7])), None);
+    }
 }
