@@ -1,5 +1,7 @@
 //! The replica: a client's copy of the database.
 
+mod unknown_columns;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -20,12 +22,14 @@ use crate::txn::Transaction;
 
 use super::outcome::Committed;
 use super::subscription::ReplicaEvent;
+use unknown_columns::UnknownColumns;
 
 /// A database that follows the updates of a server. A failed update leaves it unchanged.
 #[derive(Debug)]
 pub(super) struct Replica {
     snapshot: Snapshot,
     strings: StringCache,
+    unknown_columns: UnknownColumns,
     /// `true` once the replica has held the database.
     filled: bool,
     /// Events that are not published yet.
@@ -66,6 +70,7 @@ impl Replica {
                 .iter()
                 .fold(empty, |snapshot, index| snapshot.with_index(index.clone())),
             strings: StringCache::default(),
+            unknown_columns: UnknownColumns::default(),
             filled: false,
             events: Vec::new(),
             transaction: None,
@@ -118,6 +123,7 @@ impl Replica {
         schema: &Arc<DatabaseSchema>,
         contents: TableUpdates<'_>,
     ) -> Result<ChangeSet, UpdateError> {
+        self.unknown_columns.begin_connection();
         let same_schema = schema.to_json() == self.snapshot.schema().to_json();
         let other = (!same_schema).then(|| self.snapshot.empty_like(schema.clone()));
         let snapshot = other.as_ref().unwrap_or(&self.snapshot);
@@ -136,7 +142,7 @@ impl Replica {
                 .rows
                 .extend(row.and_then(|row| replacement(table, old, row)));
         }
-        warn_about_unknown_columns(&updates);
+        self.unknown_columns.warn(updates.unknown_columns());
         for table in schema.table_ids() {
             let gone = snapshot
                 .table(table)
@@ -177,6 +183,7 @@ impl Replica {
 
     /// Applies the changes since the last connection.
     pub(super) fn catch_up(&mut self, updates: TableUpdates<'_>) -> Result<ChangeSet, UpdateError> {
+        self.unknown_columns.begin_connection();
         let changes = self.update(updates)?;
         let event = ReplicaEvent::Resynced(changes.clone(), self.transaction);
         self.events.push(event);
@@ -231,7 +238,7 @@ impl Replica {
                 });
             }
         }
-        warn_about_unknown_columns(&updates);
+        self.unknown_columns.warn(updates.unknown_columns());
         check_rows_unique(&schema, &changes)?;
         let duplicates_before = duplicate_key_counts(&self.snapshot);
         self.snapshot.apply(&changes);
@@ -340,12 +347,6 @@ fn warn_about_duplicate_keys(before: Vec<usize>, now: &Snapshot) {
         if now > before {
             tracing::warn!(%index, keys = now, "several rows share a key of a unique index");
         }
-    }
-}
-
-fn warn_about_unknown_columns(updates: &UpdateReader<'_>) {
-    for column in updates.unknown_columns() {
-        tracing::warn!(column, "the server reported a column that its schema lacks");
     }
 }
 

@@ -214,3 +214,19 @@ fn declared_indexes_follow_updates_and_new_schemas() {
     assert!(found(&replica, &by_name, "a").is_empty());
     assert_eq!(found(&replica, &by_name, "b"), [uuid(2)]);
 }
+
+#[test]
+fn an_unknown_column_is_logged_once_per_connection() {
+    let mut replica = filled("{}");
+    let update = |replica: &mut Replica, row: u8| {
+        let update = format!(r##"{{"T":{{"#{row}":{{"insert":{{"later":1}}}}}}}}"##);
+        let text = text(&update);
+        let updates = TableUpdates::whole(Reader::new(text.as_text()), MonitorVersion::V2);
+        replica.apply(updates).unwrap();
+        replica.unknown_columns.logged()
+    };
+    assert_eq!(update(&mut replica, 1), 1);
+    assert_eq!(update(&mut replica, 2), 1);
+    replace(&mut replica, "{}").unwrap();
+    assert_eq!(replica.unknown_columns.logged(), 0);
+}
