@@ -19,9 +19,9 @@ use crate::target::{ActiveTarget, RemoteError, check_tls_support};
 use crate::unix_path::SocketPath;
 
 /// Shortest pause between two attempts to connect, as in ovsdb-server.
-const MIN_BACKOFF: Duration = Duration::from_secs(1);
+pub(crate) const MIN_BACKOFF: Duration = Duration::from_secs(1);
 /// Longest pause between two attempts to connect, as in ovsdb-server.
-const MAX_BACKOFF: Duration = Duration::from_secs(8);
+pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
 /// Client that the server connects to, again whenever the connection ends. Dropping it closes the
 /// connection.

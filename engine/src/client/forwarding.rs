@@ -8,11 +8,8 @@ use patchbay_schemas::wire::{Message, Reply};
 use tokio::sync::mpsc;
 
 use super::error::SessionError;
-use super::outgoing::request_head;
+use super::outgoing::{MAX_UNSENT_BYTES, request_head};
 use super::session::Session;
-
-/// Number of unsent bytes above which no further request is taken from the queue.
-const MAX_UNSENT_BYTES: usize = 4 << 20;
 
 /// Sends requests on the connection of a [`Client`](super::Client), in the order of the calls.
 /// Clones send to the same [`ForwardedReplies`].

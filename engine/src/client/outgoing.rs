@@ -7,6 +7,9 @@ use patchbay_schemas::json::write;
 
 use crate::txn::Transaction;
 
+/// Number of unsent bytes above which no further request is taken from a queue.
+pub(super) const MAX_UNSENT_BYTES: usize = 4 << 20;
+
 /// Maximum length in bytes of a chunk of several short messages. A longer message is a chunk of its
 /// own. One write then sends many small requests.
 const SHORT_MESSAGE_CHUNK_BYTES: usize = 16 << 10;

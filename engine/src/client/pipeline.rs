@@ -15,7 +15,7 @@ use super::error::{ConnectionFailure, SessionError};
 use super::guard::HeldGuard;
 use super::metrics::Metrics;
 use super::outcome::{CommitOutcome, NotSent, UnknownOutcome};
-use super::outgoing::{Outgoing, SendPosition, request_head};
+use super::outgoing::{MAX_UNSENT_BYTES, Outgoing, SendPosition, request_head};
 use super::pending::{
     AnsweredRequest, PendingTransaction, QueuedTransaction, SentRequest, UnansweredRequest,
     deliver_committed,
@@ -24,9 +24,6 @@ use super::pipelining::Pipelining;
 use super::retained_state::RetainedState;
 use super::session::Session;
 use super::transact_reply;
-
-/// Number of unsent bytes above which no further transaction is taken from the queue.
-const MAX_UNSENT_BYTES: usize = 4 << 20;
 
 /// The transactions of one connection.
 pub(super) struct Pipeline<'a> {

@@ -13,10 +13,7 @@ use crate::long_work::run_long;
 
 use super::changes::{adopt_content, repeat_changes};
 use super::schema_map::{SchemaMap, SchemaMismatch};
-use super::{FollowPhase, FollowTarget, SourceOptions};
-
-/// Number of changed rows that wait to be applied. Beyond it the whole content is compared.
-const MAX_WAITING_ROWS: usize = 10_000;
+use super::{FollowPhase, FollowTarget, MAX_WAITING_ROWS, SourceOptions};
 
 /// Reason why a database cannot be the backup of its source. It is active then.
 #[derive(Debug, thiserror::Error)]

@@ -31,6 +31,9 @@ use crate::server::Server;
 
 pub(crate) use source::SourceOptions;
 
+/// Number of changed rows that wait to be applied. Beyond it the whole content is compared.
+const MAX_WAITING_ROWS: usize = 10_000;
+
 /// Task that lets a database follow its source. Dropping it ends the connection.
 #[derive(Debug)]
 pub(crate) struct Follower {

@@ -16,12 +16,10 @@ use crate::long_work::run_long;
 
 use super::changes::{adopt_content, repeat_changes};
 use super::schema_map::{SchemaMap, SchemaMismatch};
-use super::{FollowPhase, FollowTarget, SourceOptions};
+use super::{FollowPhase, FollowTarget, MAX_WAITING_ROWS, SourceOptions};
 
 /// Time without a connection after which a relay reports that it has none, as in ovsdb-server.
 const REPORT_AFTER: Duration = Duration::from_secs(30);
-/// Number of changed rows that wait to be applied. Beyond it the whole content is compared.
-const MAX_WAITING_ROWS: usize = 10_000;
 /// Pause after content that cannot be served, before it is requested again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(8);
 

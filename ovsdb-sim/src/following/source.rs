@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::database_column::COLUMN_PREFIX;
+use crate::dial::{MAX_BACKOFF, MIN_BACKOFF};
 use crate::settings::RemoteSettings;
 use crate::tls_options::TlsOptions;
 
@@ -18,10 +19,6 @@ use super::FollowPhase;
 const RELAY_PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// Probe interval of the sources of backups, as in ovsdb-server.
 const BACKUP_PROBE_INTERVAL: Duration = Duration::from_secs(60);
-/// Shortest pause between two attempts to connect, as in ovsdb-server.
-const MIN_BACKOFF: Duration = Duration::from_secs(1);
-/// Longest pause between two attempts to connect, as in ovsdb-server.
-const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
 /// Source of a database that follows another.
 #[derive(Clone, Debug, PartialEq, Eq)]
