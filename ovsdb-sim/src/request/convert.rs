@@ -18,10 +18,9 @@ impl Request<'_> {
     fn convert_in_turn(&self) -> Result<MethodResult, MethodError> {
         let (database, mut params) = self.database()?;
         self.check_id()?;
-        if self.session.is_read_only() {
-            let name = database.name();
-            let details = format!("conversion is not allowed for read-only database {name}");
-            return Err(OvsdbError::new("not allowed", details).into());
+        // As in ovsdb-server, before the schema is read.
+        if self.session.is_read_only() || database.is_read_only() {
+            return Err(database.read_only_error().into());
         }
         if array_len(self.params) != 2 {
             return Err(self.syntax_error("array expected"));

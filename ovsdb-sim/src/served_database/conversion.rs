@@ -11,6 +11,18 @@ use super::ServedDatabase;
 use super::cancellation::Cancellation;
 
 impl ServedDatabase {
+    /// `true` if clients cannot convert the database: it is `_Server` or a backup.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.server_row.is_none() || self.is_backup()
+    }
+
+    /// The error of a conversion that is not allowed, in ovsdb-server's words.
+    pub(crate) fn read_only_error(&self) -> OvsdbError {
+        let name = &self.name;
+        let details = format!("conversion is not allowed for read-only database {name}");
+        OvsdbError::new("not allowed", details)
+    }
+
     /// Converts the database to another schema. Cancels its monitors and notifies their clients.
     /// Cancels its waiting transactions, to which the caller replies.
     ///
@@ -21,19 +33,13 @@ impl ServedDatabase {
             let details = format!("conversion of database {} is not allowed: {why}", self.name);
             Err(OvsdbError::new("not allowed", details))
         };
-        if self.server_row.is_none() {
-            return refuse("it is the server's own");
-        }
         if self.is_relay {
             return refuse("it is a relay's");
         }
         let mut state = self.state();
         state.check_not_removed()?;
-        if state.is_backup {
-            // The text is ovsdb-server's.
-            let name = &self.name;
-            let details = format!("conversion is not allowed for read-only database {name}");
-            return Err(OvsdbError::new("not allowed", details));
+        if self.server_row.is_none() || state.is_backup {
+            return Err(self.read_only_error());
         }
         if state.cluster().is_some() && check_persistent_columns(&schema).is_err() {
             return refuse("clusters do not support ephemeral columns");

@@ -9,7 +9,7 @@ use crate::servers::start_sim;
 const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{"i":{"type":"integer"}}}}}"#;
 
 /// Method, parameters and the reply without its id.
-const REQUESTS: [(&str, &str, &str); 8] = [
+const REQUESTS: [(&str, &str, &str); 9] = [
     (
         "transact",
         r#"["D",{"op":"insert","table":"T","row":{"i":-5}},{"op":"mutate","table":"T","where":[],"mutations":[["i","*=",0]]},{"op":"select","table":"T","where":[],"columns":["i"]},{"op":"delete","table":"T","where":[["i","==",1]]},{"op":"abort"}]"#,
@@ -48,7 +48,12 @@ const REQUESTS: [(&str, &str, &str); 8] = [
     (
         "convert",
         r#"["_Server",{"name":"_Server","tables":{"T":{"columns":{"i":{"type":"integer"}}}}}]"#,
-        r#""error":{"details":"conversion of database _Server is not allowed: it is the server's own","error":"not allowed"}"#,
+        r#""error":{"details":"conversion is not allowed for read-only database _Server","error":"not allowed"}"#,
+    ),
+    (
+        "convert",
+        r#"["_Server"]"#,
+        r#""error":{"details":"conversion is not allowed for read-only database _Server","error":"not allowed"}"#,
     ),
 ];
 
