@@ -1,5 +1,7 @@
 //! Flags for the settings of the cluster.
 
+use std::net::IpAddr;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
@@ -76,12 +78,17 @@ impl ClusterFlags {
     ///
     /// # Errors
     /// Two ranges of one flag are of the same IP family, or those of pods and of services are not
-    /// of the same families.
+    /// of the same families. Or ranges overlap, or are too small.
     pub(super) fn settings(&self, inventory: &Inventory) -> Result<ClusterSettings, Failure> {
         let settings = self.given()?.or(inventory.settings());
         if settings.has_other_families() {
             let message = "the IP families of --service-cidr are not those of --pod-cidr";
             return Err(Failure::Arguments(message.to_owned()));
+        }
+        if let Some(violation) = settings.range_violations().first() {
+            let message = violation.message(|kind| kind.flag);
+            let (flag, range) = (violation.kind.flag, violation.range);
+            return Err(Failure::Arguments(format!("{flag} {range}: {message}")));
         }
         Ok(settings.settings())
     }
@@ -185,7 +192,11 @@ fn service_name(text: &str) -> Result<String, String> {
 }
 
 fn range(text: &str) -> Result<IpNet, String> {
-    let range: IpNet = text.parse().map_err(|error| format!("{error}"))?;
+    let range = text.parse::<IpNet>();
+    let range = range.map_err(|error| match text.parse::<IpAddr>() {
+        Ok(_) => format!("the length is missing: expected {text}/LENGTH"),
+        Err(_) => error.to_string(),
+    })?;
     if range == range.trunc() {
         Ok(range)
     } else {
@@ -349,7 +360,11 @@ spec:
             range("10.96.0.1/16"),
             Err("host bits are set: use 10.96.0.0/16".to_owned())
         );
-        assert!(range("10.96.0.0").is_err());
+        assert_eq!(
+            range("10.96.0.0"),
+            Err("the length is missing: expected 10.96.0.0/LENGTH".to_owned())
+        );
+        assert!(range("10.96.0").is_err());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `ClusterSettings`: settings of a cluster as an object of manifests.
 
+mod ranges;
+
 use ipnet::IpNet;
 use jiff::SignedDuration;
 use patchbay_model::{ClusterSettings as Settings, Feature, GatewayMode, IpFamily};
@@ -8,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::Violation;
 use crate::custom_resource;
 use crate::object::Object as _;
+
+pub use ranges::{RangeKind, RangeViolation};
 
 /// Name of the only object of the kind.
 const NAME: &str = "cluster";
@@ -186,6 +190,10 @@ impl ClusterSettingsSpec {
                 found.extend(problem.map(|problem| Violation::new(field, problem)));
             }
         }
+        found.extend(self.range_violations().into_iter().map(|violation| {
+            let message = violation.message(|kind| kind.field);
+            Violation::new(violation.kind.field, message)
+        }));
         if self.has_other_families() {
             let problem = "the IP families are not those of spec.podCIDRs";
             found.push(Violation::new("spec.serviceCIDRs", problem));

@@ -81,6 +81,37 @@ fn bad_arguments_are_errors_of_status_1() {
         ),
         &["--service-cidr 10.97.0.0/16: the IPv4 range is already 10.96.0.0/16"],
     );
+    for (flag, error) in [
+        (
+            "--service-cidr 10.96.0.0",
+            "the length is missing: expected 10.96.0.0/LENGTH",
+        ),
+        (
+            "--join-cidr 100.64.0.0/32",
+            "--join-cidr 100.64.0.0/32: the range is too small: its length is at most 30",
+        ),
+        (
+            "--service-cidr 10.0.0.0/8 --pod-cidr 10.244.0.0/16",
+            "--pod-cidr 10.244.0.0/16: the range overlaps with 10.0.0.0/8 of --service-cidr",
+        ),
+    ] {
+        fails(&run(&format!("apply {flag}"), &[&example()]), &[error]);
+    }
+    fails(
+        &run_on(
+            "apply",
+            r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name" "n1"}}"#,
+        ),
+        &["standard input:1 (document 1): malformed JSON: "],
+    );
+    let settings = "{apiVersion: patchbay/v1, kind: ClusterSettings, metadata: {name: cluster}, \
+                    spec: {podCIDRs: [10.0.0.0/16], transitCIDRs: [10.0.0.0/24]}}";
+    fails(
+        &run_on("apply", settings),
+        &[
+            "ClusterSettings cluster: spec.transitCIDRs: the range overlaps with 10.0.0.0/16 of spec.podCIDRs",
+        ],
+    );
     fails(
         &run("apply --zone n --nb ssl:h:1", &[&example()]),
         &["node n not found"],

@@ -139,6 +139,22 @@ fn both_controllers_get_the_settings_of_the_cluster() {
 
 #[test]
 fn settings_that_the_controllers_would_refuse_are_refused() {
+    for (flag, expected) in [
+        (
+            "--transit-cidr=100.88.0.0/32",
+            "--transit-cidr 100.88.0.0/32: the range is too small: its length is at most 30",
+        ),
+        (
+            "--pod-cidr=169.254.0.0/16",
+            "--pod-cidr 169.254.0.0/16: the range overlaps with 169.254.0.0/17, the default of \
+             --masquerade-cidr",
+        ),
+    ] {
+        let output = patchbay(&["deploy", flag]).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(expected), "{text}");
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    }
     let mut command = patchbay(&["deploy", "--service-cidr=10.1.0.0/16"]);
     let output = command.arg("--pod-cidr=fd02::/48").output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();

@@ -86,7 +86,7 @@ impl Decoder {
                         document: number,
                         line: error.line,
                     }),
-                    message: format!("malformed YAML: {}", error.message),
+                    message: format!("malformed {}: {}", notation(text), error.message),
                     ..Problem::default()
                 }),
             }
@@ -438,4 +438,13 @@ fn meta_violations<T: InventoryKind>(meta: &ObjectMeta) -> Vec<Violation> {
         );
     }
     found
+}
+
+/// Notation of a text. The parser reads both.
+fn notation(text: &str) -> &'static str {
+    if text.trim_start().starts_with(['{', '[']) {
+        "JSON"
+    } else {
+        "YAML"
+    }
 }
