@@ -41,7 +41,7 @@ pub(super) enum Command {
     Explain(Explain),
     /// Follow the first packet of a connection through the switches and routers of a Northbound
     /// database, and show the row that stops it. Exit status: 0 it arrives, 2 it is stopped, 1
-    /// error; of many answers 0, each has its own verdict or error.
+    /// error; of many answers 0, each has its own verdict, and 1 if a question cannot be asked.
     Reach(Box<Reach>),
     #[cfg(feature = "lab")]
     /// Run the nodes of manifests on real OVN, without Kubernetes and root, and send packets

@@ -31,6 +31,16 @@ pub(super) enum Failure {
     NoSuchZone { zone: String, nodes: Vec<String> },
     #[error("ClusterNetworkConnect {name} not found; {}", known_names(known))]
     NoSuchConnect { name: String, known: Vec<String> },
+    #[error(
+        "service {service} has {}; name one with --proto and --port",
+        service_ports(protocols)
+    )]
+    ServicePort {
+        service: String,
+        protocols: Vec<String>,
+    },
+    #[error("{unanswered} of {count} questions cannot be asked; see `error` there")]
+    Unanswered { unanswered: usize, count: usize },
     #[error("the manifests contain no Node, so there is no zone to apply them to")]
     NoNode,
     #[error(
@@ -113,6 +123,14 @@ fn limit_hint(is_timeout: bool) -> &'static str {
         " (--timeout sets the limit)"
     } else {
         ""
+    }
+}
+
+fn service_ports(protocols: &[String]) -> String {
+    match protocols {
+        [] => "no port".to_owned(),
+        [only] => format!("the port {only}"),
+        ports => format!("the ports {}", abbreviate_list(ports, MAX_LISTED_NAMES)),
     }
 }
 

@@ -15,6 +15,9 @@ use super::reach_source::{Source, read_databases};
 use super::reach_text::{write_answer, write_answers, write_matrix};
 
 /// Answers what the flags ask. Returns `true` if the packet arrives, or if there are several.
+///
+/// # Errors
+/// A question cannot be asked. All others of a file are answered before.
 pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Result<bool, Failure> {
     let protocol = arguments.protocol().map_err(Failure::Arguments)?;
     if let Some(file) = &arguments.questions {
@@ -26,8 +29,7 @@ pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Resul
         let senders: Vec<_> = senders.collect();
         let source = read_databases(arguments, Some(&senders), console).await?;
         warn_of_ignored_rows(&source, console)?;
-        answer_file(&source, questions, arguments.output, console)?;
-        return Ok(true);
+        return answer_file(&source, questions, arguments.output, console);
     }
     let senders: Vec<_> = arguments.from.as_deref().into_iter().collect();
     let is_of_all = arguments.matrix == Some(MatrixKind::Pods);
@@ -36,6 +38,7 @@ pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Resul
     warn_of_ignored_rows(&source, console)?;
     if let Some(kind) = arguments.matrix {
         let northbound = source.default_database();
+        let protocol = protocol.unwrap_or_default();
         let matrix = match kind {
             MatrixKind::Networks => northbound.network_matrix(protocol),
             MatrixKind::Pods => source
@@ -55,7 +58,7 @@ pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Resul
 fn answer_one(
     source: &Source,
     arguments: &Reach,
-    protocol: Protocol,
+    protocol: Option<Protocol>,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
     let (Some(from), Some(to)) = (&arguments.from, &arguments.to) else {
@@ -63,8 +66,13 @@ fn answer_one(
             "--from and --to are required".to_owned(),
         ));
     };
+    let sender = arguments.sender(from);
+    let protocol = match protocol {
+        Some(protocol) => protocol,
+        None => service_protocol(source.database_of(&sender), arguments)?,
+    };
     let question = Question {
-        sender: arguments.sender(from),
+        sender,
         destination: parse_destination(to),
         protocol,
     };
@@ -79,6 +87,23 @@ fn answer_one(
         format => console.document(&answer, format)?,
     }
     Ok(is_arrival(answer.verdict))
+}
+
+/// The only protocol and port of the service that is the destination.
+fn service_protocol(northbound: &Northbound, arguments: &Reach) -> Result<Protocol, Failure> {
+    let Some(service) = arguments.service() else {
+        return Ok(Protocol::default());
+    };
+    let protocols = northbound.service_protocols(&service);
+    let protocols = protocols.map_err(|error| Failure::Arguments(error.to_string()))?;
+    let mut allowed = protocols.iter().filter(|one| arguments.allows(**one));
+    match (allowed.next(), allowed.next()) {
+        (Some(only), None) => Ok(*only),
+        _ => Err(Failure::ServicePort {
+            service,
+            protocols: protocols.iter().map(ToString::to_string).collect(),
+        }),
+    }
 }
 
 /// `true` if a packet with this verdict arrives somewhere.
@@ -152,7 +177,7 @@ fn answer_file(
     questions: Vec<NumberedQuestion>,
     format: Format,
     console: &mut Console<'_>,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let answers: Vec<_> = questions
         .into_iter()
         .map(|numbered| {
@@ -174,5 +199,13 @@ fn answer_file(
         Format::Text => console.write_long(|output| write_answers(output, &answers))?,
         format => console.document(&answers, format)?,
     }
-    Ok(())
+    let count = answers.len();
+    match answers
+        .iter()
+        .filter(|answer| answer.error.is_some())
+        .count()
+    {
+        0 => Ok(true),
+        unanswered => Err(Failure::Unanswered { unanswered, count }),
+    }
 }

@@ -25,7 +25,8 @@ pub(super) struct Reach {
     /// Source address of the packet, for a sender behind a localnet port.
     #[arg(long, value_name = "ADDRESS", requires = "from")]
     pub(super) source: Option<IpAddr>,
-    /// Protocol of the packet. Default: tcp with --port, otherwise icmp.
+    /// Protocol of the packet. Default: tcp with --port, the protocol and the port of a service
+    /// that has only one, otherwise icmp.
     #[arg(long, value_enum, value_name = "PROTOCOL")]
     pub(super) proto: Option<ProtocolName>,
     /// Destination port of the packet.
@@ -87,16 +88,41 @@ pub(super) enum MatrixKind {
 }
 
 impl Reach {
-    /// Protocol of `--proto` and `--port`. The error is a message for the user.
-    pub(super) fn protocol(&self) -> Result<Protocol, String> {
-        match (self.proto, self.port) {
-            (None | Some(ProtocolName::Icmp), None) => Ok(Protocol::Icmp),
-            (None | Some(ProtocolName::Tcp), Some(port)) => Ok(Protocol::Tcp(port)),
-            (Some(ProtocolName::Udp), Some(port)) => Ok(Protocol::Udp(port)),
-            (Some(ProtocolName::Sctp), Some(port)) => Ok(Protocol::Sctp(port)),
-            (Some(ProtocolName::Icmp), Some(_)) => Err("icmp has no --port".to_owned()),
-            (Some(_), None) => Err("tcp, udp and sctp need a --port".to_owned()),
+    /// Protocol of `--proto` and `--port`. `None`: it is one of the ports of the service that is
+    /// the destination. The error is a message for the user.
+    pub(super) fn protocol(&self) -> Result<Option<Protocol>, String> {
+        let is_to_service = self.service().is_some();
+        let protocol = match (self.proto, self.port) {
+            (Some(ProtocolName::Icmp), None) => Protocol::Icmp,
+            (_, None) if is_to_service => return Ok(None),
+            (None, None) => Protocol::Icmp,
+            (None | Some(ProtocolName::Tcp), Some(port)) => Protocol::Tcp(port),
+            (Some(ProtocolName::Udp), Some(port)) => Protocol::Udp(port),
+            (Some(ProtocolName::Sctp), Some(port)) => Protocol::Sctp(port),
+            (Some(ProtocolName::Icmp), Some(_)) => return Err("icmp has no --port".to_owned()),
+            (Some(_), None) => return Err("tcp, udp and sctp need a --port".to_owned()),
+        };
+        Ok(Some(protocol))
+    }
+
+    /// The service that is the destination.
+    pub(super) fn service(&self) -> Option<String> {
+        match parse_destination(self.to.as_deref()?) {
+            Destination::Service(service) => Some(service),
+            Destination::Address(_) | Destination::Pod(_) | Destination::Port(_) => None,
         }
+    }
+
+    /// `true` if `--proto` names the protocol or is not there.
+    pub(super) fn allows(&self, protocol: Protocol) -> bool {
+        self.proto.is_none_or(|name| {
+            name == match protocol {
+                Protocol::Icmp => ProtocolName::Icmp,
+                Protocol::Tcp(_) => ProtocolName::Tcp,
+                Protocol::Udp(_) => ProtocolName::Udp,
+                Protocol::Sctp(_) => ProtocolName::Sctp,
+            }
+        })
     }
 
     /// The sender of `--from`. A name with a slash is a pod's, because ports of OVN-Kubernetes and

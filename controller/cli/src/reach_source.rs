@@ -89,17 +89,18 @@ impl Source {
         })
     }
 
+    /// Database of the zone of a sender.
+    pub(super) fn database_of(&self, sender: &Sender) -> &Northbound {
+        let pod = sender.pod.as_ref().filter(|_| sender.port.is_none());
+        let node = pod.and_then(|pod| self.pods.get(pod)?.node.as_ref());
+        let zone = node.and_then(|node| self.zones.get(node));
+        zone.unwrap_or_else(|| self.default_database())
+    }
+
     /// Answers a question in the zone of its sender. A pod that is on another node, and so not in
     /// the database, is asked by its address.
     pub(super) fn answer(&self, question: &Question) -> Result<Answer, QuestionError> {
-        let sender = question
-            .sender
-            .pod
-            .as_ref()
-            .filter(|_| question.sender.port.is_none());
-        let node = sender.and_then(|pod| self.pods.get(pod)?.node.as_ref());
-        let zone = node.and_then(|node| self.zones.get(node));
-        let northbound = zone.unwrap_or_else(|| self.default_database());
+        let northbound = self.database_of(&question.sender);
         let answer = northbound.answer(question);
         let (Err(QuestionError::Name(_)), Destination::Pod(pod)) = (&answer, &question.destination)
         else {

@@ -101,7 +101,7 @@ impl Northbound {
             _ => None,
         };
         let sender = self.find_sender(&question.sender, destination_name)?;
-        let addresses = self.find_destination(&question.destination, sender)?;
+        let addresses = self.find_destination(question, sender)?;
         let port = self.switch_port(sender);
         let has_family = |address: &&IpAddr| match question.sender.ip {
             Some(own) => own.is_ipv4() == address.is_ipv4(),

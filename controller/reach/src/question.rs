@@ -75,7 +75,7 @@ pub enum Destination {
 }
 
 /// Protocol of a packet, with its destination port.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Protocol {
     /// Echo request of ICMP for either family: `icmp`.
     #[default]
@@ -86,6 +86,16 @@ pub enum Protocol {
     Udp(u16),
     /// `sctp PORT`
     Sctp(u16),
+}
+
+impl Protocol {
+    /// The destination port. `None`: the protocol has no ports.
+    pub fn port(self) -> Option<u16> {
+        match self {
+            Self::Icmp => None,
+            Self::Tcp(port) | Self::Udp(port) | Self::Sctp(port) => Some(port),
+        }
+    }
 }
 
 /// Error: a text is not a protocol.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use crate::address::Mac;
-use crate::northbound::{Northbound, PortId, SwitchPort, SwitchPortId};
-use crate::question::{Destination, Sender};
+use crate::northbound::{LoadBalancer, Northbound, PortId, SwitchPort, SwitchPortId};
+use crate::question::{Destination, Protocol, Question, Sender};
 use crate::similar;
 
 /// Key of the network of a switch port or load balancer.
@@ -14,6 +15,8 @@ const NETWORK_KEY: &str = "k8s.ovn.org/network";
 const OWNER_KEY: &str = "k8s.ovn.org/owner";
 /// Key of the kind of that owner.
 const KIND_KEY: &str = "k8s.ovn.org/kind";
+/// Node ports of services, unless the API server has another range.
+const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
 /// Error: a name is not in the database, or not unique.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -64,14 +67,33 @@ impl Northbound {
         }
     }
 
-    /// Addresses of a destination, as a sender sees it.
+    /// Protocols and ports of a service. Node ports are among them only if there are no others.
+    ///
+    /// # Errors
+    /// There is no load balancer of the service.
+    pub fn service_protocols(&self, service: &str) -> Result<BTreeSet<Protocol>, NameError> {
+        let balancers: Vec<&LoadBalancer> = self.balancers_of(service).collect();
+        if balancers.is_empty() {
+            return Err(self.unknown_service(service));
+        }
+        let all = balancers.iter().flat_map(|balancer| balancer.protocols());
+        let (node_ports, ports): (BTreeSet<Protocol>, BTreeSet<Protocol>) =
+            all.partition(|protocol| {
+                protocol
+                    .port()
+                    .is_some_and(|port| NODE_PORTS.contains(&port))
+            });
+        Ok(if ports.is_empty() { node_ports } else { ports })
+    }
+
+    /// Addresses of a question's destination, as the sender sees it.
     pub(crate) fn find_destination(
         &self,
-        destination: &Destination,
+        question: &Question,
         sender: SwitchPortId,
     ) -> Result<Vec<IpAddr>, NameError> {
         let own_network = self.network_of(sender);
-        match destination {
+        match &question.destination {
             Destination::Address(address) => Ok(vec![*address]),
             Destination::Port(name) => Ok(addresses(self.switch_port(self.find_port(name)?))),
             Destination::Pod(pod) => {
@@ -79,7 +101,9 @@ impl Northbound {
                 let port = self.choose(pod, &ports, |network| network == own_network)?;
                 Ok(addresses(self.switch_port(port)))
             }
-            Destination::Service(service) => self.find_service(service, own_network),
+            Destination::Service(service) => {
+                self.find_service(service, question.protocol, own_network)
+            }
         }
     }
 
@@ -163,37 +187,45 @@ impl Northbound {
         }
     }
 
-    /// VIPs of the load balancers of a service, those on the sender's network first.
+    /// VIPs of the load balancers of a service: those on the sender's network first, and of these
+    /// the ones that have the protocol's port. Other VIPs are those of node ports, for example.
     fn find_service(
         &self,
         service: &str,
+        protocol: Protocol,
         own_network: Option<&str>,
     ) -> Result<Vec<IpAddr>, NameError> {
-        let mut vips: Vec<(bool, IpAddr)> = self
-            .load_balancers
-            .iter()
-            .filter(|balancer| {
-                let ids = &balancer.external_ids;
-                ids.get(OWNER_KEY).is_some_and(|owner| owner == service)
-                    && ids.get(KIND_KEY).is_none_or(|kind| kind == "Service")
-            })
+        let balancers = self.balancers_of(service);
+        let mut vips: Vec<(bool, bool, IpAddr)> = balancers
             .flat_map(|balancer| {
                 let network = balancer.external_ids.get(NETWORK_KEY).map(String::as_str);
                 let is_other = network != own_network;
-                balancer.vips.iter().map(move |vip| (is_other, vip.address))
+                balancer.vips.iter().map(move |vip| {
+                    let is_other_port = balancer.protocol_of(vip) != Some(protocol);
+                    (is_other, is_other_port, vip.address)
+                })
             })
             .collect();
         vips.sort_unstable();
         vips.dedup();
         if vips.is_empty() {
-            let services = self.services();
-            return Err(unknown(
-                "service",
-                service,
-                similar::names(service, &services),
-            ));
+            return Err(self.unknown_service(service));
         }
-        Ok(vips.into_iter().map(|(_, address)| address).collect())
+        Ok(vips.into_iter().map(|(.., address)| address).collect())
+    }
+
+    /// Load balancers of a service, as `NAMESPACE/NAME`.
+    fn balancers_of(&self, service: &str) -> impl Iterator<Item = &LoadBalancer> {
+        self.load_balancers.iter().filter(move |balancer| {
+            let ids = &balancer.external_ids;
+            ids.get(OWNER_KEY).is_some_and(|owner| owner == service)
+                && ids.get(KIND_KEY).is_none_or(|kind| kind == "Service")
+        })
+    }
+
+    fn unknown_service(&self, service: &str) -> NameError {
+        let similar = similar::names(service, &self.services());
+        unknown("service", service, similar)
     }
 
     fn unknown_port(&self, kind: &'static str, name: &str) -> NameError {

@@ -1,5 +1,6 @@
 //! `patchbay reach`: paths, tables and files of questions.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use ovsdb_sim::Sim;
@@ -187,10 +188,12 @@ fn questions_of_a_file_are_answered_in_order() {
         {"id": "x", "from": {"pod": "blue/none"}, "to": {"ip": "10.0.1.1"}, "protocol": "udp 53"},
         {"id": "y", "from": {"port": "blue_pod10"}, "to": {"ip": "10.0.1.1"}, "protocol": "tcp"},
         {"from": "blue_pod10"}]"#;
-    std::fs::write(&questions, text).unwrap();
+    fs::write(&questions, text).unwrap();
     let arguments = format!("--questions {} -o json", questions.display());
     let answers = reach(&file, &arguments);
-    assert_eq!(answers.code, Some(0), "{}", answers.stderr);
+    let error = "error: 3 of 5 questions cannot be asked; see `error` there\n";
+    assert_eq!(answers.code, Some(1), "{}", answers.stderr);
+    assert!(answers.stderr.ends_with(error), "{}", answers.stderr);
     let answers: Value = serde_json::from_str(&answers.stdout).unwrap();
     assert_eq!(answers[0]["id"], "b");
     assert_eq!(answers[0]["out"], "blue_pod11");
@@ -214,11 +217,16 @@ fn questions_about_manifests_are_answered_on_the_nodes_of_their_senders() {
         {"id": 1, "from": {"pod": "shop/web"}, "to": {"pod": "shop/db"}, "protocol": "tcp 5432"},
         {"id": 2, "from": {"pod": "partner/client"}, "to": {"pod": "shop/db"}},
         {"id": 3, "from": {"pod": "shop/none"}, "to": {"pod": "shop/db"}}]"#;
-    std::fs::write(&questions, text).unwrap();
+    fs::write(&questions, text).unwrap();
     let service_cidr = "--service-cidr 10.96.0.0/16";
     let arguments = format!("reach {service_cidr} --questions {}", questions.display());
     let answers = run(&arguments, &[&shop]);
-    assert_eq!(answers.code, Some(0), "{}", answers.stderr);
+    assert_eq!(answers.code, Some(1), "{}", answers.stderr);
+    assert!(
+        answers.stderr.contains("1 of 3 questions"),
+        "{}",
+        answers.stderr
+    );
     let lines: Vec<_> = answers.stdout.lines().collect();
     assert_eq!(lines[0], "1: reaches: cluster_udn_shop_tstor-node-2");
     assert!(lines[1].starts_with("2: dropped: ACL "), "{}", lines[1]);
@@ -260,6 +268,49 @@ shop/web        other node      other node  -
 partner/client -> shop/db: dropped: ACL to-lport 1000 of tier 2 (NP:shop:Ingress) on switch cluster_udn_shop_node-2
 ";
     assert_eq!(table.stdout, expected);
+}
+
+#[test]
+fn a_service_with_one_port_needs_no_flag_of_it() {
+    let shop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
+    let ports = "  ports:\n  - port: 80\n    targetPort: http\n";
+    let one = fs::read_to_string(shop.join("3-pods.yaml")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for file in fs::read_dir(&shop).unwrap() {
+        let file = file.unwrap().path();
+        fs::copy(&file, folder.path().join(file.file_name().unwrap())).unwrap();
+    }
+    let ask = |flags: &str| {
+        let flags = format!("reach --service-cidr 10.96.0.0/16 --from shop/db {flags}");
+        run(&flags, &[folder.path()])
+    };
+    let answer = ask("--to service/shop/web");
+    assert_eq!(answer.code, Some(0), "{}{}", answer.stdout, answer.stderr);
+    let title = "shop/db -> service/shop/web, tcp 80\n";
+    assert!(answer.stdout.starts_with(title), "{}", answer.stdout);
+    assert!(one.contains(ports), "{one}");
+    let several = one.replace(
+        ports,
+        "  ports:
+  - {name: web, port: 80, targetPort: http}
+  - {name: tls, port: 443}
+  - {name: dns, protocol: UDP, port: 53}
+",
+    );
+    fs::write(folder.path().join("3-pods.yaml"), several).unwrap();
+    for flags in ["--to service/shop/web", "--to svc/shop/web --proto tcp"] {
+        let refused = ask(flags);
+        let error = "error: service shop/web has the ports tcp 80, tcp 443, udp 53; name one \
+                     with --proto and --port\n";
+        assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+        assert!(refused.stderr.ends_with(error), "{}", refused.stderr);
+    }
+    let answer = ask("--to service/shop/web --proto udp");
+    let title = "shop/db -> service/shop/web, udp 53\n";
+    assert!(answer.stdout.starts_with(title), "{}", answer.stdout);
+    let answer = ask("--to service/shop/web --proto icmp");
+    let title = "shop/db -> service/shop/web, icmp\n";
+    assert!(answer.stdout.starts_with(title), "{}", answer.stdout);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::note::{Notes, RowRef};
 use super::rows::{Tables, option};
 use super::vip::{EmptyVip, Vip};
 use crate::packet::Transport;
+use crate::question::Protocol;
 
 /// Load balancer.
 #[derive(Debug)]
@@ -55,6 +56,21 @@ pub(crate) enum Responder {
 }
 
 impl LoadBalancer {
+    /// Protocols and ports of the VIPs.
+    pub(crate) fn protocols(&self) -> impl Iterator<Item = Protocol> {
+        self.vips.iter().filter_map(|vip| self.protocol_of(vip))
+    }
+
+    /// Protocol and port of a VIP. `None`: it is about all of them.
+    pub(crate) fn protocol_of(&self, vip: &Vip) -> Option<Protocol> {
+        let port = vip.port?;
+        Some(match self.protocol {
+            LoadBalancerProtocol::Tcp => Protocol::Tcp(port),
+            LoadBalancerProtocol::Udp => Protocol::Udp(port),
+            LoadBalancerProtocol::Sctp => Protocol::Sctp(port),
+        })
+    }
+
     pub(super) fn new(
         uuid: Uuid,
         row: &nb::LoadBalancer,
