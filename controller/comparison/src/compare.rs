@@ -35,6 +35,11 @@ pub struct TracedPacket {
 pub struct Tally {
     /// Questions that both have answered.
     pub asked: usize,
+    /// Questions for which ovn-trace has ended, or has not answered in time.
+    pub untraced: usize,
+    /// Answers that differ from the output of ovn-trace, which is known not to be OVN's behaviour
+    /// there.
+    pub excused: usize,
     /// Answers that differ where OVN leaves a choice.
     pub open: usize,
     /// Packets that go out somewhere.
@@ -47,11 +52,13 @@ impl Tally {
     /// The numbers in a line.
     pub fn summary(&self) -> String {
         format!(
-            "{} questions, {} arrive, {} open, {} differences",
+            "{} questions, {} arrive, {} open, {} excused, {} differences; {} more not traced",
             self.asked,
             self.arrived,
             self.open,
-            self.wrong.len()
+            self.excused,
+            self.wrong.len(),
+            self.untraced
         )
     }
 
@@ -97,6 +104,7 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
         return;
     };
     let Some(text) = trace.trace(&packet.datapath, &packet.expression) else {
+        tally.untraced += 1;
         return;
     };
     let outcome = TraceOutcome::read(&text);
@@ -109,14 +117,17 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
     tally.arrived += usize::from(!outcome.outputs.is_empty());
     let is_right = is_right(&answer, &outcome, &asked.question, mac)
         && !(is_direct(&answer) && is_silent_neighbor(&outcome, mac, trace, packet));
-    if is_right
-        || is_excused(&answer)
+    if is_right {
+        return;
+    }
+    if is_excused(&answer)
         || outcome.request.is_none() && is_stopped_request(&answer)
         || outcome.is_learning && is_learned(trace, packet, &outcome) != is_without_mac(&answer)
         || is_asked(&answer, &outcome)
         || outcome.request == Some(MacRequest::Nd) && is_answered(trace, packet, &text)
         || answer.verdict == Verdict::Unanswered && is_silent_neighbor(&outcome, mac, trace, packet)
     {
+        tally.excused += 1;
         return;
     }
     if !answer.open.is_empty() {

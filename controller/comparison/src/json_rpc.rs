@@ -16,8 +16,18 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// # Errors
 /// The program has ended, or answers no JSON within [`TIMEOUT`].
 pub(crate) fn call(socket: &Path, method: &str, parameters: &Value) -> io::Result<Value> {
+    call_within(TIMEOUT, socket, method, parameters)
+}
+
+/// [`call`] with another time limit.
+pub(crate) fn call_within(
+    limit: Duration,
+    socket: &Path,
+    method: &str,
+    parameters: &Value,
+) -> io::Result<Value> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_read_timeout(Some(limit))?;
     let request = json!({"id": 0, "method": method, "params": parameters});
     stream.write_all(request.to_string().as_bytes())?;
     let mut reply = serde_json::Deserializer::from_reader(stream);

@@ -3,20 +3,25 @@
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use ovsdb_sim::testing::{Release, ScratchDir};
 use serde_json::json;
 
-use crate::json_rpc::{TIMEOUT, call};
+use crate::json_rpc::{TIMEOUT, call_within};
 
 /// Time between two checks whether the program answers.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// States of connection tracking that ovn-trace is given. It uses each once, and then takes packets
 /// for those of established connections.
 const NEW_STATES: usize = 40_000;
+/// Script that limits the memory of a program in KiB, because ovn-trace takes all of it for some
+/// packets.
+const LIMITED: &str = r#"ulimit -v 4194304 && exec "$@""#;
 /// Questions until ovn-trace is started again, because its states are used up.
 const QUESTIONS_PER_TRACE: usize = 1_000;
 
@@ -47,6 +52,8 @@ pub struct TraceServer {
     release: Release,
     remote: String,
     questions: usize,
+    /// Time in which a packet must be traced.
+    limit: Duration,
     folder: ScratchDir,
 }
 
@@ -61,6 +68,7 @@ impl TraceServer {
             release: release.clone(),
             remote: remote.to_owned(),
             questions: 0,
+            limit: TIMEOUT,
             folder: ScratchDir::new(),
         };
         server.spawn();
@@ -68,7 +76,7 @@ impl TraceServer {
     }
 
     /// Output of ovn-trace for a packet that comes into a datapath. `None`: ovn-trace has ended,
-    /// which it does for some packets.
+    /// or has not answered within a minute. Both happen for some packets.
     ///
     /// # Panics
     /// The database has no such datapath.
@@ -90,7 +98,8 @@ impl TraceServer {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let arguments = json!([format.option(), datapath, packet]);
-            let Ok(reply) = call(&self.control(), "trace", &arguments) else {
+            let reply = call_within(self.limit, &self.control(), "trace", &arguments);
+            let Ok(reply) = reply else {
                 self.restart();
                 return None;
             };
@@ -113,21 +122,39 @@ impl TraceServer {
         self.spawn();
     }
 
+    /// Process id. `None`: the program has not written it.
+    fn process(&self) -> Option<Pid> {
+        let text = fs::read_to_string(self.process_file()).ok()?;
+        text.trim().parse().ok().map(Pid::from_raw)
+    }
+
+    fn process_file(&self) -> PathBuf {
+        self.folder.path().join("trace.pid")
+    }
+
+    /// Kills the program. One that does not answer cannot be asked to exit.
     fn stop(&self) {
-        // Fails only if ovn-trace has ended already.
-        let _ = call(&self.control(), "exit", &json!([]));
+        if let Some(process) = self.process() {
+            // Fails only if ovn-trace has ended already.
+            let _ = kill(process, Signal::SIGKILL);
+        }
     }
 
     fn spawn(&self) {
         let control = self.control();
-        // There is none before the first start.
-        let _ = fs::remove_file(&control);
-        let status = self
-            .release
-            .command("ovn-trace")
+        // There are none before the first start.
+        for file in [&control, &self.process_file()] {
+            let _ = fs::remove_file(file);
+        }
+        let program = self.release.command("ovn-trace");
+        let status = Command::new("sh")
+            .args(["-c", LIMITED, "sh"])
+            .arg(program.get_program())
+            .args(program.get_args())
             .args(std::iter::repeat_n("--ct=new", NEW_STATES))
             .arg(format!("--db={}", self.remote))
             .arg(format!("--unixctl={}", control.display()))
+            .arg(format!("--pidfile={}", self.process_file().display()))
             .args(["--detach", "--no-chdir"])
             .env("OVS_RUNDIR", self.folder.path())
             .stdin(Stdio::null())
@@ -147,5 +174,47 @@ impl TraceServer {
 impl Drop for TraceServer {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json_rpc::transact;
+    use crate::ovn::start_server;
+
+    #[test]
+    fn a_program_that_does_not_answer_is_killed_and_started_again() {
+        let release = Release::installed();
+        let server = start_server(&release);
+        let switch = json!([
+            "map",
+            [
+                ["name", "s1"],
+                ["logical-switch", "6ca90000-0000-4000-8000-000000000001"],
+            ]
+        ]);
+        let row = json!({"tunnel_key": 1, "external_ids": switch});
+        let insert = json!({"op": "insert", "table": "Datapath_Binding", "row": row});
+        transact(server.socket(), &json!(["OVN_Southbound", insert]));
+        let mut trace = TraceServer::start(&release, &server.remote());
+        let first = trace.process().unwrap();
+        assert!(trace.trace_as(Format::Minimal, "s1", "inport ==").is_some());
+        trace.limit = Duration::from_millis(100);
+        kill(first, Signal::SIGSTOP).unwrap();
+        assert_eq!(trace.trace("s1", "inport =="), None);
+        let deadline = Instant::now() + TIMEOUT;
+        while kill(first, None).is_ok() && !is_zombie(first) {
+            assert!(Instant::now() < deadline, "{first} still runs");
+            thread::sleep(POLL_INTERVAL);
+        }
+        trace.limit = TIMEOUT;
+        assert!(trace.trace("s1", "inport ==").is_some());
+    }
+
+    /// `true` if a process has ended, and its parent has not waited for it.
+    fn is_zombie(process: Pid) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat"));
+        stat.is_ok_and(|stat| stat.contains(") Z "))
     }
 }

@@ -143,6 +143,7 @@ pub(super) fn ask_both(release: &Release, request: &str, asked: &Asked) -> Answe
     let mut tally = Tally::default();
     compare(&northbound, &mut ovn.trace, asked, &mut tally);
     assert!(tally.wrong.is_empty(), "{}", tally.differences());
+    assert_eq!(tally.asked, 1, "{:?} is not traced", asked.question);
     northbound.answer(&asked.question).unwrap()
 }
 
