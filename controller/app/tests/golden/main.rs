@@ -142,6 +142,13 @@ const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn_further",
+        scenario: "l2-gateway-disabled",
+        rules: "docs/design/networks.md",
+        what: "pods have the way to the host without a gateway",
+        test: "../networks/tests/topology/gateway_changes.rs",
+    },
+    Purpose {
+        folder: "udn_further",
         scenario: "l2-migration-source-gone",
         rules: "W7",
         what: "the only living pod of a machine has an enabled port",
