@@ -101,8 +101,8 @@ pub use policy::{
 pub use route_advertisement::{ROUTE_ADVERTISEMENTS, RouteAdvertisement};
 pub use service::{
     ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
-    MIRRORED_SERVICE_LABEL, Protocol, Service, ServiceFieldProblem, ServiceKey, ServicePort,
-    TargetPort, UnknownProtocol,
+    HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL, Service,
+    ServiceFieldProblem, ServiceKey, ServicePort, TargetPort, UnknownProtocol,
 };
 pub use settings::{ClusterSettings, Feature, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;

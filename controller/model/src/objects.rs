@@ -30,7 +30,8 @@ pub struct ServiceObject<'a> {
     pub namespace: &'a str,
     /// Name of the service.
     pub name: &'a str,
-    /// Cluster IPs, `spec.clusterIP` first. Empty for a headless service.
+    /// Cluster IPs, `spec.clusterIP` first. Empty for a headless service, and for that of another
+    /// service proxy.
     pub cluster_ips: Vec<IpAddr>,
 }
 

@@ -10,6 +10,11 @@ use thiserror::Error;
 
 /// Label of a mirrored slice: name of its service.
 pub const MIRRORED_SERVICE_LABEL: &str = "k8s.ovn.org/service-name";
+/// Label of a service that another program than the cluster's service proxy forwards. Its value
+/// names the program.
+pub const SERVICE_PROXY_LABEL: &str = "service.kubernetes.io/service-proxy-name";
+/// Label of a slice of a headless service.
+pub const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
 /// Annotation of a mirrored slice: name of the network that its addresses belong to.
 pub const ENDPOINT_NETWORK: &str = "k8s.ovn.org/endpointslice-network";
 
@@ -88,8 +93,8 @@ impl FromStr for Protocol {
 pub struct Service {
     /// Namespace and name.
     pub key: ServiceKey,
-    /// Cluster IPs, `spec.clusterIP` first. Empty: the service is headless, has no address yet, or
-    /// names another host.
+    /// Cluster IPs, `spec.clusterIP` first. Empty: the service is headless, has no address yet,
+    /// names another host, or is that of another service proxy.
     pub cluster_ips: Vec<IpAddr>,
     /// Addresses outside of the cluster: `spec.externalIPs`, then those of the load balancer.
     pub external_ips: Vec<IpAddr>,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_model::{ENDPOINT_NETWORK, IpFamily, MIRRORED_SERVICE_LABEL, NadKey, Pod};
+use patchbay_model::{
+    ENDPOINT_NETWORK, HEADLESS_LABEL, IpFamily, MIRRORED_SERVICE_LABEL, NadKey, Pod,
+};
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::object::{Endpoint, EndpointSlice, Object, ObjectMeta};
@@ -29,15 +31,16 @@ const FQDN: &str = "FQDN";
 const NAME_BYTES: usize = 3;
 
 /// Mirrors the slices in namespaces with a primary network. A slice waits until all its pods have
-/// addresses there, and one without endpoints gets no new mirror. A mirrored slice goes with the
-/// slice that it mirrors, and with further mirrors of it; without a network it stays as it is, as
-/// in OVN-Kubernetes.
+/// addresses there, and one without endpoints gets no new mirror. Slices of headless services have
+/// none. A mirrored slice goes with the slice that it mirrors, and with further mirrors of it;
+/// without a network it stays as it is, as in OVN-Kubernetes.
 pub(super) fn complete(inventory: &mut Inventory) {
     let networks = super::networks_of(inventory);
     let mut mirrors = mirrors(inventory);
     let mut wanted = Vec::new();
     let mut warnings = Vec::new();
-    for (key, slice) in inventory.endpoint_slices.iter() {
+    let slices = inventory.endpoint_slices.iter();
+    for (key, slice) in slices.filter(|(_, slice)| !is_headless(&slice.object)) {
         let namespace = key.namespace.as_deref().unwrap_or_default();
         let Some(service) = source_service(&slice.object) else {
             let has_network = networks.primary_nad(namespace).is_some();
@@ -126,6 +129,11 @@ fn mirrors(inventory: &Inventory) -> BTreeMap<(String, String), Vec<String>> {
         }
     }
     mirrors
+}
+
+/// Returns `true` if the service of the slice is a headless one.
+fn is_headless(slice: &EndpointSlice) -> bool {
+    slice.labels().contains_key(HEADLESS_LABEL)
 }
 
 /// The service of a slice that is mirrored.

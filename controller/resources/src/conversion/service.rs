@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use patchbay_model::{
     ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
-    MIRRORED_SERVICE_LABEL, Protocol, Service as NetworkService, ServiceFieldProblem, ServiceKey,
-    ServiceObject, ServicePort as NetworkServicePort, TargetPort, UnknownProtocol,
+    HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL,
+    Service as NetworkService, ServiceFieldProblem, ServiceKey, ServiceObject,
+    ServicePort as NetworkServicePort, TargetPort, UnknownProtocol,
 };
 use serde_json::Value;
 
@@ -15,6 +16,8 @@ use crate::object::{
 
 /// Session affinity of a service whose object names no time, in seconds.
 const DEFAULT_AFFINITY_TIMEOUT: u32 = 10_800;
+/// Value of `spec.clusterIP` of a headless service.
+const HEADLESS: &str = "None";
 /// Value of both traffic policies for endpoints on the same node.
 const LOCAL: &str = "Local";
 /// Label of a slice of the built-in controller: name of its service.
@@ -22,7 +25,7 @@ const SERVICE: &str = "kubernetes.io/service-name";
 
 /// Name and cluster IPs of a service. Addresses that cannot be read are left out.
 pub fn service_object(service: &Service) -> ServiceObject<'_> {
-    let spec = service.spec.as_ref();
+    let spec = service.spec.as_ref().filter(|_| is_forwarded(service));
     ServiceObject {
         namespace: service.metadata.namespace.as_deref().unwrap_or_default(),
         name: service.metadata.name.as_deref().unwrap_or_default(),
@@ -30,11 +33,11 @@ pub fn service_object(service: &Service) -> ServiceObject<'_> {
     }
 }
 
-/// A service. `None`: the service has no cluster IP.
+/// A service. `None`: the service has no cluster IP, or another service proxy forwards it.
 pub fn service(service: &Service) -> Option<ClusterIpService> {
-    let spec = service.spec.as_ref()?;
+    let spec = service.spec.as_ref().filter(|_| is_forwarded(service))?;
     let cluster_ip = spec.cluster_ip.as_deref().unwrap_or_default();
-    if cluster_ip.is_empty() || cluster_ip == "None" {
+    if cluster_ip.is_empty() || cluster_ip == HEADLESS {
         return None;
     }
     Some(ClusterIpService {
@@ -45,10 +48,15 @@ pub fn service(service: &Service) -> Option<ClusterIpService> {
     })
 }
 
-/// A service with its addresses and ports. Fields that cannot be used are its problems.
+/// A service with its addresses and ports. Fields that cannot be used are its problems. A service of
+/// another service proxy has neither addresses nor ports.
 pub fn network_service(service: &Service) -> NetworkService {
-    let no_spec = ServiceSpec::default();
-    let spec = service.spec.as_ref().unwrap_or(&no_spec);
+    let mut no_spec = ServiceSpec::default();
+    let spec = service.spec.as_ref().filter(|_| is_forwarded(service));
+    if !is_forwarded(service) {
+        no_spec.cluster_ip = Some(HEADLESS.to_owned());
+    }
+    let spec = spec.unwrap_or(&no_spec);
     let mut problems = Vec::new();
     let is_local = |policy: &Option<String>| policy.as_deref() == Some(LOCAL);
     let has_affinity = spec.session_affinity.as_deref() == Some("ClientIP");
@@ -70,9 +78,12 @@ pub fn network_service(service: &Service) -> NetworkService {
 }
 
 /// The endpoints of a slice. Addresses and ports that cannot be read are left out. `None`: the
-/// slice belongs to no service.
+/// slice belongs to no service, or to a headless one.
 pub fn endpoint_slice(slice: &SliceObject) -> Option<EndpointSlice> {
     let labels = slice.labels();
+    if labels.contains_key(HEADLESS_LABEL) {
+        return None;
+    }
     let network = slice.annotations().get(ENDPOINT_NETWORK);
     let label = if network.is_some() {
         MIRRORED_SERVICE_LABEL
@@ -91,6 +102,12 @@ pub fn endpoint_slice(slice: &SliceObject) -> Option<EndpointSlice> {
             .filter_map(endpoint_port)
             .collect(),
     })
+}
+
+/// Returns `true` if the cluster's service proxy forwards the service, and not another program. As
+/// for kube-proxy, an empty name of the program is one, too.
+fn is_forwarded(service: &Service) -> bool {
+    !service.labels().contains_key(SERVICE_PROXY_LABEL)
 }
 
 fn endpoint(endpoint: &object::Endpoint) -> Endpoint {
@@ -123,7 +140,7 @@ fn protocol_name(port: &ServicePort) -> &str {
 fn cluster_ips(spec: &ServiceSpec, problems: &mut Vec<ServiceFieldProblem>) -> Vec<IpAddr> {
     let first = spec.cluster_ip.iter();
     let all = first.chain(spec.cluster_ips.iter().flatten());
-    let texts = all.filter(|text| !text.is_empty() && *text != "None");
+    let texts = all.filter(|text| !text.is_empty() && *text != HEADLESS);
     let mut found = Vec::new();
     for address in addresses("spec.clusterIPs", texts, problems) {
         if !found.contains(&address) {
@@ -138,7 +155,7 @@ fn own_cluster_ips(spec: &ServiceSpec, problems: &mut Vec<ServiceFieldProblem>) 
     if spec.type_.as_deref() == Some("ExternalName") {
         return Vec::new();
     }
-    let is_headless = spec.cluster_ip.as_deref() == Some("None");
+    let is_headless = spec.cluster_ip.as_deref() == Some(HEADLESS);
     let found = cluster_ips(spec, problems);
     if found.is_empty() && !is_headless {
         problems.push(ServiceFieldProblem::NoClusterIp);
@@ -260,6 +277,33 @@ mod tests {
     }
 
     #[test]
+    fn services_of_another_service_proxy_are_left_out() {
+        for (labels, is_forwarded) in [
+            (json!({}), true),
+            (json!({SERVICE_PROXY_LABEL: "mesh"}), false),
+            (json!({SERVICE_PROXY_LABEL: ""}), false),
+        ] {
+            let object = json!({
+                "metadata": {"name": "web", "namespace": "red", "labels": labels},
+                "spec": {
+                    "type": "LoadBalancer", "clusterIP": "10.96.0.10",
+                    "externalIPs": ["1.2.3.4"], "ports": [{"port": 80}],
+                },
+                "status": {"loadBalancer": {"ingress": [{"ip": "5.6.7.8"}]}},
+            });
+            let object: Service = serde_json::from_value(object).unwrap();
+            assert_eq!(super::service(&object).is_some(), is_forwarded);
+            let addresses = service_object(&object).cluster_ips;
+            assert_eq!(addresses.len(), usize::from(is_forwarded));
+            let service = network_service(&object);
+            assert_eq!(service.cluster_ips, addresses);
+            assert_eq!(service.external_ips.is_empty(), !is_forwarded);
+            assert_eq!(service.ports.is_empty(), !is_forwarded);
+            assert_eq!(service.problems, []);
+        }
+    }
+
+    #[test]
     fn the_defaults_of_the_api_server_are_those_of_missing_fields() {
         let spec = json!({
             "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10", "fd00::a"],
@@ -327,5 +371,7 @@ mod tests {
         let own = slice(&json!({"name": "web-x", "labels": {SERVICE: "web"}})).unwrap();
         assert_eq!(own.network, None);
         assert_eq!(slice(&json!({"name": "web-x"})), None);
+        let headless = json!({SERVICE: "web", HEADLESS_LABEL: ""});
+        assert_eq!(slice(&json!({"name": "web-x", "labels": headless})), None);
     }
 }
