@@ -131,7 +131,7 @@ pub use served_database::NotClustered;
 pub use server::{AddDatabaseError, NoConnection, RemoveDatabaseError};
 pub use sim::Sim;
 pub use sim_database::{SimDatabase, TransactError};
-pub use target::RemoteError;
+pub use target::{RemoteError, parse_relay};
 pub use tls_options::TlsOptions;
 #[cfg(feature = "unixctl")]
 pub use unixctl::{

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use mimalloc::MiMalloc;
-use ovsdb_sim::{ConfigFile, Configuration, ControlServer, Log, Remotes, Sim, SimBuilder};
+use ovsdb_sim::{
+    ConfigFile, Configuration, ControlServer, Log, Remotes, Sim, SimBuilder, parse_relay,
+};
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -357,9 +359,9 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
     if names_none && name.is_ovsdb_server() && !args.no_dbs && args.config_file.is_none() {
         databases.push(ProgramName::default_database());
     }
-    let has_relays = databases.iter().any(|path| parse_relay(path).is_some());
+    let has_relays = databases.iter().any(|path| relay_of(path).is_some());
     for database in databases {
-        if parse_relay(&database).is_none() {
+        if relay_of(&database).is_none() {
             builder = builder.database_file(absolute(database)?);
         }
     }
@@ -378,7 +380,7 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
 
 /// Adds relays, and makes databases backups.
 fn follow_sources(sim: &Sim, args: &Args) -> anyhow::Result<()> {
-    for (database, remotes) in args.databases.iter().filter_map(|path| parse_relay(path)) {
+    for (database, remotes) in args.databases.iter().filter_map(|path| relay_of(path)) {
         sim.add_relay(database, remotes)?;
     }
     let excluded = args.backup.sync_exclude_tables.as_deref();
@@ -391,10 +393,9 @@ fn follow_sources(sim: &Sim, args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Parses `relay:DATABASE:REMOTES`. `None`: the argument is the path of a file.
-fn parse_relay(database: &Path) -> Option<(&str, &str)> {
-    let (name, remotes) = database.to_str()?.strip_prefix("relay:")?.split_once(':')?;
-    is_id(name).then_some((name, remotes))
+/// The database and the remotes of a relay. `None`: the argument is the path of a file.
+fn relay_of(argument: &Path) -> Option<(&str, &str)> {
+    parse_relay(argument.to_str()?)
 }
 
 /// Serves the control API, with the token in a file if there is one.

@@ -132,6 +132,13 @@ impl ActiveTarget {
     }
 }
 
+/// Parses the argument `relay:DATABASE:REMOTES` of ovsdb-server. `None`: the argument is the path of
+/// a file.
+pub fn parse_relay(argument: &str) -> Option<(&str, &str)> {
+    let (database, remotes) = argument.strip_prefix("relay:")?.split_once(':')?;
+    (!remotes.is_empty()).then_some((database, remotes))
+}
+
 /// Refuses a target with TLS in a build without it.
 pub(crate) fn check_tls_support(target: &str) -> Result<(), RemoteError> {
     if needs_tls(target) && !cfg!(feature = "tls") {

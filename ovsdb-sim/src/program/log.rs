@@ -54,7 +54,8 @@ pub(crate) fn init(name: &ProgramName) -> io::Result<(Log, LogFile, LogFlush)> {
         // Reporting an internal error panics if standard error cannot be written.
         .log_internal_errors(false)
         .with_ansi(!is_ovsdb_server && is_coloured());
-    let patterns = [LogPattern::of_console(), LogPattern::of_file()]
+    let patterns = [LogDestination::Console, LogDestination::File]
+        .map(|destination| LogPattern::new(destination.default_pattern()))
         .map(|pattern| Arc::new(Mutex::new(pattern)));
     let [console_pattern, file_pattern] = &patterns;
     let console = if is_ovsdb_server {

@@ -39,16 +39,6 @@ struct Field {
 }
 
 impl LogPattern {
-    /// The pattern of messages on standard error.
-    pub(crate) fn of_console() -> Self {
-        Self("%D{%Y-%m-%dT%H:%M:%SZ}|%05N|%c%T|%p|%m".to_owned())
-    }
-
-    /// The pattern of messages in the log file.
-    pub(crate) fn of_file() -> Self {
-        Self("%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m".to_owned())
-    }
-
     pub(crate) fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -169,6 +159,8 @@ fn host_name() -> String {
 
 #[cfg(test)]
 mod tests {
+    use ovsdb_sim::LogDestination;
+
     use super::*;
 
     fn format(pattern: &str) -> String {
@@ -186,7 +178,8 @@ mod tests {
 
     #[test]
     fn the_default_patterns_are_those_of_ovsdb_server() {
-        let [console, file] = [LogPattern::of_console(), LogPattern::of_file()];
+        let [console, file] = [LogDestination::Console, LogDestination::File]
+            .map(|destination| LogPattern::new(destination.default_pattern()));
         assert_eq!(
             format(&console.0),
             "2026-01-31T12:34:56Z|00007|vlog|INFO|opened"

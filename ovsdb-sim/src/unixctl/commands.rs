@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use patchbay_schemas::json::Json;
-use patchbay_schemas::schema::is_id;
 
 use crate::following::SourceOptions;
 use crate::remotes::Remotes;
 use crate::served_database::ServedDatabase;
 use crate::server::Server;
+use crate::target::parse_relay;
 
 use super::Configuration;
 use super::cluster;
@@ -194,14 +194,11 @@ impl Commands {
             Command::ListCommands => list_commands(self.known()),
             Command::MemoryShow => memory::show(&self.server),
             Command::AddDatabase => {
-                let added = match required
-                    .strip_prefix("relay:")
-                    .and_then(|rest| rest.split_once(':'))
-                {
-                    Some((name, remotes)) if is_id(name) => self
+                let added = match parse_relay(required) {
+                    Some((name, remotes)) => self
                         .server
                         .add_relay(name, SourceOptions::of_relay(remotes)),
-                    _ => self.server.open_database(Path::new(required), None),
+                    None => self.server.open_database(Path::new(required), None),
                 };
                 added.map_err(|error| error_text::add_error(&error))?;
                 no_output()
@@ -255,6 +252,7 @@ impl Commands {
                 no_output()
             }
             Command::ListLogLevels => self.log.list(),
+            Command::ListLogPatterns => self.log.list_patterns(),
             Command::RateLimit => {
                 vlog::check_modules(arguments)?;
                 no_output()
@@ -299,7 +297,9 @@ impl Commands {
 
 /// Parses a probe interval in milliseconds. `None`: no probes.
 fn probe_interval(text: &str) -> Result<Option<Duration>, String> {
-    let milliseconds: i64 = text
+    // As `strtol` reads it.
+    let milliseconds: i32 = text
+        .trim_start()
         .parse()
         .map_err(|_| "Invalid probe interval, integer value expected")?;
     let milliseconds = u64::try_from(milliseconds).ok();

@@ -43,6 +43,7 @@ pub(super) enum Command {
     CloseLog,
     RateLimit,
     ListLogLevels,
+    ListLogPatterns,
     ReopenLog,
     SetLogLevels,
 }
@@ -93,7 +94,7 @@ impl Usage {
 }
 
 /// Commands, sorted by name.
-pub(super) const COMMANDS: [Usage; 40] = [
+pub(super) const COMMANDS: [Usage; 41] = [
     Usage::new(
         "cluster/change-election-timer",
         "DB TIME",
@@ -237,6 +238,7 @@ pub(super) const COMMANDS: [Usage; 40] = [
         Command::RateLimit,
     ),
     Usage::new("vlog/list", "", 0..=0, Command::ListLogLevels),
+    Usage::new("vlog/list-pattern", "", 0..=0, Command::ListLogPatterns),
     Usage::new("vlog/reopen", "", 0..=0, Command::ReopenLog),
     Usage::new(
         "vlog/set",

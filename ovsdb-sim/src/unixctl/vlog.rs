@@ -1,4 +1,5 @@
-//! Log levels by module and destination: `vlog/set` and `vlog/list` (ovs-appctl(8)).
+//! Log levels by module and destination: `vlog/set`, `vlog/list` and `vlog/list-pattern`
+//! (ovs-appctl(8)).
 //!
 //! The modules are those of [`modules::TARGETS`]. In `vlog/set`, ovsdb-server's other modules, the
 //! destination `syslog` and the facilities are valid words without an effect.
@@ -22,7 +23,11 @@ const FACILITIES: [&str; 23] = [
 /// Destinations of log messages, in the order of `vlog/list`.
 const DESTINATIONS: [&str; 3] = ["console", "syslog", "file"];
 const CONSOLE: usize = 0;
+const SYSLOG: usize = 1;
 const FILE: usize = 2;
+/// Pattern of the messages to syslog, and of the prefix that its daemon needs.
+const SYSLOG_PATTERN: &str = "ovs|%05N|%c%T|%p|%m";
+const SYSLOG_PREFIX: &str = "<%B> %D{%h %e %T} %E %A:";
 
 /// Separators of the words of a specification.
 const SEPARATORS: [char; 4] = [' ', ',', ':', '\t'];
@@ -72,9 +77,21 @@ pub enum LogDestination {
     File,
 }
 
+impl LogDestination {
+    /// The pattern of messages before another one is set.
+    pub fn default_pattern(self) -> &'static str {
+        match self {
+            Self::Console => "%D{%Y-%m-%dT%H:%M:%SZ}|%05N|%c%T|%p|%m",
+            Self::File => "%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m",
+        }
+    }
+}
+
 /// Log of a program, whose levels options and `ovs-appctl vlog/set` change.
 pub struct Log {
     modules: Mutex<Vec<LogModule>>,
+    /// Patterns of the [`DESTINATIONS`].
+    patterns: Mutex<[String; 3]>,
     sink: Box<dyn LogSink>,
 }
 
@@ -148,6 +165,14 @@ impl Log {
             .collect();
         Self {
             modules: Mutex::new(modules),
+            patterns: Mutex::new(
+                [
+                    LogDestination::Console.default_pattern(),
+                    SYSLOG_PATTERN,
+                    LogDestination::File.default_pattern(),
+                ]
+                .map(str::to_owned),
+            ),
             sink: Box::new(sink),
         }
     }
@@ -192,12 +217,17 @@ impl Log {
         if destination.is_none() && !is_any {
             return Err(format!("unknown destination \"{word}\""));
         }
+        let mut patterns = self.patterns();
         for (number, to) in [
-            (CONSOLE, LogDestination::Console),
-            (FILE, LogDestination::File),
+            (CONSOLE, Some(LogDestination::Console)),
+            (SYSLOG, None),
+            (FILE, Some(LogDestination::File)),
         ] {
             if is_any || destination == Some(number) {
-                self.sink.set_pattern(to, rest);
+                rest.clone_into(&mut patterns[number]);
+                if let Some(to) = to {
+                    self.sink.set_pattern(to, rest);
+                }
             }
         }
         Ok(())
@@ -218,12 +248,34 @@ impl Log {
         text
     }
 
+    /// The table of `vlog/list-pattern`.
+    pub(super) fn list_patterns(&self) -> String {
+        let mut text = "         prefix                            format\n".to_owned();
+        text += "         ------                            ------\n";
+        let patterns = self.patterns();
+        for (name, prefix, destination) in [
+            ("SYSLOG", SYSLOG_PREFIX, SYSLOG),
+            ("CONSOLE", "none", CONSOLE),
+            ("FILE", "none", FILE),
+        ] {
+            let pattern = &patterns[destination];
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{name:<7}  {prefix:<32}  {pattern}");
+        }
+        text
+    }
+
     pub(super) fn reopen_file(&self) -> Result<(), ReopenLogError> {
         self.sink.reopen_file()
     }
 
     pub(super) fn close_file(&self) {
         self.sink.close_file();
+    }
+
+    fn patterns(&self) -> MutexGuard<'_, [String; 3]> {
+        // Each change is an assignment.
+        self.patterns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn modules(&self) -> MutexGuard<'_, Vec<LogModule>> {

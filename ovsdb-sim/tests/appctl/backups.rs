@@ -47,7 +47,10 @@ fn a_backup_follows_its_source_until_it_is_disconnected() {
         "ovsdb-server/set-sync-exclude-tables D:Global,D:T",
         "ovsdb-server/get-sync-exclude-tables",
         "ovsdb-server/set-active-ovsdb-server-probe-interval x",
-        "ovsdb-server/set-active-ovsdb-server-probe-interval 2000",
+        "ovsdb-server/set-active-ovsdb-server-probe-interval 0x10",
+        "ovsdb-server/set-active-ovsdb-server-probe-interval 2147483648",
+        "ovsdb-server/set-active-ovsdb-server-probe-interval -2147483648",
+        "ovsdb-server/set-active-ovsdb-server-probe-interval +2000",
         "ovsdb-server/set-relay-source-probe-interval x",
         "ovsdb-server/set-relay-source-probe-interval 2000",
     ] {
@@ -93,6 +96,11 @@ fn relays_are_added_and_removed() {
     let remote = source.remote();
     for command in [
         "ovsdb-server/add-db relay:E",
+        "ovsdb-server/add-db relay:E:",
+        "ovsdb-server/add-db relay:_x:unix:x",
+        "ovsdb-server/add-db relay:a-b:unix:x",
+        "ovsdb-server/list-dbs",
+        "ovsdb-server/remove-db a-b",
         "ovsdb-server/add-db relay:D:unix:x",
         &format!("ovsdb-server/add-db relay:E:{remote}"),
         "ovsdb-server/list-dbs",

@@ -62,6 +62,26 @@ fn levels_of_all_destinations_are_set_as_in_ovsdb_server() {
     assert_levels_are_the_same(&mut servers);
 }
 
+#[test]
+fn patterns_of_all_destinations_are_listed() {
+    let (_folder, mut servers) = both();
+    let list = "vlog/list-pattern";
+    let (listed, _) = same(&mut servers, list);
+    assert!(listed.contains("CONSOLE  none  "), "{listed}");
+    for command in [
+        "vlog/list-pattern x",
+        "vlog/set PATTERN:file:%m",
+        "vlog/set PATTERN:syslog:abc FACILITY:daemon",
+        list,
+        "vlog/set pattern:any:x:%y",
+        list,
+        "vlog/set PATTERN:console:",
+        list,
+    ] {
+        same(&mut servers, command);
+    }
+}
+
 /// Compares the levels of the simulator's modules.
 fn assert_levels_are_the_same(servers: &mut [Server; 2]) {
     let [real, sim] = servers
