@@ -11,6 +11,9 @@ use tokio::net::TcpStream;
 #[cfg(feature = "tls")]
 use tokio_rustls::client::TlsStream;
 
+#[cfg(feature = "tls")]
+use crate::tls::KeyFileError;
+
 /// Keys of a client of `ssl:` remotes: PEM files, as for OVSDB's own clients.
 ///
 /// A server is trusted if an authority has signed its certificate, whatever name the certificate
@@ -54,13 +57,9 @@ pub enum TlsError {
     )]
     NotSupported,
     /// A file is missing or malformed.
-    #[error("{}: {problem}", .file.display())]
-    File {
-        /// Path of the file.
-        file: PathBuf,
-        /// Reason.
-        problem: String,
-    },
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    File(#[from] KeyFileError),
     /// Certificate and private key do not match, or the key has an unknown type.
     #[cfg(feature = "tls")]
     #[error("certificate {} with private key {}: {source}", .certificate.display(), .private_key.display())]

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use patchbay_engine::tls::KeyFileError;
 use rustls::pki_types::CertificateDer;
 
 use super::TlsError;
@@ -31,10 +32,10 @@ pub(super) fn write_authority(file: &Path, chain: &[CertificateDer<'_>]) -> Resu
     let written = options
         .open(file)
         .and_then(|mut file| file.write_all(to_pem(authority).as_bytes()));
-    written.map_err(|error| TlsError::File {
+    Ok(written.map_err(|error| KeyFileError {
         file: file.to_owned(),
         problem: error.to_string(),
-    })
+    })?)
 }
 
 fn to_pem(certificate: &[u8]) -> String {

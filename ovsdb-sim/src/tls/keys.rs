@@ -1,11 +1,10 @@
 //! Keys and parameters of one connection: the options' files and columns as they are now.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
+use patchbay_engine::tls::{read_certificates, read_private_key};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
-use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::database_column::{COLUMN_PREFIX, DatabaseColumn};
@@ -59,11 +58,11 @@ impl Keys {
         };
         let required = |option, name: &'static str| value(option).ok_or(TlsError::Missing(name));
         let private_key = required(&options.private_key, "Private key")?;
-        let private_key = PrivateKeyDer::from_pem_file(&private_key)
-            .map_err(|error| file_error(Path::new(&private_key), &error, "private key"))?;
-        let mut chain = certificates(Path::new(&required(&options.certificate, "Certificate")?))?;
+        let private_key = read_private_key(Path::new(&private_key))?;
+        let mut chain =
+            read_certificates(Path::new(&required(&options.certificate, "Certificate")?))?;
         if let Some(file) = value(&options.peer_ca_certificate) {
-            chain.extend(certificates(Path::new(&file))?);
+            chain.extend(read_certificates(Path::new(&file))?);
         }
         let authorities = required(&options.ca_certificate, "CA certificate")?;
         let trusted = match Path::new(&authorities) {
@@ -71,7 +70,7 @@ impl Keys {
             file if options.bootstrap_ca_certificate && !file.exists() => {
                 TrustedPeers::First(file.to_owned())
             }
-            file => TrustedPeers::Signed(certificates(file)?),
+            file => TrustedPeers::Signed(read_certificates(file)?),
         };
         Ok(Self {
             private_key,
@@ -100,29 +99,4 @@ fn first_string(databases: &DatabaseSet, column: &DatabaseColumn) -> Option<Stri
             _ => None,
         })
     })
-}
-
-/// Reads the certificates in a file, of which there is at least one.
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let certificates = read.map_err(|error| file_error(file, &error, "certificate"))?;
-    if certificates.is_empty() {
-        return Err(file_error(file, &pem::Error::NoItemsFound, "certificate"));
-    }
-    Ok(certificates)
-}
-
-fn file_error(file: &Path, error: &pem::Error, wanted: &str) -> TlsError {
-    let problem = match error {
-        pem::Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-            format!("there is no such file with a {wanted}")
-        }
-        pem::Error::Io(error) => error.to_string(),
-        pem::Error::NoItemsFound => format!("it contains no {wanted} in PEM format"),
-        other => other.to_string(),
-    };
-    TlsError::File {
-        file: file.to_owned(),
-        problem,
-    }
 }

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use patchbay_engine::tls::{KeyFileError, server_name};
 use rustls::crypto::{self, CryptoProvider};
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -30,8 +31,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) enum TlsError {
     #[error("{0} must be configured to use SSL/TLS")]
     Missing(&'static str),
-    #[error("{}: {problem}", .file.display())]
-    File { file: PathBuf, problem: String },
+    #[error(transparent)]
+    File(#[from] KeyFileError),
     #[error("{0}: SSL/TLS protocol not recognized")]
     UnknownProtocol(String),
     #[error("{0}: no supported SSL/TLS protocol")]
@@ -109,10 +110,7 @@ impl Tls {
         let keys = Keys::read(&self.options, databases)?;
         let bootstrap = keys.trusted.bootstrapped_file();
         let connector = TlsConnector::from(Arc::new(client_config(keys)?));
-        // Certificates are checked without the name, and it is not sent.
-        let name = ServerName::try_from(host.to_owned())
-            .or_else(|_| stream.peer_addr().map(|address| address.ip().into()))
-            .map_err(TlsError::Handshake)?;
+        let name = server_name(host, &stream).map_err(TlsError::Handshake)?;
         let connected = timeout(HANDSHAKE_TIMEOUT, connector.connect(name, stream)).await;
         let stream = connected
             .map_err(|_| TlsError::Timeout)?

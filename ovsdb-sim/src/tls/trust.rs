@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use patchbay_engine::tls::SignedServers;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{self, CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
 use super::TlsError;
@@ -42,10 +42,9 @@ pub(super) fn server_verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Arc<dyn ServerCertVerifier> {
     match trusted {
-        TrustedPeers::Signed(certificates) => Arc::new(SignedServers {
-            authorities: root_store(certificates),
-            algorithms: provider.signature_verification_algorithms,
-        }),
+        TrustedPeers::Signed(certificates) => {
+            Arc::new(SignedServers::new(root_store(certificates), provider))
+        }
         TrustedPeers::All | TrustedPeers::First(_) => Unverified::new(provider, true),
     }
 }
@@ -55,55 +54,6 @@ fn root_store(certificates: &[CertificateDer<'static>]) -> RootCertStore {
     let mut authorities = RootCertStore::empty();
     authorities.add_parsable_certificates(certificates.iter().cloned());
     authorities
-}
-
-/// Accepts every server certificate that an authority has signed.
-#[derive(Debug)]
-struct SignedServers {
-    authorities: RootCertStore,
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl ServerCertVerifier for SignedServers {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        verify_server_cert_signed_by_trust_anchor(
-            &ParsedCertificate::try_from(end_entity)?,
-            &self.authorities,
-            intermediates,
-            now,
-            self.algorithms.all,
-        )?;
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        crypto::verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        crypto::verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
 }
 
 /// Accepts every certificate, with a signature that proves its key.
