@@ -10,7 +10,7 @@ use patchbay_app::northbound::DATABASE;
 use patchbay_engine::client::{Client, Config, ConnectError, Remotes};
 use thiserror::Error;
 use tokio::process::Command;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{DatabaseError, NodeDatabase, SOCKET, SOUTHBOUND, SWITCH};
 use crate::process::{Program, Spawner};
@@ -40,6 +40,9 @@ pub enum ServerError {
     /// ovsdb-server does not answer.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// ovsdb-server runs, and does not serve the databases.
+    #[error("ovsdb-server has not served the databases within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
 }
 
 /// An ovsdb-server with the files of a node.
@@ -51,6 +54,8 @@ pub(super) struct RealServer {
     spawner: Spawner,
     node: String,
     folder: PathBuf,
+    /// Time in which the program must serve the databases.
+    limit: Duration,
 }
 
 impl RealServer {
@@ -82,6 +87,7 @@ impl RealServer {
             spawner: spawner.clone(),
             node: node.to_owned(),
             folder: folder.to_owned(),
+            limit: PATIENCE,
         };
         Ok((server, databases))
     }
@@ -94,6 +100,9 @@ impl RealServer {
     }
 
     /// Starts the program again. Returns when the clients of the databases follow it.
+    ///
+    /// # Errors
+    /// The program does not start, or ends, or the clients do not follow it in time.
     pub(super) async fn start_again(
         &mut self,
         databases: [&NodeDatabase; 3],
@@ -101,10 +110,20 @@ impl RealServer {
         let command = self.command.clone();
         let started = Program::start(&self.spawner, SERVER, &self.node, &self.folder, command);
         self.program = Some(started.await?);
-        for database in databases {
-            database.wait_until_live().await;
+        let Some(program) = &mut self.program else {
+            return Ok(());
+        };
+        let live = async {
+            for database in databases {
+                database.wait_until_live().await;
+            }
+        };
+        tokio::select! {
+            live = timeout(self.limit, live) => {
+                live.map_err(|_| ServerError::Timeout(self.limit).into())
+            }
+            ended = program.ended() => Err(ended.into()),
         }
-        Ok(())
     }
 
     /// The program. `None`: it was stopped.
@@ -127,24 +146,27 @@ async fn connect(
     let remote = format!("unix:{}", socket.display());
     let remotes: Remotes = remote.parse().map_err(ServerError::from)?;
     let connected = async {
+        let deadline = Instant::now() + PATIENCE;
         // A client would log each attempt.
         while !socket.exists() {
+            if Instant::now() > deadline {
+                return Err(ServerError::Timeout(PATIENCE));
+            }
             sleep(RECONNECT_BACKOFF.0).await;
         }
         // The server listens before it has read all databases.
-        let deadline = Instant::now() + PATIENCE;
         loop {
             let mut config = Config::new(remotes.clone(), name);
             config.backoff = RECONNECT_BACKOFF;
             match Client::connect_within(config, PATIENCE).await {
                 Ok(client) => return Ok(NodeDatabase { name, client }),
-                Err(error) if Instant::now() > deadline => return Err(error),
+                Err(error) if Instant::now() > deadline => return Err(error.into()),
                 Err(_) => sleep(RECONNECT_BACKOFF.0).await,
             }
         }
     };
     tokio::select! {
-        connected = connected => Ok(connected.map_err(ServerError::from)?),
+        connected = connected => Ok(connected?),
         ended = program.ended() => Err(ended.into()),
     }
 }
@@ -174,4 +196,55 @@ async fn create_file(
     }
     let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(ServerError::Create(reason).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use ovsdb_sim::Sim;
+
+    use super::*;
+    use crate::process::ProgramError;
+
+    /// Starts a program instead of ovsdb-server, for clients whose server has gone.
+    async fn start_again(command: &[&str], limit: Duration) -> DatabaseError {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join(SOCKET);
+        let sim = Sim::builder().build().unwrap();
+        let target = format!("punix:{}", socket.display());
+        let _listener = sim.listen(&target).await.unwrap();
+        let remotes: Remotes = format!("unix:{}", socket.display()).parse().unwrap();
+        let client = Client::connect_within(Config::new(remotes, DATABASE), PATIENCE).await;
+        let database = NodeDatabase {
+            name: DATABASE,
+            client: client.unwrap(),
+        };
+        sim.go_down().await;
+        while database.client.is_live() {
+            sleep(RECONNECT_BACKOFF.0).await;
+        }
+        let mut server = RealServer {
+            program: None,
+            command: command.iter().map(OsString::from).collect(),
+            spawner: Spawner::start().unwrap(),
+            node: "n1".to_owned(),
+            folder: folder.path().to_owned(),
+            limit,
+        };
+        server.start_again([&database; 3]).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_come_back_is_an_error() {
+        let limit = Duration::from_millis(100);
+        let error = start_again(&["sleep", "600"], limit).await;
+        assert_eq!(
+            error.to_string(),
+            "ovsdb-server has not served the databases within 0.1 s"
+        );
+        let error = start_again(&["false"], PATIENCE).await;
+        assert!(
+            matches!(error, DatabaseError::Program(ProgramError::Ended { .. })),
+            "{error}"
+        );
+    }
 }
