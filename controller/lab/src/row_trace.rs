@@ -298,3 +298,74 @@ pub(crate) fn common_addresses(
         to: target.name.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use patchbay_app::northbound::{Embedded, Northbound as _};
+    use patchbay_engine::txn::TxnBuilder;
+    use patchbay_schemas::nb::{Acl, AclAction, AclDirection, LogicalSwitch, LogicalSwitchPort};
+
+    use super::*;
+
+    /// Course of a packet from `p1` to `p2` on a switch, with ACLs.
+    async fn trace(acls: &[Acl], is_enabled: bool) -> RowTrace {
+        let mut northbound = Embedded::new(0).unwrap();
+        let mut txn = TxnBuilder::new(&northbound.snapshot());
+        let ports = [1, 2].map(|number| LogicalSwitchPort {
+            name: format!("p{number}"),
+            addresses: [format!("0a:00:00:00:00:0{number} 10.0.0.{number}")].into(),
+            enabled: (number == 2).then_some(is_enabled),
+            ..LogicalSwitchPort::default()
+        });
+        let switch = LogicalSwitch {
+            name: "s".to_owned(),
+            ports: ports.map(|port| txn.insert(&port).unwrap()).into(),
+            acls: acls.iter().map(|acl| txn.insert(acl).unwrap()).collect(),
+            ..LogicalSwitch::default()
+        };
+        txn.insert(&switch).unwrap();
+        northbound.commit(txn.finish()).await.unwrap();
+        let index = Northbound::new(&northbound.snapshot(), None);
+        RowTrace {
+            node: "n1".to_owned(),
+            path: index.answer(&patchbay_reach::Question {
+                sender: Sender::port("p1"),
+                destination: Destination::Address("10.0.0.2".parse().unwrap()),
+                protocol: "tcp 80".parse().unwrap(),
+            }),
+            obstacle: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn only_acls_that_stop_a_packet_let_the_answers_of_connections_pass() {
+        let acl = |direction, action, options: &[(&str, &str)]| Acl {
+            direction,
+            action,
+            priority: 1,
+            r#match: "ip4".to_owned(),
+            options: options
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect::<BTreeMap<_, _>>(),
+            ..Acl::default()
+        };
+        let (from, to) = (AclDirection::FromLport, AclDirection::ToLport);
+        let after = [("apply-after-lb", "true")];
+        for (acls, is_enabled, is_dropped) in [
+            (vec![], true, false),
+            (vec![acl(from, AclAction::Drop, &[])], true, true),
+            (vec![acl(from, AclAction::Reject, &[])], true, true),
+            (vec![acl(from, AclAction::Drop, &after)], true, true),
+            (vec![acl(to, AclAction::Drop, &[])], true, true),
+            (vec![acl(to, AclAction::Allow, &[])], true, false),
+            // The port drops the packet, and not an ACL before it.
+            (vec![acl(to, AclAction::Allow, &[])], false, false),
+        ] {
+            let trace = trace(&acls, is_enabled).await;
+            assert_eq!(trace.is_dropped_by_acl(), is_dropped, "{:?}", trace.path);
+        }
+    }
+}

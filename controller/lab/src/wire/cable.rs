@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::endpoint::answer_arp;
 use super::flight::{Flights, Passage, Token, lock};
-use super::frames;
+use super::frames::{self, FrameSender};
 use super::packet::{Frame, Payload, decode_geneve};
 use crate::underlay;
 
@@ -42,7 +41,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     /// Senders to the devices of the nodes, by number.
-    nodes: BTreeMap<usize, mpsc::UnboundedSender<Vec<u8>>>,
+    nodes: BTreeMap<usize, FrameSender>,
     /// Quality between two nodes, by their numbers in order.
     quality: BTreeMap<(usize, usize), CableQuality>,
     /// Packets that a lossy pair has carried.
@@ -70,7 +69,7 @@ impl Cable {
 
     /// Connects a node by the socket of its device, as soon as that exists.
     pub(crate) fn connect(&self, node: usize, socket: PathBuf) {
-        let (outgoing, frames) = mpsc::unbounded_channel();
+        let (outgoing, frames) = FrameSender::new();
         lock(&self.shared.state).nodes.insert(node, outgoing);
         let shared = self.shared.clone();
         let task = tokio::spawn(async move {
@@ -107,8 +106,7 @@ impl Shared {
         };
         if let Some(reply) = answer_arp(frame, mac_of) {
             if let Some(sender) = lock(&self.state).nodes.get(&from) {
-                // The node may be gone.
-                let _ = sender.send(reply);
+                sender.send(reply);
             }
             return;
         }
@@ -133,11 +131,11 @@ impl Shared {
         };
         let frame = frame.to_vec();
         if quality.delay.is_zero() {
-            let _ = sender.send(frame);
+            sender.send(frame);
         } else {
             tokio::spawn(async move {
                 tokio::time::sleep(quality.delay).await;
-                let _ = sender.send(frame);
+                sender.send(frame);
             });
         }
     }

@@ -12,13 +12,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, WeakShared};
 use ipnet::IpNet;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::asker::Asker;
 use super::flight::{Flights, FlowTurn, Seen, lock};
-use super::frames;
+use super::frames::{self, FrameSender};
 use super::packet::{Arp, BROADCAST, Body, Frame, IpPacket, Mac, Payload, neighbour_request};
 use super::pcap::Pcap;
 use crate::outside;
@@ -106,7 +106,7 @@ pub(crate) struct Endpoint {
 pub(super) struct Station {
     pub(super) config: EndpointConfig,
     pub(super) flights: Arc<Flights>,
-    outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    outgoing: FrameSender,
     neighbours: Mutex<HashMap<IpAddr, Mac>>,
     learned: Notify,
     /// Searches for neighbours under way, so that questions through one gateway ask for it once.
@@ -123,7 +123,7 @@ impl Drop for Endpoint {
 impl Endpoint {
     /// Connects to the device at a socket as soon as it exists.
     pub(crate) fn start(config: EndpointConfig, socket: PathBuf, flights: Arc<Flights>) -> Self {
-        let (outgoing, frames) = mpsc::unbounded_channel();
+        let (outgoing, frames) = FrameSender::new();
         let station = Arc::new(Station {
             config,
             flights,
@@ -238,8 +238,7 @@ impl Station {
     fn send(&self, frame: &Frame) {
         let bytes = frame.encode();
         self.record(&bytes);
-        // The task ends only with the endpoint.
-        let _ = self.outgoing.send(bytes);
+        self.outgoing.send(bytes);
     }
 
     fn record(&self, bytes: &[u8]) {
