@@ -17,7 +17,7 @@ use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Problem, Sourced, describe,
 };
 use patchbay_resources::selector::{self, LabelIndex};
-use patchbay_resources::udn::NetworkStatus;
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus};
 
 /// Maximum number of namespaces or reasons that a warning lists; the rest is a count.
 const MAX_LISTED: usize = 5;
@@ -191,13 +191,26 @@ pub(crate) fn status_warnings(inventory: &Inventory, connect: &str) -> Vec<Probl
         .collect()
 }
 
-/// Returns a warning for each network that a cluster would refuse.
+/// Returns a warning for each network that a cluster would refuse, and for others with an uplink.
 pub(crate) fn network_warnings(inventory: &Inventory) -> Vec<Problem> {
     let udns = inventory.user_defined_networks.iter();
     let udns = udns.map(|(_, udn)| refusal(udn, udn.object.status.as_ref()));
     let cudns = inventory.cluster_user_defined_networks.iter();
-    let cudns = cudns.map(|(_, cudn)| refusal(cudn, cudn.object.status.as_ref()));
+    let cudns = cudns.map(|(_, cudn)| {
+        let refusal = refusal(cudn, cudn.object.status.as_ref());
+        refusal.or_else(|| unread_uplink(cudn))
+    });
     udns.chain(cudns).flatten().collect()
+}
+
+/// Warning about a network with an uplink. OVN-Kubernetes takes the gateway from the UplinkState of
+/// the node, and makes no gateway router without it.
+fn unread_uplink(network: &Sourced<ClusterUserDefinedNetwork>) -> Option<Problem> {
+    let uplinks = network.object.spec.uplinks.as_deref().unwrap_or_default();
+    let field = || Some("spec.uplinks".to_owned());
+    let message = "UplinkStates are not read, so gateway routers have the addresses, MAC address and \
+                   next hops of the node's own bridge";
+    (!uplinks.is_empty()).then(|| problem(network, field(), message))
 }
 
 /// Texts of warnings: first those about objects of files, in their order there.

@@ -3,7 +3,7 @@
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
-use patchbay_model::{ClusterSettings, IpFamily};
+use patchbay_model::{ClusterSettings, Feature, IpFamily};
 use patchbay_resources::manifests::{LoadError, read_manifests};
 use patchbay_resources::object::Time;
 use patchbay_schemas::nb::LogicalSwitchPort;
@@ -306,6 +306,30 @@ fn objects_in_a_namespace_that_does_not_exist() {
     assert_named(&warnings, &reasons.each_ref().map(String::as_str));
     let is_named = |text: &&String| text.contains("metadata.namespace: there is no namespace");
     assert_eq!(warnings.iter().filter(is_named).count(), 2, "{warnings:?}");
+}
+
+#[test]
+fn a_network_with_an_uplink_has_the_addresses_of_the_nodes_own_bridge() {
+    let objects = "- {apiVersion: v1, kind: Namespace, metadata: {name: red, labels: {k8s.ovn.org/primary-user-defined-network: ''}}}
+- apiVersion: k8s.ovn.org/v1
+  kind: ClusterUserDefinedNetwork
+  metadata: {name: net}
+  spec:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: red}}
+    uplinks: [eth1]
+    network: {topology: Layer2, layer2: {role: Primary, subnets: [10.30.0.0/16]}}
+";
+    let on = ClusterSettings {
+        features: [Feature::Uplink].into(),
+        ..settings()
+    };
+    let named = "ClusterUserDefinedNetwork net: spec.uplinks: UplinkStates are not read";
+    assert_named(&complete_with(on, objects).unwrap().warnings, &[named]);
+    // Without the feature there is no network.
+    let off = "ClusterUserDefinedNetwork net: NetworkCreated is False: spec.uplinks is set";
+    let warnings = complete(objects).unwrap().warnings;
+    assert_named(&warnings, &[off]);
+    assert!(!warnings.iter().any(|text| text.contains(named)));
 }
 
 #[test]
