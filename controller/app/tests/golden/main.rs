@@ -263,7 +263,7 @@ fn interrupted_scenarios_end_as_recorded() {
 
 /// The port of a pod elsewhere keeps the chassis that a running controller has given to it. A new
 /// controller gives it that of the node. A running one also remembers that advertising has changed,
-/// and subnets of advertised networks that have gone.
+/// subnets of advertised networks that have gone, and the last address that it gave to a pod.
 #[test]
 fn interrupted_networks_end_as_recorded() {
     let remembered = [
@@ -279,6 +279,7 @@ fn interrupted_networks_end_as_recorded() {
         "l3-evpn-dual",
         "l3-no-overlay-dual",
         "l3-no-overlay-lgw",
+        "l3-pods-made-again-dual",
     ];
     interrupt("udn_further", Half::UdnZone, &remembered);
 }
