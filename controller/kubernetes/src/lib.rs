@@ -66,9 +66,9 @@
 //! | renewal of the zone's lease | with the zone controller |
 //! | writer of events | with the last controller that emits events |
 //!
-//! [`run()`] fails if the zone controller or a task that never ends has ended. Dropping its future
-//! stops all tasks. Requests and transactions in progress are then executed or not; the next
-//! process reconciles either case.
+//! [`run()`] fails if the zone controller or a task that never ends has ended, or a writer has
+//! panicked. Dropping its future stops all tasks. Requests and transactions in progress are then
+//! executed or not; the next process reconciles either case.
 
 mod activity;
 mod api;
@@ -96,6 +96,7 @@ mod projections;
 mod report_publisher;
 mod run;
 mod store;
+mod task_set;
 mod tolerant_object;
 mod watch_backoff;
 mod write_overlay;
