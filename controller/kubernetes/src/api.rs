@@ -9,7 +9,7 @@ use kube::api::{
 use kube::core::ObjectList;
 use kube::core::request::{self, Request};
 use kube::{Client, Result};
-use patchbay_resources::object::Object;
+use patchbay_resources::object::{Object, ObjectMeta};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -128,7 +128,20 @@ impl Api {
     }
 }
 
-/// Decodes an object of an API server's answer.
-pub(super) fn decode<T: DeserializeOwned>(object: Value) -> Result<T> {
-    serde_json::from_value(object).map_err(kube::Error::SerdeError)
+/// The metadata of an object that identify it and its version, and its annotations. The others need
+/// not be decodable.
+pub(super) fn identity_of(object: &Value) -> ObjectMeta {
+    let metadata = &object["metadata"];
+    let text = |field: &str| metadata[field].as_str().map(str::to_owned);
+    let annotations = metadata["annotations"].as_object().into_iter().flatten();
+    let annotations = annotations.filter_map(|(key, value)| Some((key, value.as_str()?)));
+    let annotations = annotations.map(|(key, value)| (key.clone(), value.to_owned()));
+    ObjectMeta {
+        annotations: Some(annotations.collect()),
+        name: text("name"),
+        namespace: text("namespace"),
+        uid: text("uid"),
+        resource_version: text("resourceVersion"),
+        ..ObjectMeta::default()
+    }
 }

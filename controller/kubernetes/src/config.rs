@@ -107,6 +107,12 @@ pub struct Timing {
     ///
     /// API servers send a bookmark about once a minute.
     pub watch_idle_timeout: Duration,
+    /// Time for which the objects of a kind are kept after the API server has lost the kind.
+    ///
+    /// A definition that is deleted and created again is absent for seconds, an aggregated API
+    /// server that restarts for minutes. Without the objects their rows would be removed on all
+    /// nodes.
+    pub missing_kind_grace_period: Duration,
     /// Time for which reports are collected: in a zone before it writes its `ConfigMap`, in the
     /// cluster manager before it updates conditions.
     ///
@@ -154,6 +160,7 @@ impl Default for Timing {
             retry: (Duration::from_millis(100), Duration::from_secs(30)),
             request_timeout: Duration::from_secs(30),
             watch_idle_timeout: Duration::from_secs(150),
+            missing_kind_grace_period: Duration::from_secs(300),
             report_interval: Duration::from_secs(10),
             report_refresh_interval: Duration::from_secs(600),
             zone_lease: ZoneLeaseTiming::default(),

@@ -17,7 +17,6 @@ use tokio::time::timeout;
 
 use super::api::Api;
 use super::api_error;
-use super::api_object::ApiObject;
 use super::leader_election::LeaderTerm;
 use super::projections::{self, WatchedConnect};
 use super::tolerant_object::TolerantObject;
@@ -122,7 +121,7 @@ impl ConnectWriter {
         let listed = self
             .with_timeout(self.api.list(&ListParams::default()))
             .await?;
-        listed.into_iter().map(decode).collect()
+        Ok(listed.into_iter().map(decode).collect())
     }
 
     /// Applies an annotation. Returns the object after the write.
@@ -169,7 +168,7 @@ impl ConnectWriter {
                 blocks_all: true,
             });
         }
-        decode(self.with_timeout(request).await?)
+        Ok(decode(self.with_timeout(request).await?))
     }
 
     async fn with_timeout<T>(
@@ -187,10 +186,8 @@ impl ConnectWriter {
     }
 }
 
-fn decode(object: Value) -> Result<Arc<WatchedConnect>, WriteError> {
-    let object = TolerantObject::<ClusterNetworkConnect>::from_api(object);
-    let object = object.map_err(kube::Error::SerdeError)?;
-    Ok(projections::project_connect(object))
+fn decode(object: Value) -> Arc<WatchedConnect> {
+    projections::project_connect(TolerantObject::of(object))
 }
 
 impl From<kube::Error> for WriteError {

@@ -87,7 +87,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api_object::ApiObject as _;
 
     fn ip(namespaces: &serde_json::Value, nodes: &[&str]) -> Option<Arc<WatchedEgressIp>> {
         let items = nodes
@@ -99,7 +98,7 @@ mod tests {
             "spec": {"egressIPs": ["172.18.0.33"], "namespaceSelector": namespaces, "podSelector": {}},
             "status": {"items": items},
         });
-        project_egress_ip(TolerantObject::from_api(object).unwrap())
+        project_egress_ip(TolerantObject::of(object))
     }
 
     #[test]

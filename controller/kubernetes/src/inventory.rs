@@ -17,7 +17,6 @@ use thiserror::Error;
 
 use super::api::Api;
 use super::api_error;
-use super::api_object::ApiObject;
 use super::list_watch::LIST_PAGE_OBJECTS;
 use super::networks::{keep_all, without_node_details};
 use super::tolerant_object::TolerantObject;
@@ -61,26 +60,22 @@ async fn list<K: InventoryKind + Clone + Debug>(
     remove_unused: fn(&mut K),
 ) -> Result<(), ListError> {
     let kind = K::KIND.to_owned();
-    let mut add = |object: Value| {
-        let object = TolerantObject::<K>::from_api(object).map_err(kube::Error::SerdeError)?;
-        match object.0 {
-            Ok(mut object) => {
-                object.meta_mut().managed_fields = None;
-                remove_unused(&mut object);
-                let position = K::objects(inventory).len() as u64;
-                K::objects_mut(inventory).insert(Sourced {
-                    object,
-                    origin: Origin::Cluster,
-                    position,
-                });
-            }
-            Err(invalid) => inventory.warnings.push(Problem {
-                object: Some(format!("{kind} {}", ObjectKey::of(&invalid.metadata))),
-                message: format!("cannot be decoded, ignored: {}", invalid.error),
-                ..Problem::default()
-            }),
+    let mut add = |object: Value| match TolerantObject::<K>::of(object).0 {
+        Ok(mut object) => {
+            object.meta_mut().managed_fields = None;
+            remove_unused(&mut object);
+            let position = K::objects(inventory).len() as u64;
+            K::objects_mut(inventory).insert(Sourced {
+                object,
+                origin: Origin::Cluster,
+                position,
+            });
         }
-        Ok(())
+        Err(invalid) => inventory.warnings.push(Problem {
+            object: Some(format!("{kind} {}", ObjectKey::of(&invalid.metadata))),
+            message: format!("cannot be decoded, ignored: {}", invalid.error),
+            ..Problem::default()
+        }),
     };
     match list_all(&Api::all::<K>(client.clone()), &mut add).await {
         Ok(()) => Ok(()),
@@ -96,10 +91,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
 }
 
 /// Lists all objects, page by page.
-async fn list_all(
-    api: &Api,
-    add: &mut (dyn FnMut(Value) -> kube::Result<()> + Send),
-) -> kube::Result<()> {
+async fn list_all(api: &Api, add: &mut (dyn FnMut(Value) + Send)) -> kube::Result<()> {
     let mut page = ListParams::default().limit(LIST_PAGE_OBJECTS);
     let mut attempts = 0;
     loop {
@@ -114,7 +106,7 @@ async fn list_all(
                 _ => return Err(error),
             },
         };
-        listed.items.into_iter().try_for_each(&mut *add)?;
+        listed.items.into_iter().for_each(&mut *add);
         attempts = 0;
         match listed.metadata.continue_ {
             Some(token) if !token.is_empty() => page.continue_token = Some(token),

@@ -99,6 +99,7 @@ mod store;
 mod task_set;
 mod tolerant_object;
 mod watch_backoff;
+mod watch_error;
 mod write_overlay;
 mod zone_controller;
 mod zone_inputs;

@@ -1,21 +1,21 @@
 //! List-and-watch: keeps a store equal to the API server's objects of one kind.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::core::Status;
+use patchbay_resources::Violation;
 use patchbay_resources::manifests::ObjectKey;
 use serde_json::Value;
-use thiserror::Error;
 use tokio::time::{Instant, timeout};
 
 use super::api::Api;
-use super::api_error;
 use super::config::Timing;
 use super::watch_backoff::{Recovery, WatchBackoff};
+use super::watch_error::{WatchError, with_timeout};
 
 /// Objects per page of a list. A page of nodes, each with the subnets of 1,000 networks in its
 /// annotations, is up to 12 MB of JSON.
@@ -39,7 +39,8 @@ const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 /// * It has no optional kinds. Here a kind that the cluster lacks is an empty store, and readers do
 ///   not wait for its definition ([`optional`](Self::optional)).
 /// * It ignores `Retry-After`. Here the requested time is added to the back-off.
-/// * An object that cannot be decoded fails its whole list, forever. Here an object of a
+/// * An object that cannot be decoded fails its whole list, forever. Here its former version stays,
+///   and the others are read. An object of a
 ///   [`TolerantObject`](super::tolerant_object::TolerantObject) kind is kept as an
 ///   [`UndecodableObject`](super::tolerant_object::UndecodableObject).
 pub(super) struct ListWatch {
@@ -53,10 +54,12 @@ pub(super) struct ListWatch {
     recovery: Recovery,
     /// `true` after a failure, until a request succeeds.
     has_failed: bool,
+    /// Objects that cannot be decoded, with the logged reason.
+    undecodable: BTreeMap<ObjectKey, Violation>,
     /// `true` if the cluster may lack the kind, and has no objects of it then.
     is_optional: bool,
-    /// `true` if it has been logged that the cluster lacks the kind.
-    is_missing_logged: bool,
+    /// Time since which the cluster lacks the kind. `None`: it has the kind.
+    missing_since: Option<Instant>,
 }
 
 /// Receiver of the objects of one kind, which decodes them.
@@ -65,32 +68,25 @@ pub(super) trait ObjectSink: Send {
     fn begin_list(&mut self);
 
     /// Adds an object to the list in progress.
-    fn add_listed(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()>;
+    ///
+    /// # Errors
+    /// The object cannot be decoded. Its former version is listed instead.
+    fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation>;
 
     /// Completes the list: objects that it lacks are removed.
     fn complete_list(&mut self);
 
     /// Sets an object to its current value.
-    fn put(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()>;
+    ///
+    /// # Errors
+    /// The object cannot be decoded. Its former version stays.
+    fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation>;
 
     /// Removes an object.
     fn remove(&mut self, key: &ObjectKey);
-}
 
-/// Failure of a list or a watch.
-#[derive(Debug, Error)]
-enum WatchError {
-    #[error("{}", api_error::describe(.0))]
-    Request(#[source] kube::Error),
-    /// An event of type `ERROR` on a watch.
-    #[error("{} ({})", .0.message, .0.code)]
-    ErrorEvent(Box<Status>),
-    #[error("{}", api_error::NO_ANSWER)]
-    NoAnswer,
-    #[error("the list has no resource version")]
-    NoResourceVersion,
-    #[error("the watch ended at once")]
-    EndedAtOnce,
+    /// `true` if no objects are known.
+    fn is_empty(&self) -> bool;
 }
 
 /// End of a watch that did not fail.
@@ -100,6 +96,8 @@ enum WatchEnd {
     ByServer,
     /// Nothing arrived for `Timing::watch_idle_timeout`.
     Idle,
+    /// Nothing arrived at all for `Timing::watch_idle_timeout`, not even a bookmark.
+    Silent,
 }
 
 impl ListWatch {
@@ -119,8 +117,9 @@ impl ListWatch {
             backoff: WatchBackoff::default(),
             recovery,
             has_failed: false,
+            undecodable: BTreeMap::new(),
             is_optional: false,
-            is_missing_logged: false,
+            missing_since: None,
         }
     }
 
@@ -153,7 +152,7 @@ impl ListWatch {
                 Ok(version) => {
                     self.backoff.reset();
                     self.announce_recovery();
-                    self.is_missing_logged = false;
+                    self.missing_since = None;
                     return version;
                 }
                 Err(error) if self.is_optional && error.code() == Some(404) => {
@@ -166,14 +165,23 @@ impl ListWatch {
 
     /// Empties the store of a kind that the cluster lacks, and waits before the next list.
     ///
-    /// The kind may be defined at any time.
+    /// The kind may be defined at any time. Known objects stay for
+    /// [`Timing::missing_kind_grace_period`], because a definition that is replaced looks the same
+    /// as one that is gone. The objects of a deleted definition are deleted before it, with events,
+    /// so its store is empty already.
     async fn note_missing_kind(&mut self) {
-        self.sink.begin_list();
-        self.sink.complete_list();
-        if !self.is_missing_logged {
-            let kind = self.kind;
+        let (kind, now) = (self.kind, Instant::now());
+        if self.missing_since.is_none() {
             tracing::warn!(%kind, "the cluster does not have this kind; waiting for its definition");
-            self.is_missing_logged = true;
+        }
+        let absence = now - *self.missing_since.get_or_insert(now);
+        let has_objects = !self.sink.is_empty();
+        if !has_objects || absence >= self.timing.missing_kind_grace_period {
+            if has_objects {
+                tracing::warn!(%kind, ?absence, "the kind is still missing; its objects count as deleted");
+            }
+            self.sink.begin_list();
+            self.sink.complete_list();
         }
         tokio::time::sleep(self.backoff.after_failure()).await;
     }
@@ -182,13 +190,17 @@ impl ListWatch {
         let mut page = ListParams::default()
             .limit(LIST_PAGE_OBJECTS)
             .labels(self.labels);
+        let mut undecodable = BTreeSet::new();
         self.sink.begin_list();
         loop {
             let listed = with_timeout(self.timing.request_timeout, self.api.list(&page)).await?;
             for object in listed.items {
                 let key = key_of(&object);
-                let added = self.sink.add_listed(key, object);
-                added.map_err(|error| WatchError::Request(kube::Error::SerdeError(error)))?;
+                let added = self.sink.add_listed(key.clone(), object);
+                if added.is_err() {
+                    undecodable.insert(key.clone());
+                }
+                self.note_decoding(key, added);
             }
             let metadata = listed.metadata;
             page.continue_token = metadata.continue_.filter(|token| !token.is_empty());
@@ -197,17 +209,30 @@ impl ListWatch {
                 let version = version.filter(|version| !version.is_empty());
                 let version = version.ok_or(WatchError::NoResourceVersion)?;
                 self.sink.complete_list();
+                self.undecodable.retain(|key, _| undecodable.contains(key));
                 return Ok(version);
             }
         }
     }
 
-    /// Watches from a resource version on, until the API server has forgotten that version.
+    /// Watches from a resource version on, until no watch can continue there.
+    ///
+    /// A new watch that is as silent as the last one may never have an event: after a restore of
+    /// etcd the version is in the future, and an API server leaves out everything before it.
     async fn watch_from(&mut self, mut version: String) {
+        let mut was_idle = false;
         loop {
-            match self.watch_once(&mut version).await {
+            let watched = self.watch_once(&mut version).await;
+            let is_silent = matches!(watched, Ok(WatchEnd::Silent));
+            if is_silent && was_idle {
+                let kind = self.kind;
+                tracing::info!(%kind, "the watch stays silent; listing all objects again");
+                return;
+            }
+            was_idle = matches!(watched, Ok(WatchEnd::Idle | WatchEnd::Silent));
+            match watched {
                 Ok(WatchEnd::ByServer) => {}
-                Ok(WatchEnd::Idle) => {
+                Ok(WatchEnd::Idle | WatchEnd::Silent) => {
                     let kind = self.kind;
                     tracing::debug!(%kind, "the watch is idle; opening it again");
                 }
@@ -232,7 +257,7 @@ impl ListWatch {
         self.announce_recovery();
         let mut events = pin!(events);
         let opened = Instant::now();
-        let mut has_event = false;
+        let (mut is_silent, mut has_event) = (true, false);
         loop {
             let event = match timeout(self.timing.watch_idle_timeout, events.next()).await {
                 Ok(Some(event)) => event,
@@ -243,29 +268,28 @@ impl ListWatch {
                     self.backoff.reset();
                     return Ok(WatchEnd::ByServer);
                 }
+                Err(_) if is_silent => return Ok(WatchEnd::Silent),
                 Err(_) => return Ok(WatchEnd::Idle),
             };
+            is_silent = false;
             let seen_version = match event {
                 Ok(WatchEvent::Bookmark(mark)) => mark.metadata.resource_version,
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     has_event = true;
                     let (key, version) = (key_of(&object), version_of(&object));
-                    if let Err(error) = self.sink.put(key, object) {
-                        self.skip_event(&error);
-                    }
+                    let put = self.sink.put(key.clone(), object);
+                    self.note_decoding(key, put);
                     version
                 }
                 Ok(WatchEvent::Deleted(object)) => {
                     has_event = true;
-                    self.sink.remove(&key_of(&object));
+                    let key = key_of(&object);
+                    self.sink.remove(&key);
+                    self.undecodable.remove(&key);
                     version_of(&object)
                 }
                 Ok(WatchEvent::Error(status)) => {
                     return Err(WatchError::ErrorEvent(status.boxed()));
-                }
-                Err(kube::Error::SerdeError(error)) => {
-                    self.skip_event(&error);
-                    continue;
                 }
                 Err(error) => return Err(WatchError::Request(error)),
             };
@@ -278,10 +302,18 @@ impl ListWatch {
         }
     }
 
-    /// Notes an event that cannot be decoded. A retry would only meet the same object again.
-    fn skip_event(&self, error: &serde_json::Error) {
-        let kind = self.kind;
-        tracing::warn!(%kind, %error, "skipping an object that cannot be decoded");
+    /// Logs an object that cannot be decoded, once for each reason.
+    fn note_decoding(&mut self, key: ObjectKey, decoded: Result<(), Violation>) {
+        let Err(violation) = decoded else {
+            self.undecodable.remove(&key);
+            return;
+        };
+        if self.undecodable.get(&key) != Some(&violation) {
+            let kind = self.kind;
+            tracing::warn!(%kind, object = %key, error = %violation,
+                "the object cannot be decoded; its former version is used, if there is one");
+            self.undecodable.insert(key, violation);
+        }
     }
 
     async fn wait_after_error(&mut self, error: &WatchError, failure: &str) {
@@ -314,62 +346,4 @@ fn key_of(object: &Value) -> ObjectKey {
 fn version_of(object: &Value) -> String {
     let version = object["metadata"]["resourceVersion"].as_str();
     version.unwrap_or_default().to_owned()
-}
-
-async fn with_timeout<T>(
-    limit: Duration,
-    request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, WatchError> {
-    match timeout(limit, request).await {
-        Ok(answer) => answer.map_err(WatchError::Request),
-        Err(_) => Err(WatchError::NoAnswer),
-    }
-}
-
-impl WatchError {
-    /// The time that the API server asks to wait.
-    fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Request(error) => api_error::retry_after(error),
-            _ => None,
-        }
-    }
-
-    /// The HTTP status code of the API server's response or of its `ERROR` event.
-    fn code(&self) -> Option<u16> {
-        match self {
-            Self::Request(kube::Error::Api(status)) | Self::ErrorEvent(status) => Some(status.code),
-            _ => None,
-        }
-    }
-
-    /// `true` if no watch can continue at the last known resource version.
-    ///
-    /// 410: the API server has forgotten it, as after each restart. 404: the kind is not defined
-    /// any more. A watch from that version would fail forever.
-    fn requires_relist(&self) -> bool {
-        matches!(self.code(), Some(404 | 410))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_forgotten_versions_and_missing_kinds_require_a_relist() {
-        for (code, expected) in [(410, true), (404, true), (500, false)] {
-            let status = json!({"status": "Failure", "code": code, "message": "no", "reason": ""});
-            let status: Status = serde_json::from_value(status).unwrap();
-            let error = kube::Error::Api(status.clone().boxed());
-            assert_eq!(WatchError::Request(error).requires_relist(), expected);
-            assert_eq!(
-                WatchError::ErrorEvent(status.boxed()).requires_relist(),
-                expected
-            );
-        }
-        assert!(!WatchError::NoResourceVersion.requires_relist());
-    }
 }

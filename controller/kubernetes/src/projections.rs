@@ -194,7 +194,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api_object::ApiObject as _;
     use patchbay_model::{NODE_ID, NODE_SUBNETS};
 
     #[test]
@@ -240,7 +239,7 @@ mod tests {
             },
             "spec": {"networkSelectors": "all"},
         });
-        let seen = project_connect(TolerantObject::from_api(object).unwrap());
+        let seen = project_connect(TolerantObject::of(object));
         assert!(
             seen.spec_error.as_ref().is_some_and(
                 |error| error.contains("networkSelectors") || error.contains("sequence")
@@ -254,7 +253,7 @@ mod tests {
     #[test]
     fn a_definition_that_cannot_be_decoded_has_no_configuration() {
         let object = json!({"metadata": {"name": "a", "namespace": "b"}, "spec": {"config": 1}});
-        let nad = project_attachment_definition(TolerantObject::from_api(object).unwrap());
+        let nad = project_attachment_definition(TolerantObject::of(object));
         assert_eq!(nad.spec.config, None);
     }
 }

@@ -2,6 +2,7 @@
 //! readers.
 
 use imbl::OrdMap;
+use patchbay_resources::Violation;
 use patchbay_resources::manifests::ObjectKey;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -39,6 +40,15 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
         }
     }
 
+    /// Adds the present version of an object to the list in progress, if there is one.
+    fn keep_listed(&mut self, key: ObjectKey) {
+        let present = self.store.borrow();
+        let value = present.as_ref().and_then(|objects| objects.get(&key));
+        if let (Some(listing), Some(value)) = (&mut self.listing, value) {
+            listing.insert(key, value.clone());
+        }
+    }
+
     /// Completes the list: objects that it lacks are removed. Readers wake up only if something
     /// differs.
     pub(super) fn complete_list(&mut self) {
@@ -72,6 +82,11 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
             objects.remove(key).is_some()
         });
     }
+
+    /// `true` if no objects are known.
+    fn is_empty(&self) -> bool {
+        self.store.borrow().as_ref().is_none_or(OrdMap::is_empty)
+    }
 }
 
 /// Writer of a store that decodes the objects of an API server, and reduces them to what is kept.
@@ -83,7 +98,7 @@ struct Projection<F, V: Clone> {
 /// Makes an empty store with its receiver of a watch. `project` decodes an object and reduces it to
 /// the fields that are kept.
 pub(super) fn projected_store<V>(
-    project: impl Fn(Value) -> serde_json::Result<V> + Send + 'static,
+    project: impl Fn(Value) -> Result<V, Violation> + Send + 'static,
 ) -> (Box<dyn ObjectSink>, StoreReader<V>)
 where
     V: Clone + PartialEq + Send + Sync + 'static,
@@ -94,24 +109,31 @@ where
 
 impl<F, V> ObjectSink for Projection<F, V>
 where
-    F: Fn(Value) -> serde_json::Result<V> + Send,
+    F: Fn(Value) -> Result<V, Violation> + Send,
     V: Clone + PartialEq + Send + Sync,
 {
     fn begin_list(&mut self) {
         self.writer.begin_list();
     }
 
-    fn add_listed(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()> {
-        let value = (self.project)(object)?;
-        self.writer.add_listed(key, value);
-        Ok(())
+    fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation> {
+        match (self.project)(object) {
+            Ok(value) => {
+                self.writer.add_listed(key, value);
+                Ok(())
+            }
+            Err(violation) => {
+                self.writer.keep_listed(key);
+                Err(violation)
+            }
+        }
     }
 
     fn complete_list(&mut self) {
         self.writer.complete_list();
     }
 
-    fn put(&mut self, key: ObjectKey, object: Value) -> serde_json::Result<()> {
+    fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation> {
         let value = (self.project)(object)?;
         self.writer.put(key, value);
         Ok(())
@@ -119,6 +141,10 @@ where
 
     fn remove(&mut self, key: &ObjectKey) {
         self.writer.remove(key);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.writer.is_empty()
     }
 }
 
@@ -169,6 +195,7 @@ pub(super) struct WatchEnded;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api_object;
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey::cluster(name)
@@ -213,7 +240,7 @@ mod tests {
 
     #[test]
     fn an_object_that_cannot_be_decoded_can_be_removed() {
-        let (mut sink, mut reader) = projected_store(serde_json::from_value::<u32>);
+        let (mut sink, mut reader) = projected_store(api_object::decode::<u32>);
         sink.begin_list();
         sink.add_listed(key("a"), 1.into()).unwrap();
         sink.complete_list();
@@ -221,6 +248,24 @@ mod tests {
         assert_eq!(reader.objects().get(&key("a")), Some(&1));
         sink.remove(&key("a"));
         assert!(reader.objects().is_empty());
+    }
+
+    #[test]
+    fn a_list_keeps_the_former_version_of_an_object_that_cannot_be_decoded() {
+        let (mut sink, mut reader) = projected_store(api_object::decode::<u32>);
+        for _ in 0..2 {
+            sink.begin_list();
+            assert!(sink.add_listed(key("new"), "two".into()).is_err());
+            sink.add_listed(key("b"), 2.into()).unwrap();
+            if reader.is_ready() {
+                assert!(sink.add_listed(key("a"), "one".into()).is_err());
+            } else {
+                sink.add_listed(key("a"), 1.into()).unwrap();
+            }
+            sink.complete_list();
+            let expected = [(key("a"), 1), (key("b"), 2)];
+            assert!(reader.objects().into_iter().eq(expected));
+        }
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use patchbay_resources::object::{Object, ObjectMeta, Pod};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::api;
 use super::api_object::ApiObject;
 
 /// An object from which unknown fields are dropped, because a later version of its definition may
@@ -27,15 +28,17 @@ pub(super) struct UndecodableObject {
     pub(super) error: String,
 }
 
-impl<K: InventoryKind> ApiObject for TolerantObject<K> {
-    fn from_api(object: Value) -> serde_json::Result<Self> {
+impl<K: InventoryKind> TolerantObject<K> {
+    /// Decodes an object.
+    pub(super) fn of(object: Value) -> Self {
         if let Ok((known, unknown)) = K::decode(&object) {
             // The selectors of a pod are the scheduler's.
             if K::KIND == Pod::KIND || unknown.in_selectors().is_none() {
-                return Ok(Self(Ok(known)));
+                return Self(Ok(known));
             }
         }
-        let metadata = ObjectMeta::deserialize(&object["metadata"])?;
+        let metadata = ObjectMeta::deserialize(&object["metadata"]);
+        let metadata = metadata.unwrap_or_else(|_| api::identity_of(&object));
         let status = object["status"].clone();
         let raw = object.clone();
         let (known, violations) = K::decode_strictly(object);
@@ -48,7 +51,7 @@ impl<K: InventoryKind> ApiObject for TolerantObject<K> {
             None => violations.last(),
         };
         let error = violation.map(ToString::to_string);
-        Ok(Self(match (known, error) {
+        Self(match (known, error) {
             (Some(known), None) => Ok(known),
             (_, error) => Err(UndecodableObject {
                 metadata,
@@ -56,7 +59,13 @@ impl<K: InventoryKind> ApiObject for TolerantObject<K> {
                 raw,
                 error: error.unwrap_or_default(),
             }),
-        }))
+        })
+    }
+}
+
+impl<K: InventoryKind> ApiObject for TolerantObject<K> {
+    fn from_api(object: Value) -> Result<Self, Violation> {
+        Ok(Self::of(object))
     }
 }
 
@@ -103,7 +112,7 @@ mod tests {
         for (key, value) in spec.as_object().unwrap() {
             object["spec"][key] = value.clone();
         }
-        TolerantObject::from_api(object).unwrap()
+        TolerantObject::of(object)
     }
 
     #[test]
@@ -128,7 +137,7 @@ mod tests {
     fn types_that_ignore_unknown_fields_do_not_ignore_those_of_selectors() {
         fn error<K: InventoryKind>(spec: &Value) -> Option<String> {
             let object = json!({"metadata": {"name": "a", "namespace": "b"}, "spec": spec});
-            let read = TolerantObject::<K>::from_api(object).unwrap();
+            let read = TolerantObject::<K>::of(object);
             read.0.err().map(|undecodable| undecodable.error)
         }
         let selector = json!({"matchLabels": {"a": "b"}, "matchFields": []});
@@ -158,9 +167,9 @@ mod tests {
     #[test]
     fn objects_without_the_spec_that_their_definitions_do_not_require_are_decoded() {
         let object = json!({"metadata": {"name": "a", "namespace": "b"}});
-        let nad = TolerantObject::<NetworkAttachmentDefinition>::from_api(object.clone()).unwrap();
+        let nad = TolerantObject::<NetworkAttachmentDefinition>::of(object.clone());
         assert_eq!(nad.0.unwrap().spec.config, None);
-        let advertisements = TolerantObject::<RouteAdvertisements>::from_api(object).unwrap();
+        let advertisements = TolerantObject::<RouteAdvertisements>::of(object);
         assert!(advertisements.0.unwrap().spec.advertisements.is_empty());
     }
 

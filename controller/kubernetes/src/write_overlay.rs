@@ -113,7 +113,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api_object::ApiObject as _;
     use crate::projections;
     use crate::tolerant_object::TolerantObject;
 
@@ -122,7 +121,7 @@ mod tests {
             "metadata": {"name": "c", "uid": uid, "resourceVersion": version},
             "spec": {"networkSelectors": [], "connectSubnets": [], "connectivity": [connectivity]},
         });
-        projections::project_connect(TolerantObject::from_api(object).unwrap())
+        projections::project_connect(TolerantObject::of(object))
     }
 
     fn watched(seen: &Arc<WatchedConnect>) -> OrdMap<ObjectKey, Arc<WatchedConnect>> {

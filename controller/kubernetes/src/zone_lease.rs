@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
+use patchbay_resources::Violation;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::{Node, Object};
 use serde::Deserialize;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::api_error;
-use super::api_object::ApiObject;
+use super::api_object::{self, ApiObject};
 use super::config::Timing;
 use super::projections::WatchedNode;
 use super::store::StoreReader;
@@ -58,8 +59,8 @@ impl Object for WatchedLease {
 }
 
 impl ApiObject for WatchedLease {
-    fn from_api(object: Value) -> serde_json::Result<Self> {
-        serde_json::from_value(object)
+    fn from_api(object: Value) -> Result<Self, Violation> {
+        api_object::decode(object)
     }
 }
 

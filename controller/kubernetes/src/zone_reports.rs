@@ -267,7 +267,6 @@ pub(super) fn reports_about<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api_object::ApiObject as _;
     use crate::projections;
     use crate::tolerant_object::TolerantObject;
     use patchbay_connects::{NetworkSkip, SkippedNetwork};
@@ -277,7 +276,7 @@ mod tests {
             "metadata": {"name": "c", "uid": uid, "generation": generation},
             "spec": {"networkSelectors": [], "connectSubnets": [], "connectivity": []},
         });
-        projections::project_connect(TolerantObject::from_api(object).unwrap())
+        projections::project_connect(TolerantObject::of(object))
     }
 
     fn written(connects: &[(&str, ConnectSummary)]) -> ConfigMap {

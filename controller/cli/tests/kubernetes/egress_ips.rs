@@ -1,14 +1,17 @@
 //! Networks on nodes with egress IPs.
 
+use std::time::Duration;
+
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
+use patchbay_kubernetes::Timing;
 use serde_json::{Value, json};
 
 use crate::apiserver::{Fault, Reply};
 use crate::testbed::{Testbed, ZONE, eventually};
-use crate::zone_controller::until_ports;
+use crate::zone_controller::{connect_ports, until_ports};
 
 /// The cluster's `EgressIP`s, a resource of OVN-Kubernetes.
 fn egress_ips(bed: &Testbed) -> Api<DynamicObject> {
@@ -112,6 +115,64 @@ async fn a_cluster_may_lack_the_kind_egress_ip_and_get_it_later() {
     })
     .await;
     both.stop().await;
+}
+
+/// Runs a zone with an `EgressIP`, and then lets the API server lose the kind for some lists.
+/// Returns the number of ports after that.
+async fn ports_after_a_loss_of_the_kind(grace_period: Duration, lists: usize) -> usize {
+    let mut bed = Testbed::simulated().await;
+    bed.dynamic_udn = true;
+    bed.missing_kind = grace_period;
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let create = PostParams::default();
+    let (ips, ip) = (egress_ips(&bed), egress_ip("blue", &[ZONE]));
+    ips.create(&create, &ip).await.unwrap();
+    let before = until_ports(&zone, 2).await;
+    for method in ["WATCH", "LIST"] {
+        bed.api().fail(Fault {
+            method,
+            path: "/egressips",
+            reply: Reply::Status(404, None),
+            times: lists,
+        });
+    }
+    bed.api().drop_watches();
+    eventually("the kind is missing", async || {
+        let requests = bed.api().requests();
+        let missing = requests.iter().filter(|one| one.status == 404);
+        let missing = missing.filter(|one| one.path.ends_with("/egressips") && !one.watches);
+        (missing.count() == lists).then_some(())
+    })
+    .await;
+    // A pod of the other network is read after the loss.
+    let pod = json!({
+        "metadata": {"name": "pod", "namespace": "green"},
+        "spec": {"nodeName": "ovn-control-plane", "containers": [{"name": "c", "image": "i"}]},
+    });
+    let pod: k8s_openapi::api::core::v1::Pod = serde_json::from_value(pod).unwrap();
+    bed.create_in(&pod).await;
+    let after = zone.until("ports of the pod", |zone| {
+        let ports = connect_ports(zone);
+        (ports != before && !ports.is_empty()).then_some(ports)
+    });
+    let ports = after.await.len();
+    both.stop().await;
+    ports
+}
+
+#[tokio::test]
+async fn a_kind_that_is_missing_for_a_moment_keeps_its_objects() {
+    let ports = ports_after_a_loss_of_the_kind(Timing::default().missing_kind_grace_period, 2);
+    assert_eq!(ports.await, 4);
+}
+
+#[tokio::test]
+async fn a_kind_that_stays_missing_has_no_objects() {
+    let ports = ports_after_a_loss_of_the_kind(Duration::from_millis(1), 3);
+    assert_eq!(ports.await, 2);
 }
 
 #[tokio::test]

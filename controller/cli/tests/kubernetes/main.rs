@@ -27,6 +27,7 @@ mod relay;
 mod scale;
 mod stored;
 mod testbed;
+mod undecodable_objects;
 mod unresponsive_server;
 mod zone_controller;
 mod zone_database;

@@ -66,7 +66,7 @@ pub(crate) fn layer2() -> Value {
     json!({"topology": "Layer2", "layer2": {"role": "Primary", "subnets": ["10.160.0.0/16"]}})
 }
 
-async fn create_pod(bed: &Testbed, name: &str) -> Pod {
+pub(crate) async fn create_pod(bed: &Testbed, name: &str) -> Pod {
     bed.create_in(&object::<Pod>(json!({
         "metadata": {"name": name, "namespace": RED, "labels": {"app": "web"}},
         "spec": {"nodeName": ZONE, "containers": [{"name": "c", "image": "i"}]},

@@ -98,6 +98,8 @@ pub(crate) struct Testbed {
     pub(crate) request: Duration,
     /// Longest silence on a watch.
     pub(crate) idle: Duration,
+    /// Time for which the objects of a kind stay that the API server has lost.
+    pub(crate) missing_kind: Duration,
     /// Interval of unchanged reports.
     pub(crate) repeat: Duration,
     /// Time for which reports are collected.
@@ -165,6 +167,7 @@ impl Testbed {
             lease: Duration::from_secs(20),
             request: Duration::from_secs(5),
             idle: Timing::default().watch_idle_timeout,
+            missing_kind: Timing::default().missing_kind_grace_period,
             repeat: Timing::default().report_refresh_interval,
             report: Duration::from_millis(50),
             zone_lease: Duration::from_secs(60),

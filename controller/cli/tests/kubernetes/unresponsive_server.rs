@@ -62,6 +62,22 @@ async fn a_silent_watch_is_opened_again() {
 }
 
 #[tokio::test]
+async fn the_objects_of_a_watch_that_stays_silent_are_listed_again() {
+    let mut bed = Testbed::simulated().await;
+    bed.idle = Duration::from_millis(300);
+    bed.api().fail(Fault {
+        times: usize::MAX,
+        ..fault("WATCH", NADS, Reply::Silence)
+    });
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    bed.label_nad("green", &json!({"app": null})).await;
+    bed.until_allocated(1).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn an_event_without_a_response_does_not_block_others() {
     let mut bed = Testbed::simulated().await;
     bed.request = Duration::from_millis(200);

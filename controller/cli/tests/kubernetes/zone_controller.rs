@@ -20,7 +20,7 @@ use crate::testbed::{CONNECT, Testbed, ZONE, condition, eventually};
 use crate::zone_database::Zone;
 
 /// The ports of the connect router.
-fn connect_ports(zone: &Zone) -> BTreeSet<String> {
+pub(crate) fn connect_ports(zone: &Zone) -> BTreeSet<String> {
     let ports = zone
         .rows::<LogicalRouterPort>()
         .into_iter()

@@ -211,7 +211,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api_object::ApiObject as _;
     use crate::networks::{Decoding, keep_all, project};
     use crate::store::store;
     use crate::tolerant_object::TolerantObject;
@@ -221,7 +220,7 @@ mod tests {
             "namespace": "blue", "name": name, "uid": name, "resourceVersion": version,
         }});
         let read = project::<Pod>(Decoding::Whole, keep_all);
-        let watched = read(TolerantObject::from_api(object).unwrap());
+        let watched = read(TolerantObject::of(object));
         (ObjectKey::namespaced("blue", name), watched)
     }
 

@@ -196,13 +196,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api_object::ApiObject as _;
 
     fn watched<K>(decoding: Decoding, object: Value) -> Watched
     where
         K: InventoryKind + Debug + Send + Sync + 'static,
     {
-        project::<K>(decoding, keep_all)(TolerantObject::from_api(object).unwrap())
+        project::<K>(decoding, keep_all)(TolerantObject::of(object))
     }
 
     #[test]

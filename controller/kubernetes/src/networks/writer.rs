@@ -149,7 +149,7 @@ impl ObjectWriter {
                 Err(error) => return Err(error),
             };
             for object in listed.items {
-                outcome.record(K::KIND, &metadata_of(object)?, true);
+                outcome.record(K::KIND, &api::identity_of(&object), true);
             }
             let token = listed.metadata.continue_;
             page.continue_token = token.filter(|token| !token.is_empty());
@@ -254,7 +254,7 @@ impl ObjectWriter {
             ..PostParams::default()
         };
         let created = self.send(target.api.create(&parameters, object)).await?;
-        outcome.record(target.kind, &metadata_of(created)?, true);
+        outcome.record(target.kind, &api::identity_of(&created), true);
         Ok(())
     }
 
@@ -272,7 +272,7 @@ impl ObjectWriter {
             }});
             let (parameters, patch) = (parameters(), Patch::Merge(patch));
             let patched = self.send(api.patch(name, &parameters, &patch)).await?;
-            let patched = metadata_of(patched)?;
+            let patched = api::identity_of(&patched);
             if meta.deletion_timestamp.is_some() {
                 outcome.record(kind, &patched, false);
                 return Ok(());
@@ -318,7 +318,7 @@ impl ObjectWriter {
             base_on(&mut patch, uid, version.as_deref());
             let patch = Patch::Merge(patch);
             let patched = self.send(api.patch(name, &parameters, &patch)).await?;
-            let patched = metadata_of(patched)?;
+            let patched = api::identity_of(&patched);
             outcome.record(kind, &patched, false);
             version = patched.resource_version;
         }
@@ -327,7 +327,7 @@ impl ObjectWriter {
             base_on(&mut patch, uid, version.as_deref());
             let patch = Patch::Merge(patch);
             let patched = self.send(api.patch_status(name, &parameters, &patch));
-            outcome.record(kind, &metadata_of(patched.await?)?, false);
+            outcome.record(kind, &api::identity_of(&patched.await?), false);
         }
         Ok(())
     }
@@ -370,9 +370,4 @@ fn parameters() -> PatchParams {
 fn base_on(patch: &mut Value, uid: Option<&str>, version: Option<&str>) {
     patch["metadata"]["uid"] = json!(uid);
     patch["metadata"]["resourceVersion"] = json!(version);
-}
-
-/// Metadata of an object of an API server's answer.
-fn metadata_of(mut object: Value) -> Result<ObjectMeta, WriteError> {
-    Ok(api::decode(object["metadata"].take())?)
 }

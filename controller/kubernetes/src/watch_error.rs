@@ -1,0 +1,89 @@
+//! Failures of lists and watches.
+
+use std::time::Duration;
+
+use kube::core::Status;
+use thiserror::Error;
+use tokio::time::timeout;
+
+use super::api_error;
+
+/// Failure of a list or a watch.
+#[derive(Debug, Error)]
+pub(super) enum WatchError {
+    #[error("{}", api_error::describe(.0))]
+    Request(#[source] kube::Error),
+    /// An event of type `ERROR` on a watch.
+    #[error("{} ({})", .0.message, .0.code)]
+    ErrorEvent(Box<Status>),
+    #[error("{}", api_error::NO_ANSWER)]
+    NoAnswer,
+    #[error("the list has no resource version")]
+    NoResourceVersion,
+    #[error("the watch ended at once")]
+    EndedAtOnce,
+}
+
+impl WatchError {
+    /// The time that the API server asks to wait.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Request(error) => api_error::retry_after(error),
+            _ => None,
+        }
+    }
+
+    /// The HTTP status code of the API server's response or of its `ERROR` event.
+    pub(super) fn code(&self) -> Option<u16> {
+        match self {
+            Self::Request(kube::Error::Api(status)) | Self::ErrorEvent(status) => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// `true` if no watch can continue at the last known resource version.
+    ///
+    /// 410: the API server has forgotten it, as after each restart. 404: the kind is not defined
+    /// any more. A watch from that version would fail forever. An event that is not JSON: the next
+    /// one would move the version past its unknown change.
+    pub(super) fn requires_relist(&self) -> bool {
+        let is_unreadable = matches!(self, Self::Request(kube::Error::SerdeError(_)));
+        is_unreadable || matches!(self.code(), Some(404 | 410))
+    }
+}
+
+/// Waits for the response to a request, at most for `limit`.
+pub(super) async fn with_timeout<T>(
+    limit: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, WatchError> {
+    match timeout(limit, request).await {
+        Ok(answer) => answer.map_err(WatchError::Request),
+        Err(_) => Err(WatchError::NoAnswer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn forgotten_versions_missing_kinds_and_garbage_require_a_relist() {
+        for (code, expected) in [(410, true), (404, true), (500, false)] {
+            let status = json!({"status": "Failure", "code": code, "message": "no", "reason": ""});
+            let status: Status = serde_json::from_value(status).unwrap();
+            let error = kube::Error::Api(status.clone().boxed());
+            assert_eq!(WatchError::Request(error).requires_relist(), expected);
+            assert_eq!(
+                WatchError::ErrorEvent(status.boxed()).requires_relist(),
+                expected
+            );
+        }
+        assert!(!WatchError::NoResourceVersion.requires_relist());
+        let garbage = serde_json::from_str::<Value>("<html>").unwrap_err();
+        let garbage = kube::Error::SerdeError(garbage);
+        assert!(WatchError::Request(garbage).requires_relist());
+    }
+}
