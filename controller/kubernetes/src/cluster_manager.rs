@@ -11,10 +11,10 @@ use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::connects::{ClusterController, ClusterObjects};
 use patchbay_engine::backoff::Backoff;
 use patchbay_model::{ClusterSettings, NodeId};
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::Namespace;
-use patchbay_resources::object::Time;
+use patchbay_resources::object::{Namespace, Object as _, Time};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -30,12 +30,17 @@ use super::outcome_writer::{OutcomeWriter, RetryLater, ZoneKnowledge};
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
 use super::write_overlay::{WriteOverlay, has_caught_up};
+use super::write_retries::WriteRetries;
 use super::zone_liveness::{ZoneLiveness, ZoneState};
 use super::zone_reports::{WatchedZoneReport, ZoneNode};
 
 /// Time that the watch of `ClusterNetworkConnect`s has to catch up with a list. After that the
 /// objects are listed again.
 const WATCH_LAG_LIMIT: Duration = Duration::from_secs(1);
+
+/// Number of successive failures after which the other writes of a pass wait for the next one. One
+/// failure may take as long as the time-out of requests.
+const MAX_SUCCESSIVE_FAILURES: usize = 4;
 
 /// The objects that both controllers watch.
 #[derive(Clone, Debug)]
@@ -140,6 +145,8 @@ struct LeaderLoop<'a> {
     reports_due: Option<Instant>,
     controller: ClusterController,
     overlay: WriteOverlay,
+    /// ClusterNetworkConnects whose writes fail.
+    retries: WriteRetries,
     event_throttle: EventThrottle,
     warned: BTreeSet<String>,
 }
@@ -162,6 +169,7 @@ impl<'a> LeaderLoop<'a> {
             controller: ClusterController::new(task.settings.clone())
                 .with_router_keys(task.router_keys.clone()),
             overlay: WriteOverlay::default(),
+            retries: WriteRetries::default(),
             event_throttle: EventThrottle::default(),
             warned: BTreeSet::new(),
         }
@@ -355,20 +363,42 @@ impl<'a> LeaderLoop<'a> {
             },
             now: &now,
         };
-        let mut later = None;
-        for outcome in report.outcomes {
-            let seen = &connects[&outcome.name];
-            match outcome_writer.write(seen, outcome).await {
-                Ok(()) => {}
-                Err(failed) if failed.blocks_all => return Err(failed),
-                // One object that cannot be written does not delay the others.
-                Err(failed) => later = later.max(Some(failed.retry_after)),
+        let (retries, timing) = (&mut self.retries, &self.task.timing);
+        retries.begin_pass();
+        let (failed, others): (Vec<_>, Vec<_>) = report
+            .outcomes
+            .into_iter()
+            .partition(|outcome| retries.contains(&object_name(&outcome.name)));
+        let (mut later, mut successive_failures) = (None, 0);
+        // One object that cannot be written does not delay the others.
+        for outcome in others.into_iter().chain(failed) {
+            let (name, seen) = (object_name(&outcome.name), &connects[&outcome.name]);
+            if retries.delayed(&name).is_some() {
+                later = later.max(Some(None));
+                continue;
+            }
+            let Err(failed) = outcome_writer.write(seen, outcome).await else {
+                retries.forget(&name);
+                successive_failures = 0;
+                continue;
+            };
+            later = later.max(Some(failed.retry_after));
+            match failed.error {
+                Some(error) => {
+                    retries.record_failure(name, &error, failed.retry_after, timing);
+                    successive_failures += 1;
+                }
+                None => retries.forget(&name),
+            }
+            if failed.blocks_all || successive_failures >= MAX_SUCCESSIVE_FAILURES {
+                break;
             }
         }
         match later {
             None => Ok(()),
             Some(retry_after) => Err(RetryLater {
                 retry_after,
+                error: None,
                 blocks_all: false,
             }),
         }
@@ -391,6 +421,11 @@ impl ChangeSource for LeaderLoop<'_> {
             changed = self.nodes.changed() => changed,
         }
     }
+}
+
+/// Kind and key of a `ClusterNetworkConnect`.
+fn object_name(connect: &str) -> (&'static str, ObjectKey) {
+    (ClusterNetworkConnect::KIND, ObjectKey::cluster(connect))
 }
 
 fn values<V>(objects: &OrdMap<ObjectKey, Arc<V>>) -> impl Iterator<Item = &V> {

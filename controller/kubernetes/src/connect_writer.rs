@@ -162,11 +162,7 @@ impl ConnectWriter {
     ) -> Result<Arc<WatchedConnect>, WriteError> {
         let term = *self.term.borrow();
         if term.is_none_or(LeaderTerm::has_ended) {
-            return Err(WriteError::Retry {
-                error: "the lease has expired".to_owned(),
-                retry_after: None,
-                blocks_all: true,
-            });
+            return Err(WriteError::lease_expired());
         }
         Ok(decode(self.with_timeout(request).await?))
     }
@@ -177,17 +173,33 @@ impl ConnectWriter {
     ) -> Result<T, WriteError> {
         match timeout(self.request_timeout, request).await {
             Ok(answer) => answer.map_err(WriteError::from),
-            Err(_) => Err(WriteError::Retry {
-                error: api_error::NO_ANSWER.to_owned(),
-                retry_after: None,
-                blocks_all: true,
-            }),
+            Err(_) => Err(WriteError::no_answer()),
         }
     }
 }
 
 fn decode(object: Value) -> Arc<WatchedConnect> {
     projections::project_connect(TolerantObject::of(object))
+}
+
+impl WriteError {
+    /// A request without a response in time.
+    pub(super) fn no_answer() -> Self {
+        Self::Retry {
+            error: api_error::NO_ANSWER.to_owned(),
+            retry_after: None,
+            blocks_all: false,
+        }
+    }
+
+    /// A write after the end of the leader's term.
+    pub(super) fn lease_expired() -> Self {
+        Self::Retry {
+            error: "the lease has expired".to_owned(),
+            retry_after: None,
+            blocks_all: true,
+        }
+    }
 }
 
 impl From<kube::Error> for WriteError {
@@ -198,7 +210,7 @@ impl From<kube::Error> for WriteError {
             return Self::Retry {
                 error: description,
                 retry_after,
-                blocks_all: true,
+                blocks_all: false,
             };
         };
         match status.code {
@@ -208,8 +220,8 @@ impl From<kube::Error> for WriteError {
             401 | 408 | 429 | 500.. => Self::Retry {
                 error: description,
                 retry_after,
-                // A webhook that fails concerns this object only.
-                blocks_all: status.code != 500,
+                // A webhook that fails or does not respond concerns its objects only.
+                blocks_all: status.code == 401 || retry_after.is_some(),
             },
             _ => Self::Rejected(status.message),
         }
@@ -255,15 +267,16 @@ mod tests {
         assert!(matches!(api_error(403, 0), WriteError::Rejected(_)));
         assert!(matches!(api_error(422, 0), WriteError::Rejected(_)));
         assert!(matches!(api_error(409, 0), WriteError::Conflict(_)));
-        for code in [401, 500, 503] {
-            let later = api_error(code, 0);
-            assert!(matches!(
-                later,
-                WriteError::Retry {
-                    retry_after: None,
-                    ..
-                }
-            ));
+        for (code, is_general) in [(401, true), (500, false), (503, false), (504, false)] {
+            let WriteError::Retry {
+                retry_after: None,
+                blocks_all,
+                ..
+            } = api_error(code, 0)
+            else {
+                panic!("a retry is expected after {code}");
+            };
+            assert_eq!(blocks_all, is_general, "{code}");
         }
         let WriteError::Retry { retry_after, .. } = api_error(429, 3) else {
             panic!("a retry is expected");

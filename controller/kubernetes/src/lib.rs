@@ -101,6 +101,7 @@ mod tolerant_object;
 mod watch_backoff;
 mod watch_error;
 mod write_overlay;
+mod write_retries;
 mod zone_controller;
 mod zone_inputs;
 mod zone_lease;

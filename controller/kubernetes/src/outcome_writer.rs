@@ -56,6 +56,9 @@ impl<'a> ZoneKnowledge<'a> {
 /// A write failed and is to be retried.
 pub(super) struct RetryLater {
     pub(super) retry_after: Option<Duration>,
+    /// Error after which the object waits for a back-off of its own. `None`: the next pass writes
+    /// it again.
+    pub(super) error: Option<String>,
     /// `true` if all other writes would fail, too.
     pub(super) blocks_all: bool,
 }
@@ -74,6 +77,7 @@ impl RetryLater {
     /// A rejected write may succeed after changes of other objects.
     const REJECTED: Self = Self {
         retry_after: None,
+        error: None,
         blocks_all: false,
     };
 }
@@ -220,6 +224,7 @@ impl OutcomeWriter<'_> {
             Err(WriteError::Conflict(error)) => {
                 let retry = RetryLater {
                     retry_after: None,
+                    error: None,
                     blocks_all: false,
                 };
                 Err(retry.logged(connect, &error))
@@ -231,6 +236,7 @@ impl OutcomeWriter<'_> {
             }) => {
                 let retry = RetryLater {
                     retry_after,
+                    error: Some(error.clone()),
                     blocks_all,
                 };
                 Err(retry.logged(connect, &error))

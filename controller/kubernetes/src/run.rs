@@ -107,7 +107,7 @@ async fn run_until(
                 sources: tasks.watch_definitions(&client, objects, &settings.settings),
                 writer: ObjectWriter {
                     client: client.clone(),
-                    request_timeout: timing.request_timeout,
+                    timing,
                     term: Some(term.clone()),
                 },
                 events: events.clone(),
@@ -178,7 +178,7 @@ async fn run_until(
                 sources: tasks.watch_services_and_policies(&client, objects),
                 writer: ObjectWriter {
                     client: client.clone(),
-                    request_timeout: timing.request_timeout,
+                    timing,
                     term: None,
                 },
                 events: events.clone(),

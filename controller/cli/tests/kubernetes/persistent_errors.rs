@@ -15,6 +15,7 @@ use patchbay_schemas::nb::{
 use serde_json::{Value, json};
 
 use crate::apiserver::{Fault, Reply};
+use crate::networks::{create_network, create_pod, layer2, pods};
 use crate::stored::ClusterNetworkConnect;
 use crate::testbed::{CONNECT, Testbed, ZONE, accepted, condition, eventually};
 use crate::zone_database::{Zone, is_connect_row};
@@ -73,17 +74,68 @@ async fn status(bed: &Testbed) -> (Option<String>, Value) {
 
 #[tokio::test]
 async fn a_connect_that_cannot_be_written_does_not_delay_others() {
-    let bed = Testbed::simulated().await;
-    let cluster = bed.run_cluster("one");
-    let path = "/clusternetworkconnects/aaa$";
-    bed.api().fail(always_fail("PATCH", path, 500));
-    another(&bed, "aaa").await;
-    let failed = |bed: &Testbed| bed.api().requests().iter().any(|one| one.status == 500);
-    eventually("its write fails", async || failed(&bed).then_some(())).await;
-    bed.connect().await;
-    bed.until_allocated(2).await;
-    until_accepted(&bed, CONNECT).await;
-    cluster.stop().await;
+    // A webhook that fails, one that does not respond in time, and one that throttles.
+    let replies = [
+        Reply::Status(500, None),
+        Reply::Status(504, None),
+        Reply::Status(429, Some(1)),
+        Reply::Never,
+    ];
+    for reply in replies {
+        let mut bed = Testbed::simulated().await;
+        bed.request = Duration::from_millis(300);
+        let cluster = bed.run_cluster("one");
+        let path = "/clusternetworkconnects/aaa$";
+        bed.api().fail(Fault {
+            reply,
+            ..always_fail("PATCH", path, 500)
+        });
+        another(&bed, "aaa").await;
+        let failed = |bed: &Testbed| {
+            let requests = bed.api().requests();
+            let writes = requests.iter().filter(|one| one.method == "PATCH");
+            writes.filter(|one| one.path.ends_with("/aaa")).count() >= 2
+        };
+        eventually("its write fails", async || failed(&bed).then_some(())).await;
+        bed.connect().await;
+        bed.until_allocated(2).await;
+        until_accepted(&bed, CONNECT).await;
+        bed.api().end_faults();
+        until_accepted(&bed, "aaa").await;
+        cluster.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_that_cannot_be_written_do_not_delay_others() {
+    for reply in [Reply::Status(504, None), Reply::Never] {
+        let mut bed = Testbed::simulated().await;
+        bed.networks = true;
+        bed.request = Duration::from_millis(300);
+        let path = "/pods/aaa";
+        bed.api().fail(Fault {
+            reply,
+            ..always_fail("PATCH", path, 504)
+        });
+        let manager = bed.run_cluster("one");
+        create_network(&bed, layer2()).await;
+        for number in 0..20 {
+            create_pod(&bed, &format!("aaa{number:02}")).await;
+        }
+        create_pod(&bed, "b").await;
+        let addressed = async |name: &str| {
+            let pod = pods(&bed).get(name).await.unwrap();
+            let networks = pod.annotations().get("k8s.ovn.org/pod-networks");
+            networks.map(drop)
+        };
+        eventually("the other one has addresses", async || addressed("b").await).await;
+        bed.api().end_faults();
+        eventually("the last one has them, too", async || {
+            addressed("aaa19").await
+        })
+        .await;
+        manager.stop().await;
+    }
 }
 
 #[tokio::test]

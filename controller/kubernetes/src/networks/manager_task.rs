@@ -1,6 +1,7 @@
 //! The cluster manager's part of the networks.
 
 use std::convert::Infallible;
+use std::mem;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,12 +21,14 @@ use tokio::sync::watch;
 use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
 use super::problem_log::ProblemLog;
 use super::sources::ObjectSources;
-use super::writer::{ObjectWriter, WriteOutcome, Written};
+use super::write_outcome::{WriteOutcome, Written};
+use super::writer::ObjectWriter;
 use crate::config::Timing;
 use crate::connect_writer::WriteError;
 use crate::events::EventSender;
 use crate::leader_election::LeaderTerm;
 use crate::store::WatchEnded;
+use crate::write_retries::WriteRetries;
 
 /// Number of successive passes with writes from which on passes are delayed. More are not needed
 /// unless another program changes the same objects.
@@ -71,6 +74,7 @@ struct ManagerTerm {
     sources: ObjectSources,
     manager: NetworkManager,
     writer: ObjectWriter,
+    retries: WriteRetries,
     problems: ProblemLog,
     events: ProblemEvents,
     timing: Timing,
@@ -88,6 +92,7 @@ impl ManagerTerm {
             })
             .with_router_keys(task.router_keys.clone()),
             writer: task.writer.clone(),
+            retries: WriteRetries::default(),
             problems: ProblemLog::default(),
             events: ProblemEvents::new(task.events.clone()),
             timing: task.timing,
@@ -160,7 +165,9 @@ impl ManagerTerm {
         let mut after = before.clone();
         let now = Time(Timestamp::now());
         let problems = self.manager.reconcile(&mut after, &now);
-        let outcome = self.write(&before, &mut after, &now).await;
+        let mut outcome = WriteOutcome::begin(mem::take(&mut self.retries));
+        self.write(&before, &mut after, &now, &mut outcome).await;
+        self.retries = outcome.take_retries();
         let problems: Vec<_> = problems.iter().chain(&after.warnings).collect();
         self.events.update(
             problems
@@ -178,9 +185,14 @@ impl ManagerTerm {
 
     /// Writes definitions before the conditions that report them. A definition that the API
     /// server refuses is in a condition.
-    async fn write(&self, before: &Inventory, after: &mut Inventory, now: &Time) -> WriteOutcome {
-        let (writer, mut outcome) = (&self.writer, WriteOutcome::default());
-        let out = &mut outcome;
+    async fn write(
+        &self,
+        before: &Inventory,
+        after: &mut Inventory,
+        now: &Time,
+        out: &mut WriteOutcome,
+    ) {
+        let writer = &self.writer;
         writer.write_kind::<Node>(before, after, out).await;
         writer
             .write_kind::<NetworkAttachmentDefinition>(before, after, out)
@@ -202,7 +214,6 @@ impl ManagerTerm {
         writer.write_kind::<Pod>(before, after, out).await;
         writer.write_kind::<IPAMClaim>(before, after, out).await;
         writer.write_kind::<EndpointSlice>(before, after, out).await;
-        outcome
     }
 }
 

@@ -11,6 +11,7 @@ mod object_problems;
 mod problem_log;
 mod sources;
 mod watched;
+mod write_outcome;
 mod writer;
 mod zone_task;
 

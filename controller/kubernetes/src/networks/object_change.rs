@@ -63,6 +63,11 @@ impl ObjectChange {
 }
 
 impl Target {
+    /// Kind and key of the object.
+    pub(super) fn name(&self) -> (&'static str, ObjectKey) {
+        (self.kind, ObjectKey::of(&self.meta))
+    }
+
     /// Kind and key of the object, for messages.
     pub(super) fn describe(&self) -> String {
         format!("{} {}", self.kind, ObjectKey::of(&self.meta))

@@ -9,7 +9,7 @@ use imbl::ordmap::DiffItem;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
 
 use super::watched::Watched;
-use super::writer::Written;
+use super::write_outcome::Written;
 use crate::config::Timing;
 use crate::debounce::{ChangeSource, debounce, sleep_or_forever};
 use crate::store::{StoreReader, WatchEnded};

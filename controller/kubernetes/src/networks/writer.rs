@@ -1,24 +1,21 @@
 //! Writes the differences between observed and desired objects.
 
-use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use patchbay_allocate::networks::FINALIZER;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
-use patchbay_resources::object::ObjectMeta;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::object_change::{ObjectChange, Target, Write};
-use super::sources::number;
+use super::write_outcome::{WriteOutcome, Written};
 use crate::api::{self, Api};
-use crate::api_error;
+use crate::config::Timing;
 use crate::connect_writer::WriteError;
 use crate::leader_election::LeaderTerm;
 use crate::list_watch::LIST_PAGE_OBJECTS;
@@ -31,97 +28,16 @@ const FIELD_MANAGER: &str = "user-defined-network-controller";
 /// server's priority levels, which have some tens of seats for all clients.
 const CONCURRENT_WRITES: usize = 8;
 
-/// A write that has succeeded.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Written {
-    pub(super) kind: &'static str,
-    pub(super) key: ObjectKey,
-    pub(super) uid: Option<String>,
-    /// The resource version after the write. `None`: the object is deleted.
-    pub(super) version: Option<u64>,
-    /// `true` if the write has created the object.
-    pub(super) is_new: bool,
-}
-
-/// Writes of one pass.
-#[derive(Debug, Default)]
-pub(super) struct WriteOutcome {
-    pub(super) written: Vec<Written>,
-    /// Errors of failed writes, without conflicts.
-    pub(super) failures: Vec<String>,
-    /// Writes to objects that another client had changed.
-    pub(super) conflicts: Vec<String>,
-    /// Longest time that the API server asks to wait.
-    pub(super) retry_after: Duration,
-    /// `true` if more writes would fail, too.
-    is_stopped: bool,
-    /// UIDs of the owners of objects that could not be written.
-    failed_owners: BTreeSet<String>,
-    /// Writes that the API server refuses.
-    refused: Vec<Refused>,
-}
-
-/// Write that the API server refuses.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Refused {
-    kind: &'static str,
-    pub(super) key: ObjectKey,
-    /// Message of the API server.
-    pub(super) message: String,
-}
-
-impl WriteOutcome {
-    fn fail(&mut self, object: &str, error: WriteError) {
-        match error {
-            // The watch will show the absence.
-            WriteError::Gone => {}
-            WriteError::Conflict(error) => self.conflicts.push(format!("{object}: {error}")),
-            WriteError::Retry {
-                error,
-                retry_after,
-                blocks_all,
-            } => {
-                self.failures.push(format!("{object}: {error}"));
-                self.retry_after = self.retry_after.max(retry_after.unwrap_or_default());
-                self.is_stopped |= blocks_all;
-            }
-            WriteError::Rejected(error) => self.failures.push(format!("{object}: {error}")),
-        }
-    }
-
-    /// `true` if all writes have succeeded.
-    pub(super) fn is_complete(&self) -> bool {
-        self.failures.is_empty() && self.conflicts.is_empty()
-    }
-
-    /// Writes of a kind that the API server refuses.
-    pub(super) fn refused_of(&self, kind: &str) -> impl Iterator<Item = &Refused> {
-        self.refused.iter().filter(move |one| one.kind == kind)
-    }
-
-    /// Lets objects of these UIDs be written although objects that they own could not be.
-    pub(super) fn permit_owners(&mut self, uids: &[String]) {
-        self.failed_owners.retain(|uid| !uids.contains(uid));
-    }
-
-    /// Records a write of an object that has this metadata now.
-    fn record(&mut self, kind: &'static str, meta: &ObjectMeta, is_new: bool) {
-        self.written.push(Written {
-            kind,
-            key: ObjectKey::of(meta),
-            uid: meta.uid.clone(),
-            version: number(meta.resource_version.as_deref()),
-            is_new,
-        });
-    }
-}
+/// Number of successive failures after which the other writes of a kind wait for the next pass. One
+/// failure may take as long as the time-out of requests.
+const MAX_SUCCESSIVE_FAILURES: usize = 2 * CONCURRENT_WRITES;
 
 /// Writes objects. Each write names the UID and the resource version that it is based on, so an
 /// object that somebody has changed or replaced meanwhile stays as it is.
 #[derive(Clone)]
 pub(crate) struct ObjectWriter {
     pub(crate) client: kube::Client,
-    pub(crate) request_timeout: Duration,
+    pub(crate) timing: Timing,
     /// The term during which it writes. `None`: always.
     pub(crate) term: Option<watch::Receiver<Option<LeaderTerm>>>,
 }
@@ -177,7 +93,13 @@ impl ObjectWriter {
             })
             .filter(|(old, new)| old != new);
         let (gone, kept): (Vec<_>, Vec<_>) = changes.partition(|(_, new)| new.is_none());
-        for changes in [kept, gone] {
+        for mut changes in [kept, gone] {
+            // The last ones are those that failed, so that they do not hold up the others.
+            changes.sort_by_cached_key(|(old, new)| {
+                let meta = new.or(*old).map(K::meta);
+                let key = meta.map(|meta| (K::KIND, ObjectKey::of(meta)));
+                key.is_some_and(|key| outcome.retries.contains(&key))
+            });
             let changes = changes.into_iter();
             let mut changes =
                 changes.filter_map(|(old, new)| ObjectChange::new(&self.client, old, new));
@@ -191,13 +113,18 @@ impl ObjectWriter {
         outcome: &mut WriteOutcome,
     ) {
         let mut writes = FuturesUnordered::new();
+        let mut successive_failures = 0;
         loop {
-            while writes.len() < CONCURRENT_WRITES && !outcome.is_stopped {
+            while writes.len() < CONCURRENT_WRITES
+                && successive_failures < MAX_SUCCESSIVE_FAILURES
+                && !outcome.is_stopped
+            {
                 let Some(change) = changes.next() else {
                     break;
                 };
                 let uid = change.target.meta.uid.as_ref();
-                if !uid.is_some_and(|uid| outcome.failed_owners.contains(uid)) {
+                let has_failed = uid.is_some_and(|uid| outcome.failed_owners.contains(uid));
+                if !has_failed && !outcome.is_delayed(&change.target) {
                     writes.push(self.write_change(change));
                 }
             }
@@ -205,18 +132,10 @@ impl ObjectWriter {
                 return;
             };
             outcome.written.extend(written);
-            if let Err(error) = result {
-                let owners = target.meta.owner_references.iter().flatten();
-                let owners = owners.map(|owner| owner.uid.clone());
-                outcome.failed_owners.extend(owners);
-                if let WriteError::Rejected(message) = &error {
-                    outcome.refused.push(Refused {
-                        kind: target.kind,
-                        key: ObjectKey::of(&target.meta),
-                        message: message.clone(),
-                    });
-                }
-                outcome.fail(&target.describe(), error);
+            if outcome.settle(&target, result, &self.timing) {
+                successive_failures = 0;
+            } else {
+                successive_failures += 1;
             }
         }
     }
@@ -342,20 +261,12 @@ impl ObjectWriter {
             term.is_none_or(LeaderTerm::has_ended)
         };
         if self.term.as_ref().is_some_and(has_ended) {
-            return Err(retry_all("the lease has expired"));
+            return Err(WriteError::lease_expired());
         }
-        match timeout(self.request_timeout, request).await {
+        match timeout(self.timing.request_timeout, request).await {
             Ok(answer) => answer.map_err(WriteError::from),
-            Err(_) => Err(retry_all(api_error::NO_ANSWER)),
+            Err(_) => Err(WriteError::no_answer()),
         }
-    }
-}
-
-fn retry_all(error: &str) -> WriteError {
-    WriteError::Retry {
-        error: error.to_owned(),
-        retry_after: None,
-        blocks_all: true,
     }
 }
 

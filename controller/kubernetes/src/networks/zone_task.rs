@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt::Display;
+use std::mem;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,11 +24,13 @@ use thiserror::Error;
 use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
 use super::problem_log::ProblemLog;
 use super::sources::ObjectSources;
-use super::writer::{ObjectWriter, WriteOutcome};
+use super::write_outcome::WriteOutcome;
+use super::writer::ObjectWriter;
 use crate::config::Timing;
 use crate::events::EventSender;
 use crate::northbound_client::NorthboundClient;
 use crate::store::WatchEnded;
+use crate::write_retries::WriteRetries;
 
 /// The zone controller of networks.
 #[derive(Debug)]
@@ -66,6 +69,7 @@ impl NetworkZoneTask {
             allocator: PodAllocator::new(AllocationScope::Zone),
             rows: ZoneReconciler::new(&*self.zone, northbound, UuidSource::random()),
             writer: self.writer,
+            retries: WriteRetries::default(),
             sources: self.sources,
             settings: self.settings,
             problems: ProblemLog::default(),
@@ -106,6 +110,7 @@ struct ZoneWork {
     allocator: PodAllocator,
     rows: ZoneReconciler<Remote>,
     writer: ObjectWriter,
+    retries: WriteRetries,
     problems: ProblemLog,
     events: ProblemEvents,
     /// Time at which the next network without users is to be removed. `None`: there is none.
@@ -167,10 +172,10 @@ impl ZoneWork {
 
     /// Writes the addresses of pods, and keeps in the inventory those that are written.
     async fn write_addresses(&mut self, cluster: &mut Cluster) -> WriteOutcome {
-        let mut outcome = WriteOutcome::default();
         let Some(pods) = self.rows.pods(cluster) else {
-            return outcome;
+            return WriteOutcome::default();
         };
+        let mut outcome = WriteOutcome::begin(mem::take(&mut self.retries));
         let inventory = &mut cluster.inventory;
         let observed = inventory.clone();
         let mut desired = observed.clone();
@@ -184,6 +189,7 @@ impl ZoneWork {
         self.writer
             .write_kind::<Pod>(&observed, &desired, &mut outcome)
             .await;
+        self.retries = outcome.take_retries();
         for written in &outcome.written {
             if let Some(pod) = desired.pods.get(&written.key) {
                 inventory.pods.insert(pod.clone());

@@ -1,0 +1,117 @@
+//! Objects whose writes fail, and when they are written again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use patchbay_engine::backoff::Backoff;
+use patchbay_resources::manifests::ObjectKey;
+use tokio::time::Instant;
+
+use super::config::Timing;
+
+/// Objects, by kind and key, whose last write failed although the same write may succeed later.
+///
+/// Each has a back-off of its own, so that a slow failure, such as a webhook that does not respond,
+/// does not delay the writes of other objects in each pass.
+#[derive(Debug, Default)]
+pub(super) struct WriteRetries(BTreeMap<(&'static str, ObjectKey), FailedWrite>);
+
+#[derive(Debug)]
+struct FailedWrite {
+    error: String,
+    backoff: Backoff,
+    /// Time of the next attempt.
+    due: Instant,
+    /// `true` if the present pass still has something to write to the object.
+    is_current: bool,
+}
+
+impl WriteRetries {
+    /// Starts a pass: forgets objects to which the last one had nothing to write.
+    pub(super) fn begin_pass(&mut self) {
+        self.0
+            .retain(|_, failed| std::mem::take(&mut failed.is_current));
+    }
+
+    /// `true` if the last write of the object failed.
+    pub(super) fn contains(&self, object: &(&'static str, ObjectKey)) -> bool {
+        self.0.contains_key(object)
+    }
+
+    /// The error of the last write, if the next attempt is not due. `None`: the object may be
+    /// written.
+    pub(super) fn delayed(&mut self, object: &(&'static str, ObjectKey)) -> Option<&str> {
+        let failed = self.0.get_mut(object)?;
+        failed.is_current = true;
+        (Instant::now() < failed.due).then_some(&failed.error)
+    }
+
+    /// Records a failed write. The next one waits for the back-off, or longer if the API server
+    /// asks for that.
+    pub(super) fn record_failure(
+        &mut self,
+        object: (&'static str, ObjectKey),
+        error: &str,
+        retry_after: Option<Duration>,
+        timing: &Timing,
+    ) {
+        let now = Instant::now();
+        let failed = self.0.entry(object).or_insert_with(|| FailedWrite {
+            error: String::new(),
+            backoff: timing.retry_backoff(),
+            due: now,
+            is_current: true,
+        });
+        error.clone_into(&mut failed.error);
+        failed.is_current = true;
+        failed.due = now
+            + failed
+                .backoff
+                .next_delay()
+                .max(retry_after.unwrap_or_default());
+    }
+
+    /// Records a write that did not fail in this way.
+    pub(super) fn forget(&mut self, object: &(&'static str, ObjectKey)) {
+        self.0.remove(object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(name: &str) -> (&'static str, ObjectKey) {
+        ("Pod", ObjectKey::namespaced("blue", name))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_object_waits_for_its_own_back_off() {
+        let timing = Timing::default();
+        let mut retries = WriteRetries::default();
+        retries.record_failure(pod("a"), "busy", None, &timing);
+        retries.record_failure(pod("b"), "busy", Some(Duration::from_secs(7)), &timing);
+        assert_eq!(retries.delayed(&pod("a")), Some("busy"));
+        assert_eq!(retries.delayed(&pod("c")), None);
+        tokio::time::sleep(timing.retry.0).await;
+        assert_eq!(retries.delayed(&pod("a")), None);
+        assert_eq!(retries.delayed(&pod("b")), Some("busy"));
+        retries.record_failure(pod("a"), "gone", None, &timing);
+        tokio::time::sleep(timing.retry.0).await;
+        assert_eq!(retries.delayed(&pod("a")), Some("gone"));
+        retries.forget(&pod("a"));
+        assert!(!retries.contains(&pod("a")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn objects_without_writes_are_forgotten() {
+        let mut retries = WriteRetries::default();
+        for object in ["a", "b"] {
+            retries.record_failure(pod(object), "busy", None, &Timing::default());
+        }
+        retries.begin_pass();
+        retries.delayed(&pod("a"));
+        retries.begin_pass();
+        assert!(retries.contains(&pod("a")) && !retries.contains(&pod("b")));
+    }
+}
