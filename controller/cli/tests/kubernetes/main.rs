@@ -21,6 +21,7 @@ mod leader_election;
 mod network_lifetime;
 mod network_objects;
 mod networks;
+mod next_leader;
 mod operator_mistakes;
 mod persistent_errors;
 mod relay;

@@ -133,19 +133,27 @@ impl ManagerTerm {
 
     /// Waits until the watches show what the last leader has written. Otherwise its ids and
     /// addresses would be allocated twice.
+    ///
+    /// Each attempt lists the objects again, because a watch never shows a listed version of an
+    /// object that is deleted meanwhile.
     async fn catch_up(&mut self, backoff: &mut Backoff) -> Result<(), WatchEnded> {
-        let current = loop {
+        loop {
             match self.current_versions().await {
-                Ok(current) => break current,
+                Ok(current) => {
+                    backoff.reset();
+                    let limit = self.timing.request_timeout;
+                    let Some(unseen) = self.sources.wait_for_writes(current, limit).await? else {
+                        return Ok(());
+                    };
+                    let (kind, object) = (unseen.kind, unseen.key);
+                    tracing::warn!(%kind, %object, "nothing is written until the watches have caught up");
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot list the objects of networks");
                     tokio::time::sleep(backoff.next_delay()).await;
                 }
             }
-        };
-        backoff.reset();
-        let limit = self.timing.request_timeout;
-        self.sources.wait_for_writes(current, limit).await
+        }
     }
 
     async fn current_versions(&self) -> Result<Vec<Written>, WriteError> {

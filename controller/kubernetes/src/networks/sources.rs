@@ -7,6 +7,7 @@ use futures_util::future::select_all;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
+use tokio::time::{Instant, timeout_at};
 
 use super::watched::Watched;
 use super::write_outcome::Written;
@@ -104,12 +105,12 @@ impl KindSource {
             Some(Watched::Unreadable(_)) => return true,
             None => return !written.is_new,
         };
-        seen.uid != written.uid
-            || match (number(seen.resource_version.as_deref()), written.version) {
-                (Some(seen), Some(version)) => seen >= version,
-                (_, None) => false,
-                (None, _) => true,
-            }
+        match (number(seen.resource_version.as_deref()), written.version) {
+            // An earlier object of the same name has an earlier version.
+            (Some(seen), Some(version)) => seen >= version,
+            (_, None) => seen.uid != written.uid,
+            (None, Some(_)) => true,
+        }
     }
 }
 
@@ -152,27 +153,28 @@ impl ObjectSources {
         (self.inventory.clone(), problems.collect())
     }
 
-    /// Waits until the watches show all these writes, but at most for `limit`.
+    /// Waits until the watches show all these writes, but at most for `limit`. Returns a write that
+    /// they do not show then.
+    ///
+    /// A pass may follow nevertheless: it makes the write again from what the watches show, and each
+    /// write names the version that it is based on.
     pub(super) async fn wait_for_writes(
         &mut self,
         mut written: Vec<Written>,
         limit: Duration,
-    ) -> Result<(), WatchEnded> {
-        let all_seen = async {
-            loop {
-                let kinds = &self.kinds;
-                written.retain(|one| !kinds.iter().all(|kind| kind.has_seen(one)));
-                if written.is_empty() {
-                    return Ok(());
-                }
-                self.changed().await?;
+    ) -> Result<Option<Written>, WatchEnded> {
+        let end = Instant::now() + limit;
+        loop {
+            let kinds = &self.kinds;
+            written.retain(|one| !kinds.iter().all(|kind| kind.has_seen(one)));
+            if written.is_empty() {
+                return Ok(None);
             }
-        };
-        // A write that is not shown in time is made again from what the watches show; it names the
-        // version that it is based on.
-        tokio::time::timeout(limit, all_seen)
-            .await
-            .unwrap_or(Ok(()))
+            match timeout_at(end, self.changed()).await {
+                Ok(changed) => changed?,
+                Err(_) => return Ok(written.pop()),
+            }
+        }
     }
 
     /// Waits until something differs from the objects that were read last and changes pause, or

@@ -1,0 +1,119 @@
+//! A cluster manager of networks that takes over while its watches are behind.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use crate::apiserver::Reply;
+use crate::networks::{
+    RED, create_network, create_pod, fail_each, layer3, object, pods, udns, until_created,
+};
+use crate::testbed::{Running, Testbed, eventually};
+
+const NADS: &str = "/network-attachment-definitions$";
+const NETWORK_ID: &str = "k8s.ovn.org/network-id";
+
+/// Requests for lists or watches of a kind by cluster managers.
+fn reads(bed: &Testbed, path: &str, watches: bool) -> usize {
+    let requests = bed.api().requests();
+    let own = requests.iter().filter(|one| !one.user.is_empty());
+    let reads = own.filter(|one| one.method == "GET" && one.watches == watches);
+    reads.filter(|one| one.path.ends_with(path)).count()
+}
+
+/// Runs a leader, and a second process of which the watch of a kind stays silent.
+async fn leader_and_next(path: &'static str) -> (Testbed, Running, Running) {
+    let mut bed = Testbed::simulated().await;
+    bed.networks = true;
+    // A watch that is behind is noticed after this time.
+    bed.request = Duration::from_millis(500);
+    let leader = bed.run_cluster("one");
+    create_network(&bed, layer3()).await;
+    until_created(&bed).await;
+    let suffix = path.trim_end_matches('$');
+    let before = reads(&bed, suffix, true);
+    fail_each(&bed, [("WATCH", path, Reply::Silence, 2)]);
+    let next = bed.run_cluster("two");
+    // Networks and connects each have a watch of some kinds.
+    eventually("the watches are silent", async || {
+        let watches = reads(&bed, suffix, true) - before;
+        let expected = if suffix.ends_with("definitions") {
+            2
+        } else {
+            1
+        };
+        (watches == expected).then_some(())
+    })
+    .await;
+    (bed, leader, next)
+}
+
+async fn create_secondary(bed: &Testbed, name: &str) {
+    let udn = json!({
+        "apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork",
+        "metadata": {"name": name, "namespace": RED},
+        "spec": {"topology": "Layer3", "layer3": {
+            "role": "Secondary", "subnets": [{"cidr": "10.170.0.0/16", "hostSubnet": 24}],
+        }},
+    });
+    let create = PostParams::default();
+    udns(bed).create(&create, &object(udn)).await.unwrap();
+}
+
+/// Waits until these networks have ids. Returns the ids.
+async fn until_ids(bed: &Testbed, networks: usize) -> BTreeSet<String> {
+    eventually(&format!("ids of {networks} networks"), async || {
+        let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();
+        let ids = nads.items.iter();
+        let ids: Vec<String> = ids
+            .filter_map(|nad| nad.annotations().get(NETWORK_ID).cloned())
+            .collect();
+        (ids.len() == networks).then(|| ids.into_iter().collect())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_allocated_by_a_leader_whose_watch_is_behind() {
+    let (bed, leader, next) = leader_and_next(NADS).await;
+    create_secondary(&bed, "first").await;
+    assert_eq!(until_ids(&bed, 2).await.len(), 2);
+    let lists = || reads(&bed, NADS.trim_end_matches('$'), false);
+    let before = lists();
+    leader.stop().await;
+    create_secondary(&bed, "second").await;
+    let definitions = async || {
+        let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();
+        nads.items.len()
+    };
+    // Lists of metadata show that the watch is behind.
+    eventually("the next leader lists again", async || {
+        (lists() >= before + 3 || definitions().await == 3).then_some(())
+    })
+    .await;
+    assert_eq!(definitions().await, 2);
+    bed.api().drop_watches();
+    assert_eq!(until_ids(&bed, 3).await.len(), 3);
+    next.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_does_not_wait_for_objects_that_are_deleted_meanwhile() {
+    let (bed, leader, next) = leader_and_next("/pods$").await;
+    create_pod(&bed, "a").await;
+    let before = reads(&bed, "/pods", false);
+    leader.stop().await;
+    create_secondary(&bed, "first").await;
+    eventually("the next leader lists pods", async || {
+        (reads(&bed, "/pods", false) > before).then_some(())
+    })
+    .await;
+    let all: Api<Pod> = pods(&bed);
+    all.delete("a", &DeleteParams::default()).await.unwrap();
+    assert_eq!(until_ids(&bed, 2).await.len(), 2);
+    next.stop().await;
+}
