@@ -1,6 +1,7 @@
 //! Columns that options and remotes name: `db:DATABASE,TABLE,COLUMN` (ovsdb-server(1)).
 
-use patchbay_schemas::atom::AtomType;
+use patchbay_schemas::atom::{Atom, AtomType};
+use patchbay_schemas::datum::Datum;
 
 use crate::database_set::DatabaseSet;
 
@@ -67,4 +68,30 @@ impl DatabaseColumn {
         }
         Ok(())
     }
+
+    /// Returns the first string in the column that is not empty.
+    fn first_string(&self, databases: &DatabaseSet) -> Option<String> {
+        let snapshot = databases.get(&self.database)?.snapshot();
+        let (id, table) = snapshot.schema().table_by_name(&self.table)?;
+        let place = table.column_id(&self.name)?;
+        snapshot.table(id).iter().find_map(|row| {
+            let Datum::Set(atoms) = &*row.get(place) else {
+                return None;
+            };
+            atoms.iter().find_map(|atom| match atom {
+                Atom::String(text) if !text.is_empty() => Some(text.to_string()),
+                _ => None,
+            })
+        })
+    }
+}
+
+/// Returns the value of an option: its text, or the first string that is not empty in the column
+/// that it names.
+pub(crate) fn read_option(option: Option<&str>, databases: &DatabaseSet) -> Option<String> {
+    let option = option?;
+    if !option.starts_with(COLUMN_PREFIX) {
+        return Some(option.to_owned());
+    }
+    DatabaseColumn::parse(option)?.first_string(databases)
 }

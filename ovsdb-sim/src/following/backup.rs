@@ -76,7 +76,7 @@ struct Backup<'a> {
 impl Backup<'_> {
     async fn run(&self, source: &SourceOptions) -> Result<Infallible, BackupError> {
         let config = self.client_config(source)?;
-        let client = source.connect(&config, self.phase).await;
+        let client = source.connect(&config, self.target, self.phase).await;
         self.check_server(&client).await?;
         let changes = client.follow(FollowedTables::all().with_capacity(MAX_WAITING_ROWS));
         let mut changes = changes.map_err(|_| ClientClosed)?;

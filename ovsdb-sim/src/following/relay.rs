@@ -56,7 +56,7 @@ pub(super) async fn follow(
         }
     };
     loop {
-        let client = source.connect(&config, &phase).await;
+        let client = source.connect(&config, &target, &phase).await;
         let Err(error) = tokio::select! {
             ended = follow_client(&target, &client, &phase) => ended,
             never = target.update_probe_interval(&client) => match never {},

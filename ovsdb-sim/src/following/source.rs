@@ -1,6 +1,5 @@
 //! Source of a database that follows another.
 
-use std::path::Path;
 use std::time::Duration;
 
 use patchbay_engine::backoff::Backoff;
@@ -8,12 +7,12 @@ use patchbay_engine::client::{Client, Config, ConnectError, RemoteError, Remotes
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::database_column::COLUMN_PREFIX;
+use crate::database_column;
 use crate::dial::{MAX_BACKOFF, MIN_BACKOFF};
+use crate::server::Server;
 use crate::settings::RemoteSettings;
-use crate::tls_options::TlsOptions;
 
-use super::FollowPhase;
+use super::{FollowPhase, FollowTarget};
 
 /// Probe interval of the sources of relays, as in ovsdb-server.
 const RELAY_PROBE_INTERVAL: Duration = Duration::from_secs(5);
@@ -77,19 +76,21 @@ impl SourceOptions {
         // ovsdb-server probes sources on unix sockets, too.
         config.unix_probe_interval = self.probe_interval;
         config.backoff = (self.min_backoff(), self.max_backoff);
-        config.tls = client_keys(&settings.tls);
         Ok(config)
     }
 
-    /// Connects, again and again until it succeeds.
+    /// Connects, again and again until it succeeds. The keys are looked up for each attempt.
     pub(super) async fn connect(
         &self,
         config: &Config,
+        target: &FollowTarget,
         phase: &watch::Sender<FollowPhase>,
     ) -> Client {
         let mut backoff = Backoff::new(self.min_backoff(), self.max_backoff);
         loop {
-            let error = match Client::connect(config.clone()).await {
+            let mut config = config.clone();
+            config.tls = target.server.upgrade().as_deref().and_then(client_keys);
+            let error = match Client::connect(config).await {
                 Ok(client) => return client,
                 Err(error) => error,
             };
@@ -119,11 +120,12 @@ fn is_coming(error: &ConnectError) -> bool {
         .any(|attempt| matches!(attempt.error, SessionError::NotConnected))
 }
 
-/// The keys for `ssl:` remotes of sources. `None`: the options name no files.
-fn client_keys(options: &TlsOptions) -> Option<Tls> {
-    let file = |value: &Option<String>| {
-        let value = value.as_deref()?;
-        (!value.starts_with(COLUMN_PREFIX)).then(|| Path::new(value).to_owned())
+/// The keys for `ssl:` remotes of sources, as the options' columns name them now. `None`: there are
+/// no keys.
+fn client_keys(server: &Server) -> Option<Tls> {
+    let options = &server.settings().tls;
+    let file = |option: &Option<String>| {
+        database_column::read_option(option.as_deref(), server.databases())
     };
     Some(Tls::new(
         file(&options.private_key)?,

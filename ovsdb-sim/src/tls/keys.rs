@@ -3,11 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use patchbay_engine::tls::{read_certificates, read_private_key};
-use patchbay_schemas::atom::Atom;
-use patchbay_schemas::datum::Datum;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::database_column::{COLUMN_PREFIX, DatabaseColumn};
+use crate::database_column;
 use crate::database_set::DatabaseSet;
 use crate::tls_options::TlsOptions;
 
@@ -49,13 +47,8 @@ impl TrustedPeers {
 impl Keys {
     /// Reads the files and columns of the options.
     pub(super) fn read(options: &TlsOptions, databases: &DatabaseSet) -> Result<Self, TlsError> {
-        let value = |option: &Option<String>| {
-            let option = option.as_ref()?;
-            if !option.starts_with(COLUMN_PREFIX) {
-                return Some(option.clone());
-            }
-            first_string(databases, &DatabaseColumn::parse(option)?)
-        };
+        let value =
+            |option: &Option<String>| database_column::read_option(option.as_deref(), databases);
         let required = |option, name: &'static str| value(option).ok_or(TlsError::Missing(name));
         let private_key = required(&options.private_key, "Private key")?;
         let private_key = read_private_key(Path::new(&private_key))?;
@@ -83,20 +76,4 @@ impl Keys {
             )?,
         })
     }
-}
-
-/// The first string in a column that is not empty.
-fn first_string(databases: &DatabaseSet, column: &DatabaseColumn) -> Option<String> {
-    let snapshot = databases.get(&column.database)?.snapshot();
-    let (id, table) = snapshot.schema().table_by_name(&column.table)?;
-    let place = table.column_id(&column.name)?;
-    snapshot.table(id).iter().find_map(|row| {
-        let Datum::Set(atoms) = &*row.get(place) else {
-            return None;
-        };
-        atoms.iter().find_map(|atom| match atom {
-            Atom::String(text) if !text.is_empty() => Some(text.to_string()),
-            _ => None,
-        })
-    })
 }

@@ -345,3 +345,59 @@ fn a_relay_connects_to_its_source_with_tls() {
         bed.appctl("exit");
     }
 }
+
+#[test]
+fn a_backup_connects_to_its_source_with_keys_of_columns() {
+    let server_keys = [
+        option("private-key", "server-key.pem"),
+        option("certificate", "server.pem"),
+        option("ca-cert", "ca.pem"),
+    ];
+    let [key, certificate, ca] = ["client-key.pem", "client.pem", "ca.pem"].map(key);
+    let keys = format!(
+        r#"["OVN_Northbound",
+        {{"op":"insert","table":"NB_Global","row":{{"ssl":["named-uuid","s"]}}}},
+        {{"op":"insert","table":"SSL","uuid-name":"s","row":
+            {{"private_key":"{key}","certificate":"{certificate}","ca_cert":"{ca}"}}}}]"#
+    );
+    for (source, backup) in Bed::both().into_iter().zip(Bed::both()) {
+        let port = start(&source, &server_keys);
+        let written = backup
+            .command(&testing::program("ovsdb-tool"))
+            .args(["transact", "db", &keys])
+            .output()
+            .unwrap();
+        assert!(written.status.success(), "{written:?}");
+        let column = |option, column| format!("--{option}=db:OVN_Northbound,SSL,{column}");
+        let [private_key, certificate, ca] = [
+            column("private-key", "private_key"),
+            column("certificate", "certificate"),
+            column("ca-cert", "ca_cert"),
+        ];
+        let sync_from = format!("--sync-from=ssl:127.0.0.1:{port}");
+        let started = backup.server(&[
+            "--detach",
+            "--no-chdir",
+            "--pidfile",
+            "--remote=punix:db.sock",
+            &sync_from,
+            &private_key,
+            &certificate,
+            &ca,
+            "db",
+        ]);
+        assert!(started.status.success(), "{started:?}");
+        let begin = Instant::now();
+        while !backup
+            .appctl("ovsdb-server/sync-status")
+            .0
+            .contains("replicating")
+        {
+            assert!(begin.elapsed() < TIMEOUT, "the backup does not connect");
+            thread::sleep(Duration::from_millis(5));
+        }
+        for bed in [backup, source] {
+            bed.appctl("exit");
+        }
+    }
+}
