@@ -25,7 +25,7 @@ use super::switch_rows::Device;
 use super::wire::asker::Asker;
 use super::wire::cable::Cable;
 use super::wire::endpoint::Endpoint;
-use super::wire::flight::Flights;
+use super::wire::open_questions::OpenQuestions;
 
 /// Error: a lab cannot be started, or cannot follow its manifests.
 #[derive(Debug, Error)]
@@ -81,7 +81,7 @@ pub struct Lab {
     /// Warnings of the last apply, one line each.
     warnings: Vec<String>,
     pub(crate) cable: Cable,
-    flights: Arc<Flights>,
+    questions: Arc<OpenQuestions>,
     /// Number of the next device, and of its endpoint.
     next_device: usize,
     /// Number of the next node.
@@ -138,7 +138,7 @@ impl Lab {
         release: Release,
         cluster: &Cluster,
     ) -> Result<Self, LabError> {
-        let flights = Arc::<Flights>::default();
+        let questions = Arc::<OpenQuestions>::default();
         let mut lab = Self {
             folder: LabFolder::create()?,
             spawner: Spawner::start().map_err(LabError::Thread)?,
@@ -147,8 +147,8 @@ impl Lab {
             zones: BTreeMap::new(),
             pods: Vec::new(),
             warnings: Vec::new(),
-            cable: Cable::new(flights.clone()),
-            flights,
+            cable: Cable::new(questions.clone()),
+            questions,
             next_device: 1,
             next_node: 1,
         };

@@ -11,7 +11,7 @@ use super::lab::Lab;
 use super::pods::PodName;
 use super::questions::QuestionError;
 use super::wire::asker::{Asker, Probe, Way};
-use super::wire::flight::Seen;
+use super::wire::open_questions::Seen;
 use super::wire::stream::Stream;
 
 /// Interval between the probes of a stream.

@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::lab::Lab;
 use super::outside::has_address;
 use super::pods::PodName;
-use super::wire::endpoint::{Knock, KnockResult, Knocked, TTL};
+use super::wire::endpoint::{Request, RequestOutcome, RequestResult, TTL};
 
 /// Maximum number of similar names that an error lists.
 const MAX_SIMILAR: usize = 3;
@@ -61,7 +61,7 @@ impl FromStr for Protocol {
     }
 }
 
-impl From<Protocol> for Knock {
+impl From<Protocol> for Request {
     fn from(protocol: Protocol) -> Self {
         match protocol {
             Protocol::Icmp => Self::Echo,
@@ -265,8 +265,8 @@ impl Lab {
                 to: to.clone(),
             });
         };
-        let knocked = asker.ask(address, protocol.into()).await;
-        Ok(self.judge(address, &[to], knocked))
+        let outcome = asker.ask(address, protocol.into()).await;
+        Ok(self.judge(address, &[to], outcome))
     }
 
     /// Asks a host outside of the cluster, behind the gateway of the pod's node. Hosts outside have
@@ -285,11 +285,11 @@ impl Lab {
             name: from.to_string(),
             similar: Vec::new(),
         })?;
-        let knocked = asker.ask(address, protocol.into()).await;
-        let mut arrivals = knocked.seen.arrivals.iter();
+        let outcome = asker.ask(address, protocol.into()).await;
+        let mut arrivals = outcome.seen.arrivals.iter();
         let outside = arrivals.find(|arrival| self.is_outside(arrival.endpoint));
         let outside = outside.copied();
-        let mut answer = self.judge(address, &[], knocked);
+        let mut answer = self.judge(address, &[], outcome);
         answer.source = outside.map(|arrival| arrival.source);
         match (outside, &answer.verdict) {
             (Some(arrival), Verdict::AnsweredByOther) => {
@@ -320,35 +320,40 @@ impl Lab {
             name: from.to_string(),
             similar: Vec::new(),
         })?;
-        let knocked = asker.ask(address, protocol.into()).await;
-        let arrivals = knocked.seen.arrivals.iter();
+        let outcome = asker.ask(address, protocol.into()).await;
+        let arrivals = outcome.seen.arrivals.iter();
         let pods = arrivals.filter_map(|arrival| self.pod_of_endpoint(arrival.endpoint));
         let pods: Vec<&PodName> = pods.map(|pod| &pod.name).collect();
-        Ok(self.judge(address, &pods, knocked))
+        Ok(self.judge(address, &pods, outcome))
     }
 
     /// Compares where packets arrived with the pods that should get them.
-    pub(super) fn judge(&self, address: IpAddr, targets: &[&PodName], knocked: Knocked) -> Answer {
+    pub(super) fn judge(
+        &self,
+        address: IpAddr,
+        targets: &[&PodName],
+        outcome: RequestOutcome,
+    ) -> Answer {
         let pod_of = |endpoint| self.pod_of_endpoint(endpoint).map(|pod| &pod.name);
-        let arrivals = knocked.seen.arrivals.iter();
+        let arrivals = outcome.seen.arrivals.iter();
         let arrivals: Vec<_> = arrivals
             .filter_map(|arrival| Some((pod_of(arrival.endpoint)?, arrival.ttl)))
             .collect();
         let right = arrivals.iter().find(|(pod, _)| targets.contains(pod));
         let wrong = arrivals.iter().find(|(pod, _)| !targets.contains(pod));
-        let verdict = match (knocked.result, wrong, right) {
+        let verdict = match (outcome.result, wrong, right) {
             (_, Some((pod, _)), _) => Verdict::WrongPod((*pod).clone()),
-            (KnockResult::Reply { .. }, _, Some((_, ttl))) => Verdict::Reached {
+            (RequestResult::Reply { .. }, _, Some((_, ttl))) => Verdict::Reached {
                 routers: TTL.saturating_sub(*ttl),
             },
-            (KnockResult::Reply { .. }, _, None) => Verdict::AnsweredByOther,
-            (KnockResult::Refused(reason), ..) => Verdict::Refused(reason),
-            (KnockResult::NoNeighbour(address), ..) => Verdict::NoNeighbour(address),
-            (KnockResult::Silence, _, Some(_)) => Verdict::AnswerLost,
-            (KnockResult::Silence | KnockResult::NoAddress, ..) => Verdict::Lost,
+            (RequestResult::Reply { .. }, _, None) => Verdict::AnsweredByOther,
+            (RequestResult::Refused(reason), ..) => Verdict::Refused(reason),
+            (RequestResult::NoNeighbour(address), ..) => Verdict::NoNeighbour(address),
+            (RequestResult::Silence, _, Some(_)) => Verdict::AnswerLost,
+            (RequestResult::Silence | RequestResult::NoAddress, ..) => Verdict::Lost,
         };
         let name = |number| self.node_name(number).unwrap_or("?").to_owned();
-        let passages = knocked.seen.passages.iter().map(|passage| Passage {
+        let passages = outcome.seen.passages.iter().map(|passage| Passage {
             from: name(passage.from),
             to: name(passage.to),
             vni: passage.vni,
@@ -357,8 +362,8 @@ impl Lab {
         Answer {
             address,
             verdict,
-            time: knocked.time,
-            attempts: knocked.attempts,
+            time: outcome.time,
+            attempts: outcome.attempts,
             source: None,
             pod: right.map(|(pod, _)| (*pod).clone()),
             passages: passages.collect(),

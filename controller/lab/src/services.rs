@@ -106,8 +106,8 @@ impl Lab {
             from: from.clone(),
             service: service.key.to_string(),
         })?;
-        let knocked = asker.ask(address, protocol.into()).await;
+        let outcome = asker.ask(address, protocol.into()).await;
         let targets: Vec<&PodName> = service.endpoints.iter().collect();
-        Ok(self.judge(address, &targets, knocked))
+        Ok(self.judge(address, &targets, outcome))
     }
 }

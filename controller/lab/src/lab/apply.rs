@@ -98,7 +98,7 @@ impl Lab {
             let host = EndpointConfig::outside(self.next_device);
             self.next_device += 1;
             let zone = Zone {
-                outside: Endpoint::start(host, socket, self.flights.clone()),
+                outside: Endpoint::start(host, socket, self.questions.clone()),
                 node,
                 reconciler,
                 outcome: ZoneOutcome::default(),
@@ -163,7 +163,7 @@ impl Lab {
                     gateways: pod.gateways.clone(),
                 };
                 let socket = device.socket(&zone.node.folder);
-                let endpoint = Endpoint::start(config, socket, self.flights.clone());
+                let endpoint = Endpoint::start(config, socket, self.questions.clone());
                 self.pods.push(LabPod {
                     pod,
                     device,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::endpoint::{Knock, KnockResult, Knocked, Station};
-use super::flight::{Event, FlightKind, FlowTurn, Seen, Token};
+use super::endpoint::{EndpointState, Request, RequestOutcome, RequestResult};
+use super::open_questions::{ConnectionUse, Event, FlowTurn, Seen, Token};
 use super::packet::{Body, Echo, Mac, Tcp, Udp, tcp_flag};
 use super::stream::Stream;
 
@@ -23,7 +23,7 @@ const LATE_ANSWER: Duration = Duration::from_secs(1);
 
 /// Handle of an endpoint that asks questions.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker(Arc<Station>);
+pub(crate) struct Asker(Arc<EndpointState>);
 
 /// Next hop on the wire for packets to an address.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +41,8 @@ pub(crate) struct Probe {
 }
 
 impl Asker {
-    pub(super) fn new(station: Arc<Station>) -> Self {
-        Self(station)
+    pub(super) fn new(state: Arc<EndpointState>) -> Self {
+        Self(state)
     }
 
     /// The next hop for packets to an address. `None`: there is no own address of the family, or
@@ -58,11 +58,11 @@ impl Asker {
 
     /// Sends an echo request and does not wait.
     pub(crate) fn probe(&self, way: Way) -> Probe {
-        let station = &*self.0;
-        let number = station.config.number;
-        let (token, events) = station.flights.begin(number, FlightKind::Question);
-        let packet = first_packet(token, Knock::Echo);
-        station.send_ip(way.mac, way.source, way.destination, packet);
+        let state = &*self.0;
+        let number = state.config.number;
+        let (token, events) = state.questions.begin(number, ConnectionUse::Closed);
+        let packet = first_packet(token, Request::Echo);
+        state.send_ip(way.mac, way.source, way.destination, packet);
         Probe { token, events }
     }
 
@@ -74,7 +74,7 @@ impl Asker {
 
     /// Ends a probe, and returns where it was seen.
     pub(crate) fn end(&self, probe: &Probe) -> Seen {
-        self.0.flights.end(probe.token)
+        self.0.questions.end(probe.token)
     }
 
     /// Opens a connection that stays open. `None`: it is not accepted.
@@ -85,41 +85,41 @@ impl Asker {
     /// Own address and the Ethernet address of the next hop for packets to an address. `None`:
     /// there is no own address of the family, or the next hop is not resolved.
     pub(crate) async fn resolve(&self, to: IpAddr) -> Option<(IpAddr, Mac)> {
-        let station = &self.0;
-        let source = station.source(to)?;
-        let hop = station.next_hop(source, to);
-        let mac = station.resolve(source.addr(), hop).await?;
+        let state = &self.0;
+        let source = state.source(to)?;
+        let hop = state.next_hop(source, to);
+        let mac = state.resolve(source.addr(), hop).await?;
         Some((source.addr(), mac))
     }
 
     /// Sends packets until one is answered, at most three.
-    pub(crate) async fn ask(&self, to: IpAddr, knock: Knock) -> Knocked {
-        let station = &self.0;
-        let nothing = |result| Knocked {
+    pub(crate) async fn ask(&self, to: IpAddr, request: Request) -> RequestOutcome {
+        let state = &self.0;
+        let nothing = |result| RequestOutcome {
             result,
             time: Duration::ZERO,
             attempts: 0,
             seen: Seen::default(),
         };
-        let Some(source) = station.source(to) else {
-            return nothing(KnockResult::NoAddress);
+        let Some(source) = state.source(to) else {
+            return nothing(RequestResult::NoAddress);
         };
-        let hop = station.next_hop(source, to);
-        let Some(mac) = station.resolve(source.addr(), hop).await else {
-            return nothing(KnockResult::NoNeighbour(hop));
+        let hop = state.next_hop(source, to);
+        let Some(mac) = state.resolve(source.addr(), hop).await else {
+            return nothing(RequestResult::NoNeighbour(hop));
         };
-        let (token, mut events) = station
-            .flights
-            .begin(station.config.number, FlightKind::Question);
-        let mut result = KnockResult::Silence;
+        let (token, mut events) = state
+            .questions
+            .begin(state.config.number, ConnectionUse::Closed);
+        let mut result = RequestResult::Silence;
         let (mut time, mut sent) = (Duration::ZERO, 0);
-        while sent < ATTEMPTS && result == KnockResult::Silence {
+        while sent < ATTEMPTS && result == RequestResult::Silence {
             let turn = if sent == 0 {
                 FlowTurn::New
             } else {
                 FlowTurn::Known
             };
-            station.flights.turn(turn).await;
+            state.questions.turn(turn).await;
             let start = Instant::now();
             sent += 1;
             let patience = if sent < ATTEMPTS {
@@ -127,45 +127,45 @@ impl Asker {
             } else {
                 PATIENCE
             };
-            station.send_ip(mac, source.addr(), to, first_packet(token, knock));
+            state.send_ip(mac, source.addr(), to, first_packet(token, request));
             let event = timeout_at(start + patience, events.recv()).await;
             time = start.elapsed();
             match event {
-                Ok(Some(Event::Reply { ttl })) => result = KnockResult::Reply { ttl },
-                Ok(Some(Event::Refused(reason))) => result = KnockResult::Refused(reason),
+                Ok(Some(Event::Reply { ttl })) => result = RequestResult::Reply { ttl },
+                Ok(Some(Event::Refused(reason))) => result = RequestResult::Refused(reason),
                 Ok(None | Some(Event::Segment(_))) | Err(_) => {}
             }
         }
-        let has_arrived = || !station.flights.seen(token).arrivals.is_empty();
-        if result == KnockResult::Silence && has_arrived() {
+        let has_arrived = || !state.questions.seen(token).arrivals.is_empty();
+        if result == RequestResult::Silence && has_arrived() {
             let event = timeout_at(Instant::now() + LATE_ANSWER, events.recv()).await;
             if let Ok(Some(Event::Reply { ttl })) = event {
-                result = KnockResult::Reply { ttl };
+                result = RequestResult::Reply { ttl };
             }
         }
-        Knocked {
+        RequestOutcome {
             result,
             time,
             attempts: sent,
-            seen: station.flights.end(token),
+            seen: state.questions.end(token),
         }
     }
 }
 
-fn first_packet(token: Token, knock: Knock) -> Body {
-    match knock {
-        Knock::Echo => Body::Echo(Echo {
+fn first_packet(token: Token, request: Request) -> Body {
+    match request {
+        Request::Echo => Body::Echo(Echo {
             is_request: true,
             id: token.echo_numbers().0,
             sequence: token.echo_numbers().1,
             data: token.data(),
         }),
-        Knock::Udp(port) => Body::Udp(Udp {
+        Request::Udp(port) => Body::Udp(Udp {
             source_port: token.client_port(),
             destination_port: port,
             data: token.data(),
         }),
-        Knock::Tcp(port) => Body::Tcp(Tcp {
+        Request::Tcp(port) => Body::Tcp(Tcp {
             source_port: token.client_port(),
             destination_port: port,
             sequence: token.0,

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::endpoint::answer_arp;
-use super::flight::{Flights, Passage, Token, lock};
 use super::frames::{self, FrameSender};
+use super::open_questions::{OpenQuestions, Passage, Token, lock};
 use super::packet::{Frame, Payload, decode_geneve};
 use crate::underlay;
 
@@ -34,7 +34,7 @@ pub(crate) struct Cable {
 
 #[derive(Debug, Default)]
 struct Shared {
-    flights: Arc<Flights>,
+    questions: Arc<OpenQuestions>,
     state: Mutex<State>,
 }
 
@@ -57,10 +57,10 @@ impl Drop for Cable {
 }
 
 impl Cable {
-    pub(crate) fn new(flights: Arc<Flights>) -> Self {
+    pub(crate) fn new(questions: Arc<OpenQuestions>) -> Self {
         Self {
             shared: Arc::new(Shared {
-                flights,
+                questions,
                 state: Mutex::default(),
             }),
             tasks: Mutex::default(),
@@ -155,7 +155,7 @@ impl Shared {
                 vni,
                 is_lost,
             };
-            self.flights.note_passage(token, passage);
+            self.questions.note_passage(token, passage);
         }
     }
 }

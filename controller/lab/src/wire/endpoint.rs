@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::asker::Asker;
-use super::flight::{Flights, FlowTurn, Seen, lock};
 use super::frames::{self, FrameSender};
+use super::open_questions::{FlowTurn, OpenQuestions, Seen, lock};
 use super::packet::{Arp, BROADCAST, Body, Frame, IpPacket, Mac, Payload, neighbour_request};
 use super::pcap::Pcap;
 use crate::outside;
@@ -34,7 +34,7 @@ const NEIGHBOUR_ATTEMPTS: u8 = 3;
 
 /// Packet with which a question asks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Knock {
+pub(crate) enum Request {
     Echo,
     Udp(u16),
     Tcp(u16),
@@ -42,8 +42,8 @@ pub(crate) enum Knock {
 
 /// Result of the packets of a question.
 #[derive(Clone, Debug)]
-pub(crate) struct Knocked {
-    pub(crate) result: KnockResult,
+pub(crate) struct RequestOutcome {
+    pub(crate) result: RequestResult,
     /// Time from the last packet to the answer, or of the whole wait.
     pub(crate) time: Duration,
     pub(crate) attempts: u8,
@@ -52,7 +52,7 @@ pub(crate) struct Knocked {
 
 /// Result of a question as the asking pod sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum KnockResult {
+pub(crate) enum RequestResult {
     Reply {
         ttl: u8,
     },
@@ -97,15 +97,15 @@ impl EndpointConfig {
 /// Pod on a wire. Its task ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
-    station: Arc<Station>,
+    state: Arc<EndpointState>,
     task: JoinHandle<()>,
 }
 
-/// The part of an endpoint that its task shares.
+/// State of an endpoint, which its task shares.
 #[derive(Debug)]
-pub(super) struct Station {
+pub(super) struct EndpointState {
     pub(super) config: EndpointConfig,
-    pub(super) flights: Arc<Flights>,
+    pub(super) questions: Arc<OpenQuestions>,
     outgoing: FrameSender,
     neighbours: Mutex<HashMap<IpAddr, Mac>>,
     learned: Notify,
@@ -122,47 +122,51 @@ impl Drop for Endpoint {
 
 impl Endpoint {
     /// Connects to the device at a socket as soon as it exists.
-    pub(crate) fn start(config: EndpointConfig, socket: PathBuf, flights: Arc<Flights>) -> Self {
+    pub(crate) fn start(
+        config: EndpointConfig,
+        socket: PathBuf,
+        questions: Arc<OpenQuestions>,
+    ) -> Self {
         let (outgoing, frames) = FrameSender::new();
-        let station = Arc::new(Station {
+        let state = Arc::new(EndpointState {
             config,
-            flights,
+            questions,
             outgoing,
             neighbours: Mutex::default(),
             learned: Notify::new(),
             searches: Mutex::default(),
             capture: Mutex::default(),
         });
-        let own = station.clone();
+        let own = state.clone();
         let task = tokio::spawn(async move {
             frames::exchange(&socket, frames, |frame| own.receive(frame)).await;
         });
-        Self { station, task }
+        Self { state, task }
     }
 
     pub(crate) fn config(&self) -> &EndpointConfig {
-        &self.station.config
+        &self.state.config
     }
 
-    /// Forgets the Ethernet addresses of other stations.
+    /// Forgets the Ethernet addresses of neighbours.
     pub(crate) fn forget_neighbours(&self) {
-        lock(&self.station.neighbours).clear();
+        lock(&self.state.neighbours).clear();
     }
 
     /// Writes all frames to a file from now on.
     pub(crate) fn capture(&self, path: &Path) -> io::Result<()> {
         let capture = Pcap::create(path)?;
-        *lock(&self.station.capture) = Some(capture);
+        *lock(&self.state.capture) = Some(capture);
         Ok(())
     }
 
     /// A handle that asks questions.
     pub(crate) fn asker(&self) -> Asker {
-        Asker::new(self.station.clone())
+        Asker::new(self.state.clone())
     }
 }
 
-impl Station {
+impl EndpointState {
     /// The own address in the family of another one.
     pub(super) fn source(&self, to: IpAddr) -> Option<IpNet> {
         let mut addresses = self.config.addresses.iter().copied();
@@ -180,7 +184,7 @@ impl Station {
             .unwrap_or(to)
     }
 
-    /// The Ethernet address of a station on the wire. `None`: nobody answers.
+    /// The Ethernet address of a neighbour on the wire. `None`: nobody answers.
     pub(super) async fn resolve(self: &Arc<Self>, source: IpAddr, hop: IpAddr) -> Option<Mac> {
         if let Some(mac) = self.neighbour(hop) {
             return Some(mac);
@@ -197,10 +201,10 @@ impl Station {
         search.await
     }
 
-    /// Asks for the Ethernet address of a station on the wire.
+    /// Asks for the Ethernet address of a neighbour on the wire.
     async fn search(self: Arc<Self>, source: IpAddr, hop: IpAddr) -> Option<Mac> {
         for _ in 0..NEIGHBOUR_ATTEMPTS {
-            self.flights.turn(FlowTurn::New).await;
+            self.questions.turn(FlowTurn::New).await;
             self.send(&neighbour_request(self.config.mac, source, hop));
             let known = async {
                 loop {
@@ -249,7 +253,7 @@ impl Station {
         }
     }
 
-    /// `true` if the station answers packets to an address.
+    /// `true` if the endpoint answers packets to an address.
     fn is_own(&self, address: IpAddr) -> bool {
         if self.config.is_outside {
             return outside::has_address(address);
@@ -258,7 +262,7 @@ impl Station {
         own.any(|own| own.addr() == address)
     }
 
-    /// `true` if the station answers ARP and neighbour discovery for an address.
+    /// `true` if the endpoint answers ARP and neighbour discovery for an address.
     fn is_neighbour(&self, address: IpAddr) -> bool {
         self.config.is_outside || self.is_own(address)
     }

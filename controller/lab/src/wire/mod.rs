@@ -6,8 +6,8 @@
 pub(crate) mod asker;
 pub(crate) mod cable;
 pub(crate) mod endpoint;
-pub(crate) mod flight;
 pub(crate) mod frames;
+pub(crate) mod open_questions;
 pub(crate) mod packet;
 pub(crate) mod pcap;
 pub(crate) mod stream;

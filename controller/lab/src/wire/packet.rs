@@ -16,7 +16,7 @@ pub(crate) use encode::neighbour_request;
 /// Ethernet address.
 pub(crate) type Mac = [u8; 6];
 
-/// Ethernet address of all stations.
+/// Ethernet address of all hosts.
 pub(crate) const BROADCAST: Mac = [0xff; 6];
 
 const ETHERNET_BYTES: usize = 14;

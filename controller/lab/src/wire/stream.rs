@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::endpoint::Station;
-use super::flight::{Event, FlightKind, Token};
+use super::endpoint::EndpointState;
+use super::open_questions::{ConnectionUse, Event, Token};
 use super::packet::{Body, Mac, Tcp, tcp_flag};
 
 /// Time for the answer to a segment before it is sent again.
@@ -19,7 +19,7 @@ const ATTEMPTS: u32 = 5;
 /// Open connection. Dropping it forgets it; the other end receives no packet.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    station: Arc<Station>,
+    state: Arc<EndpointState>,
     mac: Mac,
     source: IpAddr,
     destination: IpAddr,
@@ -35,20 +35,20 @@ pub(crate) struct Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.station.flights.end(self.token);
+        self.state.questions.end(self.token);
     }
 }
 
 impl Stream {
     pub(super) async fn open(
-        station: Arc<Station>,
+        state: Arc<EndpointState>,
         (mac, source, destination): (Mac, IpAddr, IpAddr),
         port: u16,
     ) -> Option<Self> {
-        let number = station.config.number;
-        let (token, events) = station.flights.begin(number, FlightKind::Connection);
+        let number = state.config.number;
+        let (token, events) = state.questions.begin(number, ConnectionUse::KeptOpen);
         let mut stream = Self {
-            station,
+            state,
             mac,
             source,
             destination,
@@ -84,7 +84,7 @@ impl Stream {
         self.own_next = answer.acknowledgement;
         self.other_next = answer.sequence.wrapping_add(answer.data.len() as u32);
         self.send(tcp_flag::ACK, &[]);
-        let seen = self.station.flights.seen(self.token);
+        let seen = self.state.questions.seen(self.token);
         Some(seen.arrivals.last()?.endpoint)
     }
 
@@ -118,7 +118,7 @@ impl Stream {
             data: data.to_vec(),
         };
         let (source, destination) = (self.source, self.destination);
-        self.station
+        self.state
             .send_ip(self.mac, source, destination, Body::Tcp(segment));
     }
 }

@@ -1,12 +1,12 @@
-//! Frames that a station receives, and its answers.
+//! Frames that an endpoint receives, and its answers.
 
 use std::net::IpAddr;
 
-use super::{Station, TTL};
-use crate::wire::flight::{Arrival, Event, FIRST_CLIENT_PORT, FlightKind, Token};
+use super::{EndpointState, TTL};
+use crate::wire::open_questions::{Arrival, ConnectionUse, Event, FIRST_CLIENT_PORT, Token};
 use crate::wire::packet::{Arp, Body, Echo, Frame, IpPacket, Mac, Payload, Tcp, Udp, tcp_flag};
 
-impl Station {
+impl EndpointState {
     pub(super) fn receive(&self, bytes: &[u8]) {
         self.record(bytes);
         let Some(frame) = Frame::decode(bytes) else {
@@ -68,7 +68,7 @@ impl Station {
             }
             Body::Error { reason, quoted } => {
                 let reason = format!("{reason}, reported by {}", packet.source);
-                return self.flights.report_error(quoted, number, reason);
+                return self.questions.report_error(quoted, number, reason);
             }
             _ => {}
         }
@@ -114,13 +114,13 @@ impl Station {
 
     fn arrive(&self, token: Option<Token>, arrival: Arrival) {
         if let Some(token) = token {
-            self.flights.note_arrival(token, arrival);
+            self.questions.note_arrival(token, arrival);
         }
     }
 
     fn reply(&self, token: Option<Token>, event: Event) {
         if let Some(token) = token {
-            self.flights.report(token, self.config.number, event);
+            self.questions.report(token, self.config.number, event);
         }
     }
 
@@ -140,18 +140,18 @@ impl Station {
             ttl: TTL,
             body: Body::Tcp(tcp.clone()),
         };
-        let asked =
-            Token::of(&packet).and_then(|token| Some((token, self.flights.kind(token, number)?)));
-        let Some((token, kind)) = asked else {
+        let asked = Token::of(&packet)
+            .and_then(|token| Some((token, self.questions.connection_use(token, number)?)));
+        let Some((token, connection)) = asked else {
             return;
         };
         if tcp.flags & tcp_flag::RST != 0 {
             let reason = format!("connection reset by {source}");
-            return self.flights.report(token, number, Event::Refused(reason));
+            return self.questions.report(token, number, Event::Refused(reason));
         }
-        if kind == FlightKind::Connection {
+        if connection == ConnectionUse::KeptOpen {
             return self
-                .flights
+                .questions
                 .report(token, number, Event::Segment(tcp.clone()));
         }
         let is_accepted = tcp.flags & tcp_flag::SYN != 0;
@@ -174,7 +174,7 @@ impl Station {
                 ..next
             }
         } else {
-            self.flights.report(token, number, reply);
+            self.questions.report(token, number, reply);
             Tcp {
                 flags: tcp_flag::FIN | tcp_flag::ACK,
                 ..next

@@ -81,12 +81,12 @@ impl Token {
 
     /// Reads the token of a packet that an ICMP error quotes. UDP packets have it in data that may
     /// be missing, so it is searched by the port among the questions under way.
-    fn of_quoted(quoted: &[u8], flights: &HashMap<u32, Flight>) -> Option<Self> {
+    fn of_quoted(quoted: &[u8], questions: &HashMap<u32, OpenQuestion>) -> Option<Self> {
         let packet = IpPacket::decode(quoted)?;
         match &packet.body {
             Body::Tcp(tcp) => Some(Self(tcp.sequence)),
             Body::Udp(udp) => Self::of(&packet).or_else(|| {
-                let mut tokens = flights.keys().copied().map(Self);
+                let mut tokens = questions.keys().copied().map(Self);
                 tokens.find(|token| token.client_port() == udp.source_port)
             }),
             _ => Self::of(&packet),
@@ -131,20 +131,20 @@ pub(crate) struct Passage {
 
 /// A question under way.
 #[derive(Debug)]
-struct Flight {
+struct OpenQuestion {
     endpoint: usize,
-    kind: FlightKind,
+    connection: ConnectionUse,
     events: mpsc::UnboundedSender<Event>,
     seen: Seen,
 }
 
 /// Use of a connection after its first answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum FlightKind {
+pub(crate) enum ConnectionUse {
     /// It is closed.
-    Question,
+    Closed,
     /// It stays open, and each segment is reported.
-    Connection,
+    KeptOpen,
 }
 
 /// Kind of a packet that waits for its turn.
@@ -165,14 +165,14 @@ pub(crate) struct Seen {
 
 /// All questions under way in a lab.
 #[derive(Debug)]
-pub(crate) struct Flights {
-    open: Mutex<HashMap<u32, Flight>>,
+pub(crate) struct OpenQuestions {
+    open: Mutex<HashMap<u32, OpenQuestion>>,
     next: AtomicU32,
     /// Time of the next packet that asks.
     slot: Mutex<Instant>,
 }
 
-impl Default for Flights {
+impl Default for OpenQuestions {
     fn default() -> Self {
         Self {
             open: Mutex::default(),
@@ -182,7 +182,7 @@ impl Default for Flights {
     }
 }
 
-impl Flights {
+impl OpenQuestions {
     /// Waits for the turn of a packet, so that the switches get at most 500 new flows in a second.
     pub(crate) async fn turn(&self, of: FlowTurn) {
         let interval = match of {
@@ -202,49 +202,53 @@ impl Flights {
     pub(crate) fn begin(
         &self,
         endpoint: usize,
-        kind: FlightKind,
+        connection: ConnectionUse,
     ) -> (Token, mpsc::UnboundedReceiver<Event>) {
         let (events, received) = mpsc::unbounded_channel();
         let token = self.next.fetch_add(1, Ordering::Relaxed);
-        let flight = Flight {
+        let question = OpenQuestion {
             endpoint,
-            kind,
+            connection,
             events,
             seen: Seen::default(),
         };
-        lock(&self.open).insert(token, flight);
+        lock(&self.open).insert(token, question);
         (Token(token), received)
     }
 
     /// Ends a question, and returns where its packets were seen.
     pub(crate) fn end(&self, token: Token) -> Seen {
-        let flight = lock(&self.open).remove(&token.0);
-        flight.map(|flight| flight.seen).unwrap_or_default()
+        let question = lock(&self.open).remove(&token.0);
+        question.map(|question| question.seen).unwrap_or_default()
     }
 
     /// Places at which the packets of a question under way were seen.
     pub(crate) fn seen(&self, token: Token) -> Seen {
-        let flights = lock(&self.open);
-        flights
+        let questions = lock(&self.open);
+        questions
             .get(&token.0)
-            .map(|flight| flight.seen.clone())
+            .map(|question| question.seen.clone())
             .unwrap_or_default()
     }
 
     /// Kind of a question. `None`: the endpoint has not asked it.
-    pub(crate) fn kind(&self, token: Token, endpoint: usize) -> Option<FlightKind> {
-        let flights = lock(&self.open);
-        let flight = flights.get(&token.0);
-        Some(flight.filter(|flight| flight.endpoint == endpoint)?.kind)
+    pub(crate) fn connection_use(&self, token: Token, endpoint: usize) -> Option<ConnectionUse> {
+        let questions = lock(&self.open);
+        let question = questions.get(&token.0);
+        Some(
+            question
+                .filter(|question| question.endpoint == endpoint)?
+                .connection,
+        )
     }
 
     /// Reports an event to the endpoint that asks. Events of other endpoints are dropped.
     pub(crate) fn report(&self, token: Token, endpoint: usize, event: Event) {
-        let flights = lock(&self.open);
-        let flight = flights.get(&token.0);
-        if let Some(flight) = flight.filter(|flight| flight.endpoint == endpoint) {
+        let questions = lock(&self.open);
+        let question = questions.get(&token.0);
+        if let Some(question) = question.filter(|question| question.endpoint == endpoint) {
             // The question may have been dropped.
-            let _ = flight.events.send(event);
+            let _ = question.events.send(event);
         }
     }
 
@@ -258,15 +262,15 @@ impl Flights {
 
     /// Notes the arrival of a question.
     pub(crate) fn note_arrival(&self, token: Token, arrival: Arrival) {
-        if let Some(flight) = lock(&self.open).get_mut(&token.0) {
-            flight.seen.arrivals.push(arrival);
+        if let Some(question) = lock(&self.open).get_mut(&token.0) {
+            question.seen.arrivals.push(arrival);
         }
     }
 
     /// Notes that a packet of a question or of its answer is between two nodes.
     pub(crate) fn note_passage(&self, token: Token, passage: Passage) {
-        if let Some(flight) = lock(&self.open).get_mut(&token.0) {
-            flight.seen.passages.push(passage);
+        if let Some(question) = lock(&self.open).get_mut(&token.0) {
+            question.seen.passages.push(passage);
         }
     }
 }
