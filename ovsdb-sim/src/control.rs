@@ -59,8 +59,8 @@ pub struct DatabaseStats {
 /// Methods of the control API.
 #[rpc(server, client, namespace = "sim")]
 pub trait ControlApi {
-    /// Prints OVN_Northbound like `ovn-nbctl show`: all of it, or the switch or router with a name
-    /// or UUID.
+    /// Prints OVN_Northbound like `ovn-nbctl show` of the schema's release: all of it, or the
+    /// switch or router with a name or UUID.
     #[method(name = "show", blocking)]
     fn show(&self, name: Option<String>) -> RpcResult<String>;
 
@@ -137,9 +137,10 @@ fn invalid_params(message: String) -> ErrorObjectOwned {
 impl ControlApiServer for Control {
     fn show(&self, name: Option<String>) -> RpcResult<String> {
         let snapshot = self.database(NORTHBOUND)?.snapshot();
+        let release = Release::of_schema(snapshot.schema());
         match name {
-            Some(name) => show_named(&snapshot, &name, Release::V23_03),
-            None => show(&snapshot, Release::V23_03),
+            Some(name) => show_named(&snapshot, &name, release),
+            None => show(&snapshot, release),
         }
         .map_err(|error| invalid_params(error.to_string()))
     }

@@ -149,9 +149,7 @@ pub(super) async fn execute(
                 captured.map_err(|error| format!("{file}: {error}"))
             })
             .map(|()| String::new().into()),
-        [command, ..] => Err(format!(
-            "no command {command:?} with these arguments; see `help`"
-        )),
+        [command, ..] => Err(usage(command)),
     };
     match answer {
         Ok(reply) => {
@@ -166,6 +164,19 @@ pub(super) async fn execute(
             console.report_failure(&Failure::Lab(error));
             Ok(Next::Failed)
         }
+    }
+}
+
+/// Error of a command with other arguments than it has: its forms, or that there is none.
+fn usage(command: &str) -> String {
+    let lines = HELP.lines();
+    let forms = lines.filter(|line| line.split(' ').next() == Some(command));
+    let forms = forms.map(|line| line.split("  ").next().unwrap_or_default().trim_end());
+    let forms: Vec<&str> = forms.collect();
+    if forms.is_empty() {
+        format!("no command {command:?}; see `help`")
+    } else {
+        format!("expected {}", forms.join(", or "))
     }
 }
 
@@ -334,7 +345,7 @@ fn pods(lab: &Lab) -> String {
 
 fn nodes_rows(lab: &Lab, node: &str) -> Result<String, String> {
     let snapshot = lab.northbound(node).map_err(|error| error.to_string())?;
-    show(&snapshot, Release::V23_03).map_err(|error| error.to_string())
+    show(&snapshot, Release::of_schema(snapshot.schema())).map_err(|error| error.to_string())
 }
 
 fn environment(lab: &Lab, node: &str) -> Result<String, String> {
@@ -375,4 +386,17 @@ async fn start(lab: &mut Lab, node: &str, program: &str) -> Result<String, Strin
     synced
         .map(|()| String::new())
         .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::usage;
+
+    #[test]
+    fn a_command_with_other_arguments_shows_its_forms() {
+        assert_eq!(usage("show"), "expected show NODE");
+        let tcp = "expected tcp POD POD:PORT, or tcp POD svc/SERVICE:PORT, or tcp POD ADDRESS:PORT";
+        assert_eq!(usage("tcp"), tcp);
+        assert_eq!(usage("shows"), "no command \"shows\"; see `help`");
+    }
 }
