@@ -163,7 +163,11 @@ fn read_questions(
         read.map_err(|error| Failure::Arguments(format!("{}: {error}", file.display())))?
     };
     let questions: Vec<Value> = serde_json::from_slice(&text).map_err(|error| {
-        let file = file.display();
+        let file = if file == Path::new("-") {
+            "standard input".into()
+        } else {
+            file.to_string_lossy()
+        };
         Failure::Arguments(format!(
             "{file}: expected a JSON list of questions: {error}"
         ))

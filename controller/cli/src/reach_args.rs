@@ -30,7 +30,7 @@ pub(super) struct Reach {
     #[arg(long, value_enum, value_name = "PROTOCOL")]
     pub(super) proto: Option<ProtocolName>,
     /// Destination port of the packet.
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: Option<u16>,
     /// Print a table of all pairs: of networks, or of pods.
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "networks")]

@@ -320,6 +320,17 @@ fn flags_that_do_not_fit_together_are_refused() {
     let refused = reach(&file, "--from blue_pod10 --to 10.0.1.1 --proto udp");
     assert_eq!(refused.code, Some(1));
     assert_eq!(refused.stderr, "error: tcp, udp and sctp need a --port\n");
+    let refused = reach(&file, "--from blue_pod10 --to 10.0.1.1 --port 0");
+    let error = "error: invalid value '0' for '--port <PORT>': 0 is not in 1..=65535\n";
+    assert!(refused.stderr.starts_with(error), "{}", refused.stderr);
+    let refused = reach(&file, "--questions -");
+    assert!(
+        refused
+            .stderr
+            .contains("error: standard input: expected a JSON list of questions: "),
+        "{}",
+        refused.stderr
+    );
     let refused = reach(&file, "--from blue/pod --to 10.0.1.1");
     assert!(
         refused
