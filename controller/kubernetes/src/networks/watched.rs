@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use crate::tolerant_object::TolerantObject;
 
+/// Annotation in which `kubectl apply` keeps a copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// Largest number of fields without which an object is used.
 const MAX_DROPPED_FIELDS: usize = 64;
 
@@ -80,7 +83,8 @@ pub(crate) enum Watched {
     Unreadable(Arc<str>),
 }
 
-/// Projects an object to itself without managed fields, and without what `prune` removes.
+/// Projects an object to itself without managed fields and the copy of `kubectl apply`, and without
+/// what `prune` removes.
 pub(crate) fn project<K>(
     decoding: Decoding,
     prune: fn(&mut K),
@@ -89,7 +93,14 @@ where
     K: InventoryKind + Debug + Send + Sync + 'static,
 {
     let keep = move |mut object: K| {
-        object.meta_mut().managed_fields = None;
+        let meta = object.meta_mut();
+        meta.managed_fields = None;
+        if let Some(annotations) = &mut meta.annotations {
+            annotations.remove(LAST_APPLIED);
+        }
+        meta.owner_references
+            .iter_mut()
+            .for_each(Vec::shrink_to_fit);
         prune(&mut object);
         // Objects of the same second are in the order of their keys.
         let created = object.creation_timestamp();
@@ -171,18 +182,25 @@ pub(crate) fn without_node_details(node: &mut Node) {
     node.status = None;
 }
 
-/// Removes the parts of a pod that no controller reads, such as images and volumes.
+/// Removes the parts of a pod that no controller reads, such as images and volumes, and the room that
+/// decoding leaves in lists.
 pub(crate) fn without_containers(pod: &mut Pod) {
+    if let Some(conditions) = pod.status.as_mut().and_then(|it| it.conditions.as_mut()) {
+        conditions.retain(|condition| condition.kind == "Ready");
+        conditions.shrink_to_fit();
+    }
     let Some(spec) = &mut pod.spec else {
         return;
     };
     let mut kept = PodSpec::default();
     kept.node_name = spec.node_name.take();
     kept.host_network = spec.host_network;
+    kept.containers.reserve_exact(spec.containers.len());
     for container in mem::take(&mut spec.containers) {
         let mut ports = Container::default();
         ports.name = container.name;
         ports.ports = container.ports;
+        ports.ports.iter_mut().for_each(Vec::shrink_to_fit);
         kept.containers.push(ports);
     }
     *spec = kept;
@@ -230,6 +248,41 @@ mod tests {
         let fields: BTreeSet<&str> = fields.map(|(field, _)| field).collect();
         let port = "spec.containers[0].ports[0].containerPort";
         assert_eq!(fields, BTreeSet::from(["spec.hostNetwork", port]));
+    }
+
+    #[test]
+    fn a_pod_is_kept_without_what_nothing_reads() {
+        let pod = project::<Pod>(Decoding::WithoutFields, without_containers);
+        let pod = pod(TolerantObject::of(json!({
+            "metadata": {"name": "a", "namespace": "blue", "annotations": {
+                LAST_APPLIED: "{}", "k8s.v1.cni.cncf.io/networks": "red",
+            }, "managedFields": [{}]},
+            "spec": {"nodeName": "n1", "volumes": [], "containers": [
+                {"name": "c", "image": "i", "ports": [{"containerPort": 80}]},
+            ]},
+            "status": {"conditions": [
+                {"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"},
+            ]},
+        })));
+        let Watched::Readable(pod) = pod else {
+            panic!("{pod:?}");
+        };
+        let mut inventory = Inventory::default();
+        pod.insert_into(&mut inventory);
+        let (_, pod) = inventory.pods.iter().next().unwrap();
+        assert_eq!(
+            json!(pod.object),
+            json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": "a", "namespace": "blue", "annotations": {
+                    "k8s.v1.cni.cncf.io/networks": "red",
+                }},
+                "spec": {"nodeName": "n1", "containers": [
+                    {"name": "c", "ports": [{"containerPort": 80}]},
+                ]},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            })
+        );
     }
 
     #[test]

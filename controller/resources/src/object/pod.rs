@@ -39,7 +39,8 @@ impl Object for Pod {
     }
 }
 
-/// Specification of a pod. Fields that nothing here reads are named so that others are refused.
+/// Specification of a pod. Fields that nothing here reads are named so that others are refused. They
+/// are in boxes, because a controller keeps many pods without them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodSpec {
@@ -56,84 +57,85 @@ pub struct PodSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_network: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    active_deadline_seconds: Option<Value>,
+    active_deadline_seconds: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    affinity: Option<Value>,
+    affinity: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    automount_service_account_token: Option<Value>,
+    automount_service_account_token: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    dns_config: Option<Value>,
+    dns_config: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    dns_policy: Option<Value>,
+    dns_policy: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    enable_service_links: Option<Value>,
+    enable_service_links: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ephemeral_containers: Option<Value>,
+    ephemeral_containers: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    host_aliases: Option<Value>,
+    host_aliases: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    host_users: Option<Value>,
+    host_users: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hostname: Option<Value>,
+    hostname: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hostname_override: Option<Value>,
+    hostname_override: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    image_pull_secrets: Option<Value>,
+    image_pull_secrets: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    node_selector: Option<Value>,
+    node_selector: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    os: Option<Value>,
+    os: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    overhead: Option<Value>,
+    overhead: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    preemption_policy: Option<Value>,
+    preemption_policy: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<Value>,
+    priority: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    priority_class_name: Option<Value>,
+    priority_class_name: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    readiness_gates: Option<Value>,
+    readiness_gates: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    resource_claims: Option<Value>,
+    resource_claims: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    resources: Option<Value>,
+    resources: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    restart_policy: Option<Value>,
+    restart_policy: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    runtime_class_name: Option<Value>,
+    runtime_class_name: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    scheduler_name: Option<Value>,
+    scheduler_name: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    scheduling_gates: Option<Value>,
+    scheduling_gates: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    security_context: Option<Value>,
+    security_context: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    service_account: Option<Value>,
+    service_account: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    service_account_name: Option<Value>,
+    service_account_name: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    share_process_namespace: Option<Value>,
+    share_process_namespace: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    subdomain: Option<Value>,
+    subdomain: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    termination_grace_period_seconds: Option<Value>,
+    termination_grace_period_seconds: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tolerations: Option<Value>,
+    tolerations: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    topology_spread_constraints: Option<Value>,
+    topology_spread_constraints: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    volumes: Option<Value>,
+    volumes: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    workload_ref: Option<Value>,
+    workload_ref: Option<Box<Value>>,
     #[serde(rename = "hostIPC", skip_serializing_if = "Option::is_none")]
-    host_ipc: Option<Value>,
+    host_ipc: Option<Box<Value>>,
     #[serde(rename = "hostPID", skip_serializing_if = "Option::is_none")]
-    host_pid: Option<Value>,
+    host_pid: Option<Box<Value>>,
     #[serde(rename = "setHostnameAsFQDN", skip_serializing_if = "Option::is_none")]
-    set_hostname_as_fqdn: Option<Value>,
+    set_hostname_as_fqdn: Option<Box<Value>>,
 }
 
-/// Container of a pod. Fields that nothing here reads are named so that others are refused.
+/// Container of a pod. Fields that nothing here reads are named so that others are refused. They are
+/// in boxes, because a controller keeps many containers without them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Container {
@@ -143,51 +145,51 @@ pub struct Container {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<Vec<ContainerPort>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<Value>,
+    args: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<Value>,
+    command: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    env: Option<Value>,
+    env: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    env_from: Option<Value>,
+    env_from: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    image: Option<Value>,
+    image: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    image_pull_policy: Option<Value>,
+    image_pull_policy: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    lifecycle: Option<Value>,
+    lifecycle: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    liveness_probe: Option<Value>,
+    liveness_probe: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    readiness_probe: Option<Value>,
+    readiness_probe: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    resize_policy: Option<Value>,
+    resize_policy: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    resources: Option<Value>,
+    resources: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    restart_policy: Option<Value>,
+    restart_policy: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    restart_policy_rules: Option<Value>,
+    restart_policy_rules: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    security_context: Option<Value>,
+    security_context: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    startup_probe: Option<Value>,
+    startup_probe: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stdin: Option<Value>,
+    stdin: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stdin_once: Option<Value>,
+    stdin_once: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    termination_message_path: Option<Value>,
+    termination_message_path: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    termination_message_policy: Option<Value>,
+    termination_message_policy: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tty: Option<Value>,
+    tty: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    volume_devices: Option<Value>,
+    volume_devices: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    volume_mounts: Option<Value>,
+    volume_mounts: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    working_dir: Option<Value>,
+    working_dir: Option<Box<Value>>,
 }
 
 /// Port of a container.
@@ -197,9 +199,9 @@ pub struct ContainerPort {
     /// Number.
     pub container_port: i64,
     #[serde(rename = "hostIP", skip_serializing_if = "Option::is_none")]
-    host_ip: Option<Value>,
+    host_ip: Option<Box<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    host_port: Option<Value>,
+    host_port: Option<Box<Value>>,
     /// Name, by which services and policies refer to the port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
