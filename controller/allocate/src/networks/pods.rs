@@ -36,7 +36,7 @@ pub(super) enum Claims {
     Unknown,
 }
 
-/// Pods with the networks that they are attached to.
+/// Pods that are attached to networks, with these.
 pub(super) struct AttachedPods {
     /// In the order in which they were given.
     pods: Vec<(ObjectKey, Pod, Vec<PodAttachment>)>,
@@ -62,7 +62,7 @@ impl AttachedPods {
             .collect();
         let (mut pods, mut waiting) = (Vec::new(), BTreeSet::new());
         for (key, object) in inventory.pods.in_order() {
-            let pod = conversion::pod(&object.object);
+            let mut pod = conversion::pod(&object.object);
             let mut warn = |message: String| {
                 warnings.push(Problem {
                     location: object.origin.location().cloned(),
@@ -89,7 +89,12 @@ impl AttachedPods {
                 }
                 warn(problem.to_string());
             }
-            pods.push((key.clone(), pod, attached));
+            // Most pods of a large cluster are on the default network only.
+            if !attached.is_empty() {
+                // Nothing here selects pods.
+                pod.labels.clear();
+                pods.push((key.clone(), pod, attached));
+            }
         }
         (Self { pods, waiting }, warnings)
     }
