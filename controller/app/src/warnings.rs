@@ -203,8 +203,8 @@ pub(crate) fn network_warnings(inventory: &Inventory) -> Vec<Problem> {
     udns.chain(cudns).flatten().collect()
 }
 
-/// Warning about a network with an uplink. OVN-Kubernetes takes the gateway from the UplinkState of
-/// the node, and makes no gateway router without it.
+/// Warning about a network with an uplink. OVN-Kubernetes takes the gateway from the `UplinkState`
+/// of the node, and makes no gateway router without it.
 fn unread_uplink(network: &Sourced<ClusterUserDefinedNetwork>) -> Option<Problem> {
     let uplinks = network.object.spec.uplinks.as_deref().unwrap_or_default();
     let field = || Some("spec.uplinks".to_owned());
