@@ -1,7 +1,7 @@
 //! `patchbay lab`: the nodes of manifests on real OVN, and packets between their pods.
 
 use std::fs;
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -76,11 +76,7 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         DatabaseServer::Sim
     };
     // Before, a signal ends the process at once, also while manifests are read from a terminal.
-    let mut stop = if io::stdin().is_terminal() {
-        Stop::with_hang_up()?
-    } else {
-        Stop::new()?
-    };
+    let mut stop = Stop::with_hang_up()?;
     let started = async { Ok(Lab::start_with(server, release, &cluster).await?) };
     let mut lab = unless_stopped(&mut stop, started).await?;
     report_warnings(&lab, &cluster, console)?;

@@ -18,7 +18,7 @@ pub(super) fn fetch(arguments: &Fetch, console: &mut Console<'_>) -> Result<(), 
     let folder = arguments.into.clone();
     let folder = folder.unwrap_or_else(|| PathBuf::from(format!("ovn-{suite}")));
     let cancellation = Cancellation::default();
-    let mut stop = Stop::new()?;
+    let mut stop = Stop::with_hang_up()?;
     let cancelled = cancellation.clone();
     let listener = tokio::spawn(async move {
         stop.asked().await;

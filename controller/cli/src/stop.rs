@@ -1,5 +1,7 @@
 //! Signals that end commands which run until they are stopped.
 
+#[cfg(feature = "lab")]
+use std::fs;
 use std::future::pending;
 use std::io;
 
@@ -23,10 +25,15 @@ impl Stop {
         })
     }
 
-    /// A listener that listens for SIGHUP, too: the end of the terminal.
+    /// A listener that listens for SIGHUP, too: the end of the terminal or of the session. A
+    /// process that ignores it already, as under nohup, still does.
     #[cfg(feature = "lab")]
     pub(super) fn with_hang_up() -> io::Result<Self> {
-        let hang_up = Some(signal(SignalKind::hangup())?);
+        let hang_up = if ignores_hang_up() {
+            None
+        } else {
+            Some(signal(SignalKind::hangup())?)
+        };
         Ok(Self {
             hang_up,
             ..Self::new()?
@@ -50,4 +57,13 @@ impl Stop {
             _ = hang_up => {}
         }
     }
+}
+
+/// `true` if the process ignores SIGHUP, signal 1 of the mask in `/proc`.
+#[cfg(feature = "lab")]
+fn ignores_hang_up() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 != 0)
 }
