@@ -142,6 +142,13 @@ const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn_further",
+        scenario: "dynamic-host-network-pods",
+        rules: "docs/design/networks.md",
+        what: "pods on the network of their node use no other network",
+        test: "tests/zones/dynamic_allocation.rs",
+    },
+    Purpose {
+        folder: "udn_further",
         scenario: "l2-gateway-disabled",
         rules: "docs/design/networks.md",
         what: "pods have the way to the host without a gateway",

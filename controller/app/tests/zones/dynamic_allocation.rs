@@ -152,6 +152,10 @@ async fn a_secondary_network_is_where_its_pods_are() {
     );
     world.apply(&[waiting], 0).await;
     assert_eq!(world.switches(), [""; 0]);
+    // A pod on the network of its node has no port in others.
+    let on_host = attached("n1").replace("spec: {", "spec: {hostNetwork: true, ");
+    world.apply(&[on_host], 0).await;
+    assert_eq!(world.switches(), [""; 0]);
     world.apply(&[attached("n1")], 1).await;
     assert_eq!(world.switches(), ["other_extra_ovn_layer2_switch"]);
 }
