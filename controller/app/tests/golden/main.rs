@@ -142,6 +142,13 @@ const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn_further",
+        scenario: "dynamic-gone-at-restart",
+        rules: "W7",
+        what: "a network without users goes with all its rows",
+        test: "tests/zones/dynamic_allocation.rs",
+    },
+    Purpose {
+        folder: "udn_further",
         scenario: "dynamic-host-network-pods",
         rules: "docs/design/networks.md",
         what: "pods on the network of their node use no other network",
