@@ -35,9 +35,14 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
 
     /// Adds an object to the list in progress.
     pub(super) fn add_listed(&mut self, key: ObjectKey, value: V) {
-        if let Some(listing) = &mut self.listing {
-            listing.insert(key, value);
-        }
+        let Some(listing) = &mut self.listing else {
+            return;
+        };
+        // Otherwise the memory of all objects would be needed twice until the list is complete.
+        let present = self.store.borrow();
+        let present = present.as_ref().and_then(|objects| objects.get(&key));
+        let unchanged = present.filter(|present| **present == value).cloned();
+        listing.insert(key, unchanged.unwrap_or(value));
     }
 
     /// Adds the present version of an object to the list in progress, if there is one.
@@ -194,6 +199,8 @@ pub(super) struct WatchEnded;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::api_object;
 
@@ -266,6 +273,21 @@ mod tests {
             let expected = [(key("a"), 1), (key("b"), 2)];
             assert!(reader.objects().into_iter().eq(expected));
         }
+    }
+
+    #[test]
+    fn unchanged_objects_are_not_kept_twice_during_a_list() {
+        let (mut writer, mut reader) = store();
+        for _ in 0..2 {
+            let before = reader.objects();
+            writer.begin_list();
+            writer.add_listed(key("a"), Arc::new("unchanged"));
+            let listed = &writer.listing.as_ref().unwrap()[&key("a")];
+            let former = before.get(&key("a"));
+            assert!(former.is_none_or(|former| Arc::ptr_eq(former, listed)));
+            writer.complete_list();
+        }
+        assert_eq!(reader.objects().len(), 1);
     }
 
     #[tokio::test]
