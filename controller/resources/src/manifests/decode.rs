@@ -440,9 +440,15 @@ fn meta_violations<T: InventoryKind>(meta: &ObjectMeta) -> Vec<Violation> {
     found
 }
 
-/// Notation of a text. The parser reads both.
+/// Notation of a text, by its first bytes. The parser reads both. YAML has braces, too, as have
+/// templates of YAML.
 fn notation(text: &str) -> &'static str {
-    if text.trim_start().starts_with(['{', '[']) {
+    let text = text.trim_start();
+    let behind = |open, next: &[char]| {
+        let content = text.strip_prefix(open).map(str::trim_start);
+        content.is_some_and(|content| content.starts_with(next))
+    };
+    if behind('{', &['"']) || behind('[', &['{', '"']) {
         "JSON"
     } else {
         "YAML"
