@@ -1,10 +1,11 @@
 //! Nodes of the cluster: ids, chassis ids, subnets and transit addresses in their annotations.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use ipnet::IpNet;
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use thiserror::Error;
 
 use super::ids::{IdError, NodeId};
@@ -163,21 +164,35 @@ impl Default for UnreadableSubnets {
 }
 
 /// Entry of the subnet annotation: a list, or a single subnet as earlier versions of OVN-Kubernetes
-/// wrote it.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum SubnetEntry {
-    List(Vec<IpNet>),
-    Single(IpNet),
+/// wrote it. Host bits are cleared.
+struct SubnetEntry(Vec<IpNet>);
+
+impl<'de> Deserialize<'de> for SubnetEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SubnetEntryVisitor)
+    }
 }
 
-impl SubnetEntry {
-    fn into_vec(self) -> Vec<IpNet> {
-        let subnets = match self {
-            Self::List(subnets) => subnets,
-            Self::Single(subnet) => vec![subnet],
-        };
-        subnets.iter().map(IpNet::trunc).collect()
+struct SubnetEntryVisitor;
+
+impl<'de> Visitor<'de> for SubnetEntryVisitor {
+    type Value = SubnetEntry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of subnets or a subnet")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<SubnetEntry, E> {
+        let subnet: IpNet = text.parse().map_err(E::custom)?;
+        Ok(SubnetEntry(vec![subnet.trunc()]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<SubnetEntry, A::Error> {
+        let mut subnets = Vec::new();
+        while let Some(subnet) = list.next_element::<IpNet>()? {
+            subnets.push(subnet.trunc());
+        }
+        Ok(SubnetEntry(subnets))
     }
 }
 
@@ -269,7 +284,7 @@ fn parse_subnets(text: &str) -> (BTreeMap<String, Vec<IpNet>>, Vec<NodeErrorReas
     if let Ok(entries) = serde_json::from_str::<BTreeMap<String, SubnetEntry>>(text) {
         let subnets = entries
             .into_iter()
-            .map(|(network, entry)| (network, entry.into_vec()))
+            .map(|(network, SubnetEntry(subnets))| (network, subnets))
             .collect();
         return (subnets, Vec::new());
     }
@@ -280,8 +295,8 @@ fn parse_subnets(text: &str) -> (BTreeMap<String, Vec<IpNet>>, Vec<NodeErrorReas
     let (mut subnets, mut errors) = (BTreeMap::new(), Vec::new());
     for (network, value) in entries {
         match SubnetEntry::deserialize(&value) {
-            Ok(entry) => {
-                subnets.insert(network, entry.into_vec());
+            Ok(SubnetEntry(of_network)) => {
+                subnets.insert(network, of_network);
             }
             Err(_) => errors.push(NodeErrorReason::Subnets {
                 network,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use jiff::Timestamp;
+use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::ids::Topology;
@@ -143,9 +144,11 @@ impl NodeSubnetOwners {
     /// Adds a node with all subnets of its annotation.
     pub fn add(&mut self, node: &Node) {
         let rank = NodeRank::of(node);
-        for (network, subnet) in self.node_subnets(node) {
-            if let Some(owners) = self.networks.get_mut(&network) {
-                owners.add(subnet, &rank);
+        for (network, subnets) in &node.subnets {
+            if let Some(owners) = self.networks.get_mut(network) {
+                for place in owners.places(subnets) {
+                    owners.add(place, &rank);
+                }
             }
         }
     }
@@ -153,9 +156,11 @@ impl NodeSubnetOwners {
     /// Removes a node. `node` must be the version that was added.
     pub fn remove(&mut self, node: &Node) {
         let rank = NodeRank::of(node);
-        for (network, subnet) in self.node_subnets(node) {
-            if let Some(owners) = self.networks.get_mut(&network) {
-                owners.remove(subnet, &rank);
+        for (network, subnets) in &node.subnets {
+            if let Some(owners) = self.networks.get_mut(network) {
+                for place in owners.places(subnets) {
+                    owners.remove(place, &rank);
+                }
             }
         }
     }
@@ -185,12 +190,12 @@ impl NodeSubnetOwners {
             .iter()
             .filter_map(|(name, subnets)| {
                 let network = self.networks.get(name)?;
-                let refusals = subnets
+                let refusals: Vec<SubnetRefusal> = subnets
                     .iter()
-                    .filter_map(|subnet| network.refusal(*subnet, &rank));
-                Some((name.clone(), refusals.collect::<Vec<_>>()))
+                    .filter_map(|subnet| network.refusal(*subnet, &rank))
+                    .collect();
+                (!refusals.is_empty()).then(|| (name.clone(), refusals))
             })
-            .filter(|(_, refusals)| !refusals.is_empty())
             .collect();
         let mut errors = Vec::new();
         for (network, refusals) in refused {
@@ -208,21 +213,20 @@ impl NodeSubnetOwners {
         }
         errors
     }
-
-    /// The node subnets that a node wants, by network.
-    fn node_subnets(&self, node: &Node) -> BTreeSet<(String, IpNet)> {
-        let wanted = node.subnets.iter().flat_map(|(name, subnets)| {
-            let network = self.networks.get(name);
-            subnets.iter().filter_map(move |subnet| {
-                let place = network?.place(*subnet).ok()?;
-                Some((name.clone(), place))
-            })
-        });
-        wanted.collect()
-    }
 }
 
 impl NetworkOwners {
+    /// The node subnets that contain a node's subnets, each once.
+    fn places(&self, subnets: &[IpNet]) -> SmallVec<[IpNet; 2]> {
+        let subnets = subnets.iter();
+        let mut places: SmallVec<_> = subnets
+            .filter_map(|subnet| self.place(*subnet).ok())
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
     /// The node subnet that contains a subnet.
     fn place(&self, subnet: IpNet) -> Result<IpNet, SubnetRefusal> {
         let range = self

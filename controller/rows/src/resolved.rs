@@ -265,9 +265,12 @@ impl ResolvedIdentity {
 impl ResolvedTable {
     /// `true` if rows are found by keys or holders that the database does not index.
     pub(crate) fn is_indexed(&self) -> bool {
-        let identity = &self.identity;
-        let has_keys = !identity.is_in_part && identity.unique_index.is_none();
-        has_keys || !self.holds.is_empty()
+        self.has_keys() || !self.holds.is_empty()
+    }
+
+    /// `true` if rows are found by keys that the database does not index.
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.identity.is_in_part && self.identity.unique_index.is_none()
     }
 
     /// Value of the identity's external id in a row of the database.

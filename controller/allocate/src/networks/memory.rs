@@ -10,6 +10,7 @@ use patchbay_model::{DatapathKey, NetworkId, NodeId};
 use patchbay_resources::manifests::ObjectKey;
 
 use super::evpn::FabricIds;
+use super::node_subnets::SubnetOwners;
 use crate::cursor::Cursor;
 use crate::router_key_cursor::RouterKeyCursor;
 
@@ -32,8 +33,8 @@ pub(super) struct Memory {
     pub(super) node_numbers: BTreeMap<String, NodeId>,
     /// Positions in the ranges of layer3 networks.
     pub(super) node_subnets: BTreeMap<(String, IpNet), u64>,
-    /// Nodes of the subnets of layer3 networks at the end of the last pass.
-    pub(super) node_subnet_owners: BTreeMap<(String, IpNet), String>,
+    /// Nodes of the subnets of layer3 networks at the end of the last pass, by network.
+    pub(super) node_subnet_owners: BTreeMap<String, SubnetOwners>,
     /// VLAN ids and VNIs of networks on a fabric.
     pub(super) fabric_ids: FabricIds,
     /// Allocators of networks whose addresses are given for the whole cluster.

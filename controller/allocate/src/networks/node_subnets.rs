@@ -4,8 +4,9 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::IpNet;
 use jiff::Timestamp;
 use patchbay_model::{
     IpFamily, NODE_SUBNETS, NetConf, Network, NetworkActivity, Node, PodSubnet, SubnetPool,
@@ -13,6 +14,7 @@ use patchbay_model::{
 };
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
 use patchbay_resources::object::{self as core, Time};
+use smallvec::SmallVec;
 
 use super::annotations::{annotate, annotation_field};
 use super::manager::ManagerSettings;
@@ -56,57 +58,85 @@ pub(super) fn complete(
     now: &Time,
 ) -> NodeSubnets {
     let mut result = NodeSubnets::default();
-    let mut nodes = read_nodes(inventory, &mut result.problems);
-    let annotated: Vec<BTreeMap<String, Vec<IpNet>>> =
-        nodes.iter().map(|(_, node)| node.subnets.clone()).collect();
+    let nodes = read_nodes(inventory, &mut result.problems);
     let mut pools: Vec<Pool> = Vec::new();
     if let Some(subnets) = &settings.default_network {
-        pools.push(Pool::new(DEFAULT_NETWORK, subnets, memory));
+        pools.push(Pool::new(DEFAULT_NETWORK, subnets, memory, nodes.len()));
     }
     for network in layer3_networks(inventory) {
-        pools.push(Pool::new(&network.name, &network.pod_subnets, memory));
+        let subnets = &network.pod_subnets;
+        pools.push(Pool::new(&network.name, subnets, memory, nodes.len()));
     }
+    let known = std::mem::take(&mut memory.node_subnet_owners);
     let mut unused = BTreeMap::new();
     for pool in &mut pools {
-        for (index, message) in pool.restore(&mut nodes, &memory.node_subnet_owners) {
+        let known = known.get(&pool.network);
+        for (index, message) in pool.restore(&nodes, known) {
             let key = &nodes[index].0;
             if let Some(object) = inventory.nodes.get(key) {
                 inventory.warnings.push(problem(object, key, &message));
             }
         }
-        for (index, (key, node)) in nodes.iter_mut().enumerate() {
+        for (index, (key, node)) in nodes.iter().enumerate() {
             let is_active = pool.network == DEFAULT_NETWORK
                 || active.is_none_or(|active| active.is_rendered(&pool.network, &key.name));
             if !is_active {
-                unused.extend(pool.expire(node, settings, memory, now));
+                unused.extend(pool.expire(index, &key.name, settings, memory, now));
                 continue;
             }
-            if pool.allocate(node, &memory.node_subnet_owners).is_ok() {
+            if pool.allocate(index, &key.name, known).is_ok() {
                 continue;
             }
-            let network = &pool.network;
-            let before = annotated[index].get(network).cloned();
-            node.subnets
-                .insert(network.clone(), before.unwrap_or_default());
-            let failures = result.failures.entry(network.clone()).or_default();
+            pool.held[index] = node.subnets_of(&pool.network).into();
+            let failures = result.failures.entry(pool.network.clone()).or_default();
             failures.push(key.name.clone());
+        }
+    }
+    let wanted = wanted_networks(inventory, &memory.left);
+    let is_kept = |network: &str| network == DEFAULT_NETWORK || wanted.contains(network);
+    let pooled: BTreeSet<&str> = pools.iter().map(|pool| pool.network.as_str()).collect();
+    for (index, (key, node)) in nodes.iter().enumerate() {
+        let held = pools
+            .iter()
+            .map(|pool| (pool.network.as_str(), pool.held[index].as_slice()))
+            .filter(|(network, _)| is_kept(network));
+        let others = node
+            .subnets
+            .iter()
+            .map(|(network, subnets)| (network.as_str(), subnets.as_slice()))
+            .filter(|(network, _)| is_kept(network) && !pooled.contains(network));
+        if let Some(subnets) = changed_subnets(node, held, others)
+            && let Some(object) = inventory.nodes.get_mut(key)
+        {
+            write(&mut object.object, &subnets);
         }
     }
     memory.unused_since = unused;
     memory.node_subnets = pools.iter().flat_map(Pool::positions).collect();
-    memory.node_subnet_owners = pools.into_iter().flat_map(Pool::into_owners).collect();
-    let wanted = wanted_networks(inventory, &memory.left);
-    for ((key, mut node), before) in nodes.into_iter().zip(annotated) {
-        node.subnets.retain(|network, subnets| {
-            !subnets.is_empty() && (network == DEFAULT_NETWORK || wanted.contains(network))
-        });
-        if node.subnets != before
-            && let Some(object) = inventory.nodes.get_mut(&key)
-        {
-            write(&mut object.object, &node.subnets);
-        }
-    }
+    let owners = pools.into_iter().map(|pool| (pool.network, pool.owners));
+    memory.node_subnet_owners = owners.collect();
     result
+}
+
+/// Subnets of a node by network, if they are not those of its annotation.
+///
+/// `others`: subnets of networks without a pool, which are wanted but cannot be had at the moment.
+fn changed_subnets<'a>(
+    node: &'a Node,
+    held: impl Iterator<Item = (&'a str, &'a [IpNet])>,
+    others: impl Iterator<Item = (&'a str, &'a [IpNet])>,
+) -> Option<BTreeMap<String, Vec<IpNet>>> {
+    let mut subnets: BTreeMap<&str, &[IpNet]> = held.chain(others).collect();
+    subnets.retain(|_, subnets| !subnets.is_empty());
+    let is_same = subnets.len() == node.subnets.len()
+        && subnets
+            .iter()
+            .all(|(network, subnets)| node.subnets_of(network) == *subnets);
+    (!is_same).then(|| {
+        let subnets = subnets.into_iter();
+        let owned = subnets.map(|(network, subnets)| (network.to_owned(), subnets.to_vec()));
+        owned.collect()
+    })
 }
 
 /// Nodes whose subnets can be read.
@@ -180,15 +210,23 @@ fn wanted_networks(inventory: &Inventory, left: &BTreeSet<String>) -> BTreeSet<S
 /// There is no subnet left.
 struct NoSubnet;
 
+/// Names of the nodes that have the subnets of one network.
+pub(super) type SubnetOwners = BTreeMap<IpNet, Arc<str>>;
+
+/// Subnets of one node in one network, mostly one of each family.
+type HeldSubnets = SmallVec<[IpNet; 2]>;
+
 /// The ranges of a network, and the subnets of nodes in them.
 struct Pool {
     network: String,
     ranges: Vec<SubnetPool>,
-    owners: BTreeMap<IpNet, String>,
+    owners: SubnetOwners,
+    /// Subnets of each node, by its place in the list of nodes.
+    held: Vec<HeldSubnets>,
 }
 
 impl Pool {
-    fn new(network: &str, subnets: &[PodSubnet], memory: &Memory) -> Self {
+    fn new(network: &str, subnets: &[PodSubnet], memory: &Memory, nodes: usize) -> Self {
         let ranges = subnets.iter().filter_map(|subnet| {
             let mut range = SubnetPool::new(subnet.cidr, subnet.host_prefix?);
             let key = (network.to_owned(), subnet.cidr);
@@ -199,6 +237,7 @@ impl Pool {
             network: network.to_owned(),
             ranges: ranges.collect(),
             owners: BTreeMap::new(),
+            held: vec![HeldSubnets::new(); nodes],
         }
     }
 
@@ -208,13 +247,6 @@ impl Pool {
         ranges.map(|range| ((self.network.clone(), range.range()), range.position()))
     }
 
-    /// Nodes of the subnets, by network and subnet.
-    fn into_owners(self) -> impl Iterator<Item = ((String, IpNet), String)> {
-        let network = self.network;
-        let owners = self.owners.into_iter();
-        owners.map(move |(subnet, node)| ((network.clone(), subnet), node))
-    }
-
     /// Reserves the subnets that nodes have already, at most one of each family. Returns for each
     /// other one the place of its node and the reason why it is replaced.
     ///
@@ -222,16 +254,15 @@ impl Pool {
     /// the oldest one.
     fn restore(
         &mut self,
-        nodes: &mut [(ObjectKey, Node)],
-        known: &BTreeMap<(String, IpNet), String>,
+        nodes: &[(ObjectKey, Node)],
+        known: Option<&SubnetOwners>,
     ) -> Vec<(usize, String)> {
         let mut claims: Vec<(bool, Option<Timestamp>, usize, IpNet)> = Vec::new();
-        for (index, (key, node)) in nodes.iter_mut().enumerate() {
-            let subnets = node.subnets.get_mut(&self.network);
-            for subnet in subnets.into_iter().flat_map(std::mem::take) {
-                let owner = known.get(&(self.network.clone(), subnet));
-                let is_known = owner.is_some_and(|owner| *owner == key.name);
-                claims.push((!is_known, node.created, index, subnet));
+        for (index, (key, node)) in nodes.iter().enumerate() {
+            for subnet in node.subnets_of(&self.network) {
+                let owner = known.and_then(|known| known.get(subnet));
+                let is_known = owner.is_some_and(|owner| **owner == *key.name);
+                claims.push((!is_known, node.created, index, *subnet));
             }
         }
         // Nodes of the same age are in the order of their names.
@@ -240,11 +271,10 @@ impl Pool {
             let order = (one.0, one.1).cmp(&(other.0, other.1));
             order.then_with(|| name(one).cmp(name(other)))
         });
-        let network = self.network.clone();
+        let network = &self.network;
         let mut replaced = Vec::new();
         for (_, _, index, subnet) in claims {
-            let (key, node) = &mut nodes[index];
-            let kept = node.subnets.entry(network.clone()).or_default();
+            let kept = &mut self.held[index];
             let family = IpFamily::of_net(subnet);
             let mut of_family = kept.iter().filter(|one| IpFamily::of_net(**one) == family);
             let other = of_family.next().copied();
@@ -258,11 +288,12 @@ impl Pool {
             let reason = if let Some(other) = other {
                 format!("{subnet} of network {network} is one too many beside {other}")
             } else if range.reserve(subnet) {
-                self.owners.insert(subnet, key.name.clone());
+                self.owners
+                    .insert(subnet, nodes[index].0.name.as_str().into());
                 kept.push(subnet);
                 continue;
             } else {
-                let owner = self.owners.get(&subnet).map_or("?", String::as_str);
+                let owner = self.owners.get(&subnet).map_or("?", |owner| owner);
                 format!(
                     "{subnet} of network {network} is already that of node {owner} and gets replaced"
                 )
@@ -276,16 +307,17 @@ impl Pool {
     /// Returns since when it has none otherwise.
     fn expire(
         &mut self,
-        node: &mut Node,
+        index: usize,
+        node: &str,
         settings: &ManagerSettings,
         memory: &Memory,
         now: &Time,
     ) -> Option<((String, String), Timestamp)> {
-        let subnets = node.subnets.get_mut(&self.network)?;
+        let subnets = &mut self.held[index];
         if subnets.is_empty() {
             return None;
         }
-        let key = (self.network.clone(), node.name.clone());
+        let key = (self.network.clone(), node.to_owned());
         let since = memory.unused_since.get(&key).copied().unwrap_or(now.0);
         if now.0.duration_since(since) < settings.cluster.udn_deletion_grace_period {
             return Some((key, since));
@@ -301,10 +333,11 @@ impl Pool {
     /// all. A node that was known to have a subnet gets it back.
     fn allocate(
         &mut self,
-        node: &mut Node,
-        known: &BTreeMap<(String, IpNet), String>,
+        index: usize,
+        node: &str,
+        known: Option<&SubnetOwners>,
     ) -> Result<(), NoSubnet> {
-        let subnets = node.subnets.entry(self.network.clone()).or_default();
+        let subnets = &mut self.held[index];
         let mut taken = Vec::new();
         for family in IpFamily::BOTH {
             let of_family = |range: &&mut SubnetPool| range.family() == family;
@@ -315,11 +348,11 @@ impl Pool {
             if has_one || ranges.peek().is_none() {
                 continue;
             }
-            let former = known_subnets(known, &self.network)
-                .filter(|(subnet, owner)| {
-                    IpFamily::of_net(*subnet) == family && **owner == node.name
-                })
-                .map(|(subnet, _)| subnet)
+            let former = known
+                .into_iter()
+                .flatten()
+                .filter(|(subnet, owner)| IpFamily::of_net(**subnet) == family && ***owner == *node)
+                .map(|(subnet, _)| *subnet)
                 .find(|subnet| self.ranges.iter_mut().any(|range| range.reserve(*subnet)));
             let mut ranges = self.ranges.iter_mut().filter(of_family);
             let Some(subnet) = former.or_else(|| ranges.find_map(SubnetPool::allocate)) else {
@@ -331,21 +364,9 @@ impl Pool {
             taken.push(subnet);
         }
         for subnet in &taken {
-            self.owners.insert(*subnet, node.name.clone());
+            self.owners.insert(*subnet, node.into());
         }
         subnets.extend(taken);
         Ok(())
     }
-}
-
-/// Subnets of a network, with the names of their nodes.
-fn known_subnets<'a>(
-    known: &'a BTreeMap<(String, IpNet), String>,
-    network: &'a str,
-) -> impl Iterator<Item = (IpNet, &'a String)> {
-    let first = (network.to_owned(), IpNet::V4(Ipv4Net::default()));
-    let of_network = known
-        .range(first..)
-        .take_while(move |((name, _), _)| name == network);
-    of_network.map(|((_, subnet), owner)| (*subnet, owner))
 }

@@ -39,6 +39,10 @@ enum Rows {
 }
 
 impl Keys {
+    pub(super) fn reserve(&mut self, rows: usize) {
+        self.0.reserve(rows);
+    }
+
     /// Rows of a key, by UUID.
     pub(super) fn get(&self, key: RowKey) -> impl Iterator<Item = Uuid> {
         let (one, many) = match self.0.get(&key.source()) {

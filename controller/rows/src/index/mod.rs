@@ -136,6 +136,13 @@ impl<P: Clone + Eq + Hash> Index<P> {
             let table = layout.table(place);
             let rows = table.id.filter(|_| table.is_indexed());
             let rows = rows.map(|id| snapshot.table(id));
+            let count = rows.map_or(0, Table::len);
+            if table.has_keys() {
+                self.keys.reserve(count);
+            }
+            if table.identity.is_in_holder {
+                self.keys_in_holder.reserve(count);
+            }
             for row in rows.into_iter().flat_map(Table::iter) {
                 self.follow_keys(place, None, Some(row), &mut discarded);
                 self.follow_members(place, None, Some(row), &mut discarded);
