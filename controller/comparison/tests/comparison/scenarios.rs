@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use ovsdb_sim::testing::{RealServer, Release};
 use patchbay_app::Cluster;
@@ -15,6 +16,9 @@ use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily, Role};
 use patchbay_reach::{Answer, Destination, Northbound, Question, Sender};
 use serde::Deserialize;
 use tokio::runtime::Runtime;
+
+/// Scenarios that are played at a time: each waits for its programs.
+const WORKERS: usize = 4;
 
 /// File of the folder.
 #[derive(Deserialize)]
@@ -251,17 +255,27 @@ fn scenarios_have_the_written_answers() {
         .collect();
     files.sort();
     assert!(files.len() >= 10, "{files:?}");
-    let mut wrong = Vec::new();
-    for file in files {
-        let scenario: Scenario = serde_saphyr::from_str(&fs::read_to_string(&file).unwrap())
-            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let found = play(&release, &runtime, &scenario);
-        let name = file.file_stem().unwrap().display();
-        wrong.extend(
-            found
-                .iter()
-                .map(|one| format!("{name}: {}\n{one}", scenario.about)),
-        );
-    }
+    let play_files = |worker: usize| {
+        let files = files.iter().skip(worker).step_by(WORKERS);
+        let wrong = files.flat_map(|file| play_file(&release, &runtime, file));
+        wrong.collect::<Vec<String>>()
+    };
+    let wrong = thread::scope(|scope| {
+        let workers: [_; WORKERS] =
+            std::array::from_fn(|worker| scope.spawn(move || play_files(worker)));
+        let wrong = workers.map(|worker| worker.join().unwrap());
+        wrong.concat()
+    });
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Plays the scenario of a file. Returns what is not as expected.
+fn play_file(release: &Release, runtime: &Runtime, file: &Path) -> Vec<String> {
+    let scenario: Scenario = serde_saphyr::from_str(&fs::read_to_string(file).unwrap())
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let name = file.file_stem().unwrap().display();
+    let found = play(release, runtime, &scenario);
+    let wrong = found.iter();
+    let wrong = wrong.map(|one| format!("{name}: {}\n{one}", scenario.about));
+    wrong.collect()
 }

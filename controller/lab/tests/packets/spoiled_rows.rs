@@ -265,18 +265,33 @@ async fn spoil(rows: &[Spoiled]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packets_show_spoiled_rows_of_connects_and_the_diagnosis_names_them() {
-    spoil(&SPOILED[..11]).await;
+async fn packets_show_spoiled_connect_routers_and_the_diagnosis_names_them() {
+    spoil(&SPOILED[..6]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packets_show_spoiled_policies_and_routes_and_the_diagnosis_names_them() {
-    spoil(&SPOILED[11..22]).await;
+async fn packets_show_spoiled_ports_of_connects_and_the_diagnosis_names_them() {
+    spoil(&SPOILED[6..12]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packets_show_spoiled_ports_and_acls_and_the_diagnosis_names_them() {
-    spoil(&SPOILED[22..]).await;
+async fn packets_show_spoiled_policies_and_the_diagnosis_names_them() {
+    spoil(&SPOILED[12..17]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_show_spoiled_routes_and_the_diagnosis_names_them() {
+    spoil(&SPOILED[17..22]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_show_spoiled_ports_of_pods_and_the_diagnosis_names_them() {
+    spoil(&SPOILED[22..29]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_show_spoiled_acls_and_remote_pods_and_the_diagnosis_names_them() {
+    spoil(&SPOILED[29..]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
