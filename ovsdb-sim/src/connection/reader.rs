@@ -87,6 +87,10 @@ pub(super) async fn read_requests(
             faults.wait_while_reading_is_stopped(session.id()).await;
             let message = Message::decode(&text)?;
             let streamed = incoming.finish(&message).await?;
+            if session.outbox().is_closing() {
+                // The end of the session drops this task. Sessions end in order, as do their locks.
+                std::future::pending::<()>().await;
+            }
             match message {
                 Message::Request { method, params, id } => {
                     Request {

@@ -46,6 +46,8 @@ struct Queue {
     charge: Charge,
     /// `None`: the session goes on.
     end: Option<SessionEnd>,
+    /// `true` if the session is about to end, so that no more requests are executed.
+    is_closing: bool,
     /// `true` if an item should be written without delay.
     urgent: bool,
     /// `true` while the writer delays updates.
@@ -144,6 +146,7 @@ impl Outbox {
             bytes: 0,
             charge,
             end: None,
+            is_closing: false,
             urgent: false,
             delaying: false,
         };
@@ -258,6 +261,17 @@ impl Outbox {
     /// The number of unwritten bytes beyond which the session ends, also for one message.
     pub(crate) fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Ends the execution of requests. [`close`](Self::close) follows, and until then
+    /// notifications are still added.
+    pub(crate) fn announce_close(&self) {
+        self.lock().is_closing = true;
+    }
+
+    /// Returns `true` if the session is about to end.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().is_closing
     }
 
     /// Ends the session after everything in the queue is written.

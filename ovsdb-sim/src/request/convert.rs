@@ -37,6 +37,12 @@ impl Request<'_> {
         }
         let server = self.session.server();
         let cancellation = database.convert(schema)?;
+        // Selected before the reply: a client that connects after it keeps its session.
+        let unaware = server.select_sessions(|session| !session.is_change_aware());
+        // Before the reply, because ovsdb-server executes no request of these sessions after it.
+        for session in &unaware {
+            session.outbox().announce_close();
+        }
         let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
         if database.is_clustered() {
             // As in a real cluster, where the reply comes later than the conversion: the connection
@@ -45,10 +51,8 @@ impl Request<'_> {
             if self.session.is_change_aware() {
                 self.session.reply(reply);
             }
-            server.close_unaware_sessions();
+            server.close_each(&unaware);
         } else {
-            // Selected before the reply: a client that connects after it keeps its session.
-            let unaware = server.select_sessions(|session| !session.is_change_aware());
             self.session.reply(reply);
             server.close_each(&unaware);
             cancellation.reply_to_transactions();

@@ -7,6 +7,7 @@
 mod client;
 mod cluster;
 mod control_access;
+mod conversions;
 mod databases;
 mod embedded;
 mod following;
