@@ -172,7 +172,9 @@ pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Ti
     inventory.warnings.extend(warnings);
 }
 
-/// Notes for every network how many nodes have users of it, once there has been one.
+/// Notes for every network how many nodes have users of it, once there has been one. As in
+/// OVN-Kubernetes, a localnet network without subnets has no such condition: its cluster manager
+/// allocates nothing for it.
 pub(super) fn nodes_selected(inventory: &mut Inventory, active: &NetworkActivity, now: &Time) {
     let count = |network: &str| active.nodes(network).map_or(0, BTreeSet::len);
     let udns = &mut inventory.user_defined_networks;
@@ -183,6 +185,10 @@ pub(super) fn nodes_selected(inventory: &mut Inventory, active: &NetworkActivity
     });
     let cudns = &mut inventory.cluster_user_defined_networks;
     cudns.change_each(|key, cudn| {
+        let localnet = cudn.object.spec.network.localnet.as_ref();
+        if localnet.is_some_and(|config| config.subnets.is_none()) {
+            return;
+        }
         let count = count(&names::cudn_network(&key.name));
         note_nodes(&mut cudn.object.status, count, now);
     });

@@ -100,29 +100,44 @@ spec: {config: '{"name":"own","netAttachDefName":"plain/own","type":"ovn-k8s-cni
 }
 
 #[test]
-fn a_localnet_network_counts_the_nodes_of_its_users() {
-    let network = "---
-{apiVersion: k8s.ovn.org/v1, kind: ClusterUserDefinedNetwork, metadata: {name: lan}, spec: {namespaceSelector: \
-{matchLabels: {color: red}}, network: {topology: Localnet, localnet: {role: Secondary, physicalNetworkName: phys, \
-subnets: [10.1.0.0/16]}}}}
-";
+fn a_localnet_network_with_subnets_counts_the_nodes_of_its_users() {
+    let conditions = localnet_conditions("subnets: [10.1.0.0/16]");
+    let expected = "NodesSelected=True DynamicAllocation: 1 node(s) rendered with network";
+    assert!(conditions.contains(&expected.to_owned()), "{conditions:?}");
+}
+
+#[test]
+fn a_localnet_network_without_subnets_counts_no_nodes() {
+    let conditions = localnet_conditions("ipam: {mode: Disabled}");
+    let created = conditions
+        .iter()
+        .any(|one| one.starts_with("NetworkCreated=True"));
+    let counted = conditions
+        .iter()
+        .any(|one| one.starts_with("NodesSelected"));
+    assert!(created && !counted, "{conditions:?}");
+}
+
+/// Conditions of a localnet network that a pod uses. `addresses`: fields of its specification.
+fn localnet_conditions(addresses: &str) -> Vec<String> {
+    let network = format!(
+        "---
+{{apiVersion: k8s.ovn.org/v1, kind: ClusterUserDefinedNetwork, metadata: {{name: lan}}, spec: {{namespaceSelector: \
+{{matchLabels: {{color: red}}}}, network: {{topology: Localnet, localnet: {{role: Secondary, \
+physicalNetworkName: phys, {addresses}}}}}}}}}
+"
+    );
     let metadata = "name: a, namespace: plain, annotations: {k8s.v1.cni.cncf.io/networks: lan}";
     let user = pod("a", "plain", "n1").replace("name: a, namespace: plain", metadata);
-    let yaml = NAMESPACES.to_owned() + &node("n1") + network + &user;
+    let yaml = NAMESPACES.to_owned() + &node("n1") + &network + &user;
     let settings = ClusterSettings {
         features: [Feature::DynamicUdnAllocation].into(),
         ..ClusterSettings::default()
     };
     let mut inventory = inventory(&yaml);
     resolve(&mut inventory, &settings, &at(0)).unwrap();
-    let status = &inventory
-        .cluster_user_defined_networks
-        .named("lan")
-        .unwrap()
-        .status;
-    let conditions = conditions(status.as_ref());
-    let expected = "NodesSelected=True DynamicAllocation: 1 node(s) rendered with network";
-    assert!(conditions.contains(&expected.to_owned()), "{conditions:?}");
+    let networks = &inventory.cluster_user_defined_networks;
+    conditions(networks.named("lan").unwrap().status.as_ref())
 }
 
 #[test]
