@@ -37,7 +37,7 @@ const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 /// * Its idle limit of about 300 s covers open watches only. Here every wait is limited, so that an
 ///   API server that no longer answers does not leave readers with outdated objects.
 /// * It has no optional kinds. Here a kind that the cluster lacks is an empty store, and readers do
-///   not wait for its definition ([`optional`](Self::optional)).
+///   not wait for its definition ([`KindPresence::Optional`]).
 /// * It ignores `Retry-After`. Here the requested time is added to the back-off.
 /// * An object that cannot be decoded fails its whole list, forever. Here its former version stays,
 ///   and the others are read. An object of a
@@ -56,10 +56,18 @@ pub(super) struct ListWatch {
     has_failed: bool,
     /// Objects that cannot be decoded, with the logged reason.
     undecodable: BTreeMap<ObjectKey, Violation>,
-    /// `true` if the cluster may lack the kind, and has no objects of it then.
-    is_optional: bool,
+    presence: KindPresence,
     /// Time since which the cluster lacks the kind. `None`: it has the kind.
     missing_since: Option<Instant>,
+}
+
+/// Presence of a kind in clusters.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum KindPresence {
+    /// Each cluster has the kind.
+    Required,
+    /// A cluster may lack the kind. It has no objects of it until the kind is defined.
+    Optional,
 }
 
 /// Receiver of the objects of one kind, which decodes them.
@@ -118,7 +126,7 @@ impl ListWatch {
             recovery,
             has_failed: false,
             undecodable: BTreeMap::new(),
-            is_optional: false,
+            presence: KindPresence::Required,
             missing_since: None,
         }
     }
@@ -128,12 +136,9 @@ impl ListWatch {
         Self { labels, ..self }
     }
 
-    /// Treats a kind that the cluster lacks as a kind without objects, until it is defined.
-    pub(super) fn optional(self) -> Self {
-        Self {
-            is_optional: true,
-            ..self
-        }
+    /// Watches a kind with this presence.
+    pub(super) fn with_presence(self, presence: KindPresence) -> Self {
+        Self { presence, ..self }
     }
 
     /// Lists and watches, forever.
@@ -155,7 +160,9 @@ impl ListWatch {
                     self.missing_since = None;
                     return version;
                 }
-                Err(error) if self.is_optional && error.code() == Some(404) => {
+                Err(error)
+                    if self.presence == KindPresence::Optional && error.code() == Some(404) =>
+                {
                     self.note_missing_kind().await;
                 }
                 Err(error) => self.wait_after_error(&error, "cannot list objects").await,

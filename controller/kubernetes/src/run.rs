@@ -16,6 +16,7 @@ use super::connect_writer::ConnectWriter;
 use super::egress_ips::project_egress_ip;
 use super::events::event_channel;
 use super::leader_election::LeaderElector;
+use super::list_watch::KindPresence::{Optional, Required};
 use super::networks::{NetworkManagerTask, NetworkZoneTask, ObjectWriter};
 use super::node_subnets::NetworkNumbers;
 use super::northbound_client::NorthboundClient;
@@ -75,13 +76,17 @@ async fn run_until(
     } = config;
     let mut tasks = TaskSet::new(timing);
     let sources = CommonSources {
-        connects: tasks.watch(&client, projections::project_connect),
-        nads: tasks.watch(&client, projections::project_attachment_definition),
-        namespaces: tasks.watch(&client, projections::project_namespace),
+        connects: tasks.watch(&client, Required, projections::project_connect),
+        nads: tasks.watch(
+            &client,
+            Required,
+            projections::project_attachment_definition,
+        ),
+        namespaces: tasks.watch(&client, Required, projections::project_namespace),
     };
     let network_numbers = NetworkNumbers::default();
     let numbers = network_numbers.clone();
-    let nodes = tasks.watch(&client, move |object| {
+    let nodes = tasks.watch(&client, Required, move |object| {
         projections::project_node(object, &numbers)
     });
     let manages_networks = cluster.as_ref().is_some_and(|one| one.manages_networks);
@@ -187,8 +192,8 @@ async fn run_until(
             tasks.spawn("the zone controller of networks", task.run());
         }
         let activity = settings.dynamic_udn.then(|| ActivitySources {
-            pods: tasks.watch(&client, projections::project_pod),
-            egress_ips: tasks.watch_optional_kind(&client, project_egress_ip),
+            pods: tasks.watch(&client, Required, projections::project_pod),
+            egress_ips: tasks.watch(&client, Optional, project_egress_ip),
         });
         let task = ZoneControllerTask {
             config: settings,
@@ -197,7 +202,7 @@ async fn run_until(
                 activity,
                 common: sources,
                 nodes,
-                services: tasks.watch(&client, projections::project_service),
+                services: tasks.watch(&client, Required, projections::project_service),
                 network_numbers,
             },
             report_sender,

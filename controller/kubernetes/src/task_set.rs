@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use super::api::Api;
 use super::api_object::ApiObject;
 use super::config::Timing;
+use super::list_watch::KindPresence::{self, Optional, Required};
 use super::list_watch::ListWatch;
 use super::networks::{self, Decoding, KindSource, ObjectSources};
 use super::run::RunError;
@@ -59,6 +60,7 @@ impl TaskSet {
     pub(super) fn watch<K, V>(
         &mut self,
         client: &Client,
+        presence: KindPresence,
         project: impl Fn(K) -> V + Send + 'static,
     ) -> StoreReader<V>
     where
@@ -66,22 +68,7 @@ impl TaskSet {
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (watch, reader) = self.list_watch(Api::all::<K>(client.clone()), project);
-        self.spawn_watch(watch);
-        reader
-    }
-
-    /// Watches all objects of a kind that the cluster may lack.
-    pub(super) fn watch_optional_kind<K, V>(
-        &mut self,
-        client: &Client,
-        project: impl Fn(K) -> V + Send + 'static,
-    ) -> StoreReader<V>
-    where
-        K: ApiObject,
-        V: Clone + PartialEq + Send + Sync + 'static,
-    {
-        let (watch, reader) = self.list_watch(Api::all::<K>(client.clone()), project);
-        self.spawn_watch(watch.optional());
+        self.spawn_watch(watch.with_presence(presence));
         reader
     }
 
@@ -106,19 +93,19 @@ impl TaskSet {
         settings: &ClusterSettings,
     ) -> ObjectSources {
         let mut objects = objects
-            .with(self.watch_complete::<UserDefinedNetwork>(client))
-            .with(self.watch_complete::<ClusterUserDefinedNetwork>(client))
-            .with(self.watch_optional::<IPAMClaim>(client));
+            .with(self.watch_complete::<UserDefinedNetwork>(client, Required))
+            .with(self.watch_complete::<ClusterUserDefinedNetwork>(client, Required))
+            .with(self.watch_complete::<IPAMClaim>(client, Optional));
         if settings.has_feature(Feature::RouteAdvertisements) {
-            objects = objects.with(self.watch_optional::<RouteAdvertisements>(client));
+            objects = objects.with(self.watch_complete::<RouteAdvertisements>(client, Optional));
         }
         if settings.has_feature(Feature::Evpn) {
-            objects = objects.with(self.watch_optional::<VTEP>(client));
+            objects = objects.with(self.watch_complete::<VTEP>(client, Optional));
         }
         if settings.has_feature(Feature::DynamicUdnAllocation) {
-            objects = objects.with(self.watch_complete::<ClusterNetworkConnect>(client));
+            objects = objects.with(self.watch_complete::<ClusterNetworkConnect>(client, Required));
             if settings.has_feature(Feature::EgressIp) {
-                objects = objects.with(self.watch_optional::<EgressIP>(client));
+                objects = objects.with(self.watch_complete::<EgressIP>(client, Optional));
             }
         }
         objects
@@ -132,31 +119,22 @@ impl TaskSet {
     ) -> ObjectSources {
         objects
             .with(self.watch_fields::<Service>(client, networks::keep_all))
-            .with(self.watch_complete::<NetworkPolicy>(client))
-            .with(self.watch_optional::<MultiNetworkPolicy>(client))
-            .with(self.watch_optional::<EgressFirewall>(client))
-            .with(self.watch_optional::<RouteAdvertisements>(client))
-            .with(self.watch_optional::<EgressIP>(client))
-            .with(self.watch_optional::<AdminNetworkPolicy>(client))
-            .with(self.watch_optional::<BaselineAdminNetworkPolicy>(client))
+            .with(self.watch_complete::<NetworkPolicy>(client, Required))
+            .with(self.watch_complete::<MultiNetworkPolicy>(client, Optional))
+            .with(self.watch_complete::<EgressFirewall>(client, Optional))
+            .with(self.watch_complete::<RouteAdvertisements>(client, Optional))
+            .with(self.watch_complete::<EgressIP>(client, Optional))
+            .with(self.watch_complete::<AdminNetworkPolicy>(client, Optional))
+            .with(self.watch_complete::<BaselineAdminNetworkPolicy>(client, Optional))
     }
 
     /// Watches all objects of a kind, of which every field has to be decoded.
-    fn watch_complete<K>(&mut self, client: &Client) -> KindSource
+    fn watch_complete<K>(&mut self, client: &Client, presence: KindPresence) -> KindSource
     where
         K: InventoryKind + Debug + Send + Sync + 'static,
     {
         let project = networks::project::<K>(Decoding::Whole, networks::keep_all);
-        KindSource::new::<K>(self.watch(client, project))
-    }
-
-    /// Watches all objects of a kind that the cluster may lack. Every field has to be decoded.
-    fn watch_optional<K>(&mut self, client: &Client) -> KindSource
-    where
-        K: InventoryKind + Debug + Send + Sync + 'static,
-    {
-        let project = networks::project::<K>(Decoding::Whole, networks::keep_all);
-        KindSource::new::<K>(self.watch_optional_kind(client, project))
+        KindSource::new::<K>(self.watch(client, presence, project))
     }
 
     /// Watches all objects of a kind, which are used without the fields that cannot be decoded and
@@ -166,7 +144,7 @@ impl TaskSet {
         K: InventoryKind + Debug + Send + Sync + 'static,
     {
         let project = networks::project(Decoding::WithoutFields, prune);
-        KindSource::new::<K>(self.watch(client, project))
+        KindSource::new::<K>(self.watch(client, Required, project))
     }
 
     /// Watches the objects of a kind in one namespace, with the given labels.
