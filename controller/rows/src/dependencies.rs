@@ -16,6 +16,8 @@ use crate::shared::SharedId;
 const SEVERAL: u32 = 1 << 31;
 /// Sources that only one part reads, on average.
 const SOURCES_OF_PART: usize = 3;
+/// Sources that a part claims, on average.
+const CLAIMS_OF_PART: usize = 2;
 
 /// Something that can be read and can change: a cell of the inputs, rows of an identity, a report,
 /// a shared value, or a claimed value. The lowest bit is not used.
@@ -71,6 +73,8 @@ pub(crate) struct Dependencies<P> {
     free: Vec<u32>,
     /// Sources that several nodes claim: few.
     contested: HashSet<Source, RandomState>,
+    /// `true` in a first pass: `sources` lacks readers that do not claim.
+    is_first_pass: bool,
     parts: Vec<Box<[Read]>>,
     shared: Vec<Box<[Read]>>,
     /// Ranges of parts whose rows a node has read.
@@ -130,6 +134,7 @@ impl<P> Default for Dependencies<P> {
             many: Vec::new(),
             free: Vec::new(),
             contested: HashSet::default(),
+            is_first_pass: false,
             parts: Vec::new(),
             shared: Vec::new(),
             ranges: Vec::new(),
@@ -138,7 +143,39 @@ impl<P> Default for Dependencies<P> {
 }
 
 impl<P: Ord> Dependencies<P> {
-    /// Readers of a source, also those that claim it.
+    /// Dependencies for a first pass of parts.
+    ///
+    /// All parts are pending in it, so that nothing depends on who reads a source without claiming
+    /// it. A command has no other pass and needs no index of these readers.
+    pub(crate) fn of_first_pass(parts: usize) -> Self {
+        let mut this = Self::default();
+        this.is_first_pass = true;
+        this.sources.reserve(parts * CLAIMS_OF_PART);
+        this.parts.reserve(parts);
+        this
+    }
+
+    /// Indexes the readers that a first pass has left out.
+    pub(crate) fn end_first_pass(&mut self) {
+        if !std::mem::replace(&mut self.is_first_pass, false) {
+            return;
+        }
+        self.sources.reserve(self.parts.len() * SOURCES_OF_PART);
+        let (parts, shared) = (
+            std::mem::take(&mut self.parts),
+            std::mem::take(&mut self.shared),
+        );
+        let of_parts = (0..).map(PartId).map(Node::Part).zip(&parts);
+        let of_shared = (0..).map(SharedId).map(Node::Shared).zip(&shared);
+        for (node, reads) in of_parts.chain(of_shared) {
+            for read in reads.iter().filter(|read| !read.is_claimed()) {
+                self.add_reader(read.source(), SourceReader::new(node, false));
+            }
+        }
+        (self.parts, self.shared) = (parts, shared);
+    }
+
+    /// Readers of a source, also those that claim it. In a first pass only these.
     pub(crate) fn readers(&self, source: Source) -> impl Iterator<Item = Node> {
         self.source_readers(source).map(SourceReader::node)
     }
@@ -211,12 +248,6 @@ impl<P: Ord> Dependencies<P> {
             && reads.is_some_and(|reads| reads.binary_search(&Read::new(source, true)).is_ok())
     }
 
-    /// Makes room for what some more parts read.
-    pub(crate) fn reserve(&mut self, parts: usize) {
-        self.sources.reserve(parts * SOURCES_OF_PART);
-        self.parts.reserve(parts);
-    }
-
     /// Parts that claim a source.
     pub(crate) fn claimants(&self, source: Source) -> impl Iterator<Item = PartId> {
         let readers = self.source_readers(source);
@@ -267,12 +298,17 @@ impl<P: Ord> Dependencies<P> {
         }
         let former = std::mem::replace(place, reads.as_slice().into());
         if former.is_empty() {
-            for read in &*reads {
+            let is_first_pass = self.is_first_pass;
+            let indexed = reads
+                .iter()
+                .filter(|read| !is_first_pass || read.is_claimed());
+            for read in indexed {
                 let reader = SourceReader::new(node, read.is_claimed());
                 self.add_reader(read.source(), reader);
             }
             return Vec::new();
         }
+        self.end_first_pass();
         let mut released = Vec::new();
         for (read, is_new) in self.changed_reads(node, &former) {
             let reader = SourceReader::new(node, read.is_claimed());
@@ -377,5 +413,44 @@ mod tests {
         assert!(dependencies.sources.is_empty() && !dependencies.has_ranges());
         assert!(dependencies.contested.is_empty());
         assert_eq!(dependencies.free.len(), dependencies.many.len());
+    }
+
+    #[test]
+    fn readers_of_a_first_pass_are_known_after_it() {
+        let [one, two] = [PartId(0), PartId(1)];
+        let value = Node::Shared(SharedId(0));
+        let [cell, key] = [Source::new(1), Source::new(2)];
+        let claim = || vec![Read::new(cell, false), Read::new(key, true)];
+        let mut dependencies = Dependencies::<u8>::of_first_pass(2);
+        dependencies.record(Node::Part(one), &mut claim(), Vec::new());
+        dependencies.record(Node::Part(two), &mut claim(), Vec::new());
+        dependencies.record(value, &mut vec![Read::new(cell, false)], Vec::new());
+        let readers = |dependencies: &Dependencies<_>, source| dependencies.readers(source).count();
+        assert_eq!(
+            (readers(&dependencies, cell), readers(&dependencies, key)),
+            (0, 2)
+        );
+        assert!(!dependencies.claims_alone(one, key));
+        dependencies.end_first_pass();
+        assert_eq!(
+            (readers(&dependencies, cell), readers(&dependencies, key)),
+            (3, 2)
+        );
+        dependencies.record(Node::Part(one), &mut Vec::new(), Vec::new());
+        assert_eq!(
+            (readers(&dependencies, cell), readers(&dependencies, key)),
+            (2, 1)
+        );
+    }
+
+    #[test]
+    fn a_node_that_reads_something_else_ends_the_first_pass() {
+        let one = Node::Part(PartId(0));
+        let [cell, key] = [Source::new(1), Source::new(2)];
+        let mut dependencies = Dependencies::<u8>::of_first_pass(1);
+        dependencies.record(one, &mut vec![Read::new(cell, false)], Vec::new());
+        dependencies.record(one, &mut vec![Read::new(key, false)], Vec::new());
+        assert_eq!(dependencies.readers(cell).next(), None);
+        assert_eq!(dependencies.readers(key).next(), Some(one));
     }
 }

@@ -205,13 +205,11 @@ impl<C: Capability> Memory<C> {
         });
         let index = Index::new(layout, snapshot, &mut parts);
         let pending: Vec<PartId> = parts.iter().map(|(_, id)| id).collect();
-        let mut dependencies = Dependencies::default();
-        dependencies.reserve(pending.len());
         Self {
             inputs: inputs.clone(),
             index,
             parts,
-            dependencies,
+            dependencies: Dependencies::of_first_pass(pending.len()),
             shared: RefCell::default(),
             pending,
             members: Members::default(),
@@ -223,6 +221,7 @@ impl<C: Capability> Memory<C> {
     /// Notes the parts that may not be as they should be. Returns `false` if they are not known.
     fn follow(&mut self, capability: &C, inputs: &C::Inputs, snapshot: &Snapshot) -> bool {
         self.reports.begin();
+        self.dependencies.end_first_pass();
         if !Arc::ptr_eq(self.index.snapshot().schema(), snapshot.schema()) {
             return false;
         }

@@ -42,6 +42,11 @@ impl<P: Clone + Eq + Hash + Ord> Queue<P> {
         self.first.len() + self.later.len()
     }
 
+    /// The next parts among those that were pending when the pass began.
+    pub(crate) fn next_parts(&self, count: usize) -> impl Iterator<Item = PartId> + Clone {
+        self.first.iter().rev().take(count).map(|(_, id)| *id)
+    }
+
     /// Takes the first part.
     pub(crate) fn pop(&mut self) -> Option<(P, PartId)> {
         let later = self.later.first_key_value().map(|(part, _)| part);

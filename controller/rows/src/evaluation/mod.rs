@@ -7,6 +7,7 @@ mod named_targets;
 use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
+use patchbay_schemas::row::load_ahead;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 use uuid::Uuid;
@@ -25,6 +26,11 @@ use crate::table::Holding;
 use differences::Match;
 use named_targets::NamedTargets;
 
+/// Number of parts whose rows are loaded into the processor's caches at a time.
+const PARTS_AHEAD: usize = 8;
+/// Number of rows that are loaded of one part.
+const ROWS_AHEAD: usize = 4;
+
 /// Reason why a wanted row is not made.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refused<P> {
@@ -40,6 +46,8 @@ pub(crate) struct Evaluation<C: Capability> {
     /// Parts to be evaluated. What parts leave to others makes those pending; they come later in
     /// the order.
     queue: Queue<C::Part>,
+    /// Number of next parts whose rows are in the processor's caches.
+    loaded: usize,
     steps: Vec<Step>,
     /// Rows that stay.
     kept: HashSet<Uuid, RandomState>,
@@ -78,6 +86,7 @@ impl<C: Capability> Evaluation<C> {
             steps: Vec::new(),
             kept: HashSet::with_capacity_and_hasher(queue.len(), RandomState::default()),
             queue,
+            loaded: 0,
             rest: Vec::new(),
             named: NamedTargets::default(),
             sources: Vec::new(),
@@ -101,7 +110,19 @@ impl<C: Capability> Evaluation<C> {
         if self.queue.is_empty() {
             self.queue_claimants_of_rest(index, parts, dependencies);
         }
+        self.load_rows(index);
         self.queue.pop()
+    }
+
+    /// Loads the rows of the next parts, which lie in memory in no order, at the same time.
+    fn load_rows(&mut self, index: &Index<C::Part>) {
+        if self.loaded == 0 {
+            self.loaded = PARTS_AHEAD;
+            let parts = self.queue.next_parts(PARTS_AHEAD);
+            let rows = parts.flat_map(|part| index.owned(part).take(ROWS_AHEAD));
+            load_ahead(rows.map(|(_, row)| &**row));
+        }
+        self.loaded -= 1;
     }
 
     /// Evaluates a part.

@@ -1,12 +1,13 @@
 //! Changes of rows, followed by the indexes.
 
 use std::hash::Hash;
+use std::sync::Arc;
 
 use patchbay_engine::db::{RowChange, Snapshot};
 use patchbay_schemas::row::Row;
 use uuid::Uuid;
 
-use super::{Index, OwnedRow, RowKey, Touched};
+use super::{Index, RowKey, Touched};
 use crate::parts::Parts;
 use crate::table::{Owner, TablePlace};
 
@@ -24,7 +25,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
         for change in changes {
             let places = self.places.get(&change.table).cloned().unwrap_or_default();
             for place in places {
-                let (old, new) = (change.old.as_deref(), change.new.as_deref());
+                let (old, new) = (change.old.as_ref(), change.new.as_ref());
                 self.follow_owner(place, old, new, parts, &mut touched);
                 if !self.is_complete {
                     continue;
@@ -51,39 +52,30 @@ impl<P: Clone + Eq + Hash> Index<P> {
     fn follow_owner(
         &mut self,
         place: TablePlace,
-        old: Option<&Row>,
-        new: Option<&Row>,
+        old: Option<&Arc<Row>>,
+        new: Option<&Arc<Row>>,
         parts: &mut Parts<P>,
         touched: &mut Touched,
     ) {
         if self.owners[place.index()].is_none() {
             return;
         }
-        let owner = |row: Option<&Row>| match self.owner(place, row?) {
+        let owner = |row: Option<&Arc<Row>>| match self.owner(place, row?) {
             Owner::Part(part) => Some(part),
             Owner::Other | Owner::Unowned => None,
         };
         let (old_part, new_part) = (owner(old), owner(new));
-        let is_same = old_part == new_part;
-        for (row, part, is_new) in [(old, old_part, false), (new, new_part, true)] {
-            let (Some(row), Some(part)) = (row, part) else {
-                continue;
-            };
-            if is_same && is_new {
-                continue;
-            }
+        if let (Some(row), Some(part)) = (old, old_part)
+            && new_part.as_ref() != Some(&part)
+        {
             let part = parts.id(part);
             touched.parts.push(part);
-            let owned = OwnedRow {
-                part,
-                table: place,
-                uuid: row.uuid,
-            };
-            match (is_same, is_new) {
-                (true, _) => {}
-                (false, true) => self.owned.add(owned),
-                (false, false) => self.owned.remove(owned),
-            }
+            self.owned.remove(part, (place, row.uuid));
+        }
+        if let (Some(row), Some(part)) = (new, new_part) {
+            let part = parts.id(part);
+            touched.parts.push(part);
+            self.owned.put(part, (place, row.clone()));
         }
     }
 
@@ -91,8 +83,8 @@ impl<P: Clone + Eq + Hash> Index<P> {
     fn follow_contributed(
         &self,
         place: TablePlace,
-        old: Option<&Row>,
-        new: Option<&Row>,
+        old: Option<&Arc<Row>>,
+        new: Option<&Arc<Row>>,
         touched: &mut Touched,
     ) {
         let column = self.layout.table(place).members;
@@ -119,28 +111,27 @@ impl<P: Clone + Eq + Hash> Index<P> {
     pub(super) fn follow_keys(
         &mut self,
         table: TablePlace,
-        old: Option<&Row>,
-        new: Option<&Row>,
+        old: Option<&Arc<Row>>,
+        new: Option<&Arc<Row>>,
         touched: &mut Touched,
     ) {
         let layout = self.layout.clone();
-        let Some(uuid) = old.or(new).map(|row| row.uuid) else {
-            return;
-        };
+        let Some(row) = new.or(old) else { return };
+        let uuid = row.uuid;
         let resolved = layout.table(table);
-        let key = |row: Option<&Row>| layout.row_key(table, row?);
+        let key = |row: Option<&Arc<Row>>| layout.row_key(table, row?);
         let (old_key, new_key) = (key(old), key(new));
         let is_changed = match (old, new) {
             (Some(old), Some(new)) => resolved.changed(old, new),
             _ => true,
         };
         if resolved.identity.is_in_holder {
-            if old_key != new_key {
-                match new_key {
-                    Some(hash) => self.keys_in_holder.insert((table, uuid), hash),
-                    None => self.keys_in_holder.remove(&(table, uuid)),
-                };
-            }
+            match new_key {
+                Some(hash) => self
+                    .keys_in_holder
+                    .insert((table, uuid), (hash, row.clone())),
+                None => self.keys_in_holder.remove(&(table, uuid)),
+            };
             for holding in &resolved.held_by {
                 let holders: Vec<Uuid> = self.holders(*holding).of(uuid).collect();
                 for holder in holders {
@@ -148,13 +139,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
                         table,
                         hash: layout.key_in_holder(*holding, holder, hash),
                     };
-                    self.change_key(
-                        old_key.map(key),
-                        new_key.map(key),
-                        uuid,
-                        is_changed,
-                        touched,
-                    );
+                    self.change_key(old_key.map(key), new_key.map(key), row, is_changed, touched);
                 }
             }
             return;
@@ -162,7 +147,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
         let in_table = |hash| RowKey { table, hash };
         let (old, new) = (old_key.map(in_table), new_key.map(in_table));
         if resolved.identity.unique_index.is_none() {
-            self.change_key(old, new, uuid, is_changed, touched);
+            self.change_key(old, new, row, is_changed, touched);
         } else if is_changed {
             touched.keys.extend(old.into_iter().chain(new));
         }
@@ -172,20 +157,15 @@ impl<P: Clone + Eq + Hash> Index<P> {
         &mut self,
         old: Option<RowKey>,
         new: Option<RowKey>,
-        row: Uuid,
+        row: &Arc<Row>,
         is_changed: bool,
         touched: &mut Touched,
     ) {
-        if old != new {
-            if let Some(old) = old {
-                self.keys.remove(old, row);
-            }
-            if let Some(new) = new {
-                self.keys.add(new, row);
-            }
-        } else if let Some(new) = new {
-            // A new row may be known by its holder already.
-            self.keys.add(new, row);
+        if let Some(old) = old.filter(|_| old != new) {
+            self.keys.remove(old, row.uuid);
+        }
+        if let Some(new) = new {
+            self.keys.put(new, row);
         }
         if is_changed {
             touched.keys.extend(old.into_iter().chain(new));
@@ -196,8 +176,8 @@ impl<P: Clone + Eq + Hash> Index<P> {
     pub(super) fn follow_members(
         &mut self,
         table: TablePlace,
-        old: Option<&Row>,
-        new: Option<&Row>,
+        old: Option<&Arc<Row>>,
+        new: Option<&Arc<Row>>,
         touched: &mut Touched,
     ) -> Vec<(TablePlace, Uuid)> {
         let layout = self.layout.clone();
@@ -214,16 +194,16 @@ impl<P: Clone + Eq + Hash> Index<P> {
                     hash: layout.key_in_holder(*holding, holder, hash),
                 };
                 for (rows, is_gained) in [(&lost, false), (&gained, true)] {
-                    for row in rows {
-                        let Some(hash) = self.keys_in_holder.get(&(held, *row)) else {
+                    for uuid in rows {
+                        let Some((hash, row)) = self.keys_in_holder.get(&(held, *uuid)) else {
                             continue;
                         };
                         let key = key(*hash);
                         touched.keys.push(key);
                         if is_gained {
-                            self.keys.add(key, *row);
+                            self.keys.put(key, row);
                         } else {
-                            self.keys.remove(key, *row);
+                            self.keys.remove(key, *uuid);
                         }
                     }
                 }

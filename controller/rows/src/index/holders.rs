@@ -1,6 +1,7 @@
 //! Holders of rows, by one column of one table.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::atom::Atom;
@@ -72,16 +73,17 @@ impl Holders {
     /// Follows a change of a holder. Returns the rows that it lost, and those that it gained.
     pub(crate) fn follow(
         &mut self,
-        old: Option<&Row>,
-        new: Option<&Row>,
+        old: Option<&Arc<Row>>,
+        new: Option<&Arc<Row>>,
     ) -> (Vec<Uuid>, Vec<Uuid>) {
         let (mut lost, mut gained) = (Vec::new(), Vec::new());
         let Some(holder) = old.or(new).map(|row| row.uuid) else {
             return (lost, gained);
         };
         let column = self.column;
-        let set =
-            |row: Option<&'_ Row>| -> Option<Set> { row?.values.get(column?)?.as_set().cloned() };
+        let set = |row: Option<&'_ Arc<Row>>| -> Option<Set> {
+            row?.values.get(column?)?.as_set().cloned()
+        };
         let (old, new) = (set(old).unwrap_or_default(), set(new).unwrap_or_default());
         old.diff(
             &new,

@@ -1,8 +1,11 @@
 //! Rows by the key of their identity.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeMap;
+use std::collections::hash_map::{Entry, HashMap};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use patchbay_schemas::row::Row;
 use uuid::Uuid;
 
 use crate::dependencies::Source;
@@ -30,12 +33,12 @@ pub(super) struct Keys(HashMap<Source, Rows, RandomState>);
 
 #[derive(Debug)]
 enum Rows {
-    One(Uuid),
+    One(Arc<Row>),
     #[expect(
         clippy::box_collection,
         reason = "few of many: the others are shorter for it"
     )]
-    Many(Box<BTreeSet<Uuid>>),
+    Many(Box<BTreeMap<Uuid, Arc<Row>>>),
 }
 
 impl Keys {
@@ -44,30 +47,39 @@ impl Keys {
     }
 
     /// Rows of a key, by UUID.
-    pub(super) fn get(&self, key: RowKey) -> impl Iterator<Item = Uuid> {
+    pub(super) fn get(&self, key: RowKey) -> impl Iterator<Item = &Arc<Row>> {
         let (one, many) = match self.0.get(&key.source()) {
             None => (None, None),
-            Some(Rows::One(row)) => (Some(*row), None),
-            Some(Rows::Many(rows)) => (None, Some(&**rows)),
+            Some(Rows::One(row)) => (Some(row), None),
+            Some(Rows::Many(rows)) => (None, Some(rows.values())),
         };
-        one.into_iter().chain(many.into_iter().flatten().copied())
+        one.into_iter().chain(many.into_iter().flatten())
     }
 
-    pub(super) fn add(&mut self, key: RowKey, row: Uuid) {
-        let rows = self.0.entry(key.source()).or_insert(Rows::One(row));
-        match rows {
-            Rows::One(have) if *have == row => {}
-            Rows::One(have) => *rows = Rows::Many(Box::new([*have, row].into())),
-            Rows::Many(have) => {
-                have.insert(row);
+    /// Adds a row, or replaces its earlier version.
+    pub(super) fn put(&mut self, key: RowKey, row: &Arc<Row>) {
+        match self.0.entry(key.source()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Rows::One(row.clone()));
             }
+            Entry::Occupied(mut entry) => match entry.get_mut() {
+                Rows::One(have) if have.uuid == row.uuid => *have = row.clone(),
+                Rows::One(have) => {
+                    let both = [have.clone(), row.clone()];
+                    let both = both.map(|row| (row.uuid, row));
+                    entry.insert(Rows::Many(Box::new(both.into())));
+                }
+                Rows::Many(have) => {
+                    have.insert(row.uuid, row.clone());
+                }
+            },
         }
     }
 
     pub(super) fn remove(&mut self, key: RowKey, row: Uuid) {
         let is_empty = match self.0.get_mut(&key.source()) {
             None => false,
-            Some(Rows::One(have)) => *have == row,
+            Some(Rows::One(have)) => have.uuid == row,
             Some(Rows::Many(rows)) => {
                 rows.remove(&row);
                 rows.is_empty()

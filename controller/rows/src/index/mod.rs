@@ -7,8 +7,8 @@
 //! holders    row -> the rows that hold it, for each holding
 //! ```
 //!
-//! A capability without parts needs `owned` only: the rest is indexed before the first part is
-//! evaluated.
+//! If the inputs have no parts, only `owned` is needed at first: the rest is indexed before the
+//! first part is evaluated.
 
 mod follow;
 mod holders;
@@ -22,10 +22,10 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use patchbay_engine::db::{Snapshot, Table};
+use patchbay_engine::db::Snapshot;
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
-use patchbay_schemas::row::Row;
+use patchbay_schemas::row::{Row, load_ahead};
 use patchbay_schemas::schema::TableId;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
@@ -39,6 +39,9 @@ use keys::Keys;
 pub(crate) use keys::RowKey;
 pub(crate) use own_rows::{OwnRow, OwnRows};
 use owned::OwnedRows;
+
+/// Number of rows that are loaded into the processor's caches at a time.
+const ROWS_AHEAD: usize = 16;
 
 /// A row of a part.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -68,8 +71,8 @@ pub(crate) struct Index<P> {
     places: HashMap<TableId, SmallVec<[TablePlace; 2]>, RandomState>,
     owned: OwnedRows,
     keys: Keys,
-    /// Keys of rows that are identified within their holders.
-    keys_in_holder: HashMap<(TablePlace, Uuid), u64, RandomState>,
+    /// Rows that are identified within their holders, with the hash of their identity there.
+    keys_in_holder: HashMap<(TablePlace, Uuid), (u64, Arc<Row>), RandomState>,
     holders: Vec<Holders>,
     /// `true` if keys and holders are indexed.
     is_complete: bool,
@@ -84,7 +87,8 @@ impl<P: fmt::Debug> fmt::Debug for Index<P> {
 }
 
 impl<P: Clone + Eq + Hash> Index<P> {
-    /// Finds the owners of all rows of the layout's tables.
+    /// Finds the owners of all rows of the layout's tables. The index is complete if there are parts
+    /// already.
     pub(crate) fn new(layout: &Layout<P>, snapshot: &Snapshot, parts: &mut Parts<P>) -> Self {
         let resolved = Resolved::new(layout, snapshot.schema());
         let mut places = HashMap::<TableId, SmallVec<_>, RandomState>::default();
@@ -107,46 +111,62 @@ impl<P: Clone + Eq + Hash> Index<P> {
             places,
             is_complete: false,
         };
-        for place in index.layout.places() {
-            let rows = index.layout.table(place).id.map(|id| snapshot.table(id));
-            for row in rows.into_iter().flat_map(Table::iter) {
-                if let Owner::Part(part) = index.owner(place, row) {
-                    index.owned.add(OwnedRow {
-                        part: parts.id(part),
-                        table: place,
-                        uuid: row.uuid,
-                    });
-                }
-            }
-        }
+        index.is_complete = parts.len() > 0;
+        index.read_rows(Some(parts));
         index
     }
 
     /// Indexes rows by identity and by holder, unless that is done. The evaluation of parts needs
     /// it.
     pub(crate) fn complete(&mut self) {
-        if std::mem::replace(&mut self.is_complete, true) {
-            return;
+        if !std::mem::replace(&mut self.is_complete, true) {
+            self.read_rows(None);
         }
+    }
+
+    /// Indexes all rows of the layout's tables: by owner, unless there are no `parts`, and in a
+    /// complete index by identity and holder.
+    fn read_rows(&mut self, mut parts: Option<&mut Parts<P>>) {
         let snapshot = self.snapshot.clone();
         let layout = self.layout.clone();
         // After this, all parts are evaluated.
         let mut discarded = Touched::default();
         for place in layout.places() {
             let table = layout.table(place);
-            let rows = table.id.filter(|_| table.is_indexed());
-            let rows = rows.map(|id| snapshot.table(id));
-            let count = rows.map_or(0, Table::len);
-            if table.has_keys() {
-                self.keys.reserve(count);
+            let is_owned = parts.is_some() && self.owners[place.index()].is_some();
+            let is_indexed = self.is_complete && table.is_indexed();
+            let rows = table.id.filter(|_| is_owned || is_indexed);
+            let Some(rows) = rows.map(|id| snapshot.table(id)) else {
+                continue;
+            };
+            if is_indexed && table.has_keys() {
+                self.keys.reserve(rows.len());
             }
-            if table.identity.is_in_holder {
-                self.keys_in_holder.reserve(count);
+            if is_indexed && table.identity.is_in_holder {
+                self.keys_in_holder.reserve(rows.len());
             }
-            for row in rows.into_iter().flat_map(Table::iter) {
-                self.follow_keys(place, None, Some(row), &mut discarded);
-                self.follow_members(place, None, Some(row), &mut discarded);
-                discarded.keys.clear();
+            let mut rows = rows.iter();
+            loop {
+                let next: SmallVec<[&Arc<Row>; ROWS_AHEAD]> =
+                    rows.by_ref().take(ROWS_AHEAD).collect();
+                if next.is_empty() {
+                    break;
+                }
+                load_ahead(next.iter().map(|row| &***row));
+                for row in next {
+                    if let Some(parts) = parts.as_deref_mut()
+                        && let Owner::Part(part) = self.owner(place, row)
+                    {
+                        self.owned.put(parts.id(part), (place, row.clone()));
+                    }
+                    if is_indexed && table.has_keys() {
+                        self.follow_keys(place, None, Some(row), &mut discarded);
+                    }
+                    if is_indexed {
+                        self.follow_members(place, None, Some(row), &mut discarded);
+                    }
+                    discarded.keys.clear();
+                }
             }
         }
     }
@@ -175,8 +195,11 @@ impl<P: Clone + Eq + Hash> Index<P> {
         }
     }
 
-    /// Rows of a part.
-    pub(crate) fn owned(&self, part: PartId) -> impl Iterator<Item = OwnedRow> {
+    /// Rows of a part, sorted by table and UUID.
+    pub(crate) fn owned(
+        &self,
+        part: PartId,
+    ) -> impl Iterator<Item = (TablePlace, &Arc<Row>)> + Clone {
         self.owned.of(part)
     }
 
@@ -230,8 +253,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
             .is_none()
             .then(|| self.keys.get(key))
             .into_iter()
-            .flatten()
-            .filter_map(move |row| rows?.get(row));
+            .flatten();
         by_index.into_iter().chain(by_key)
     }
 

@@ -33,23 +33,24 @@ pub(crate) struct OwnRows<'a>(SmallVec<[OwnRow<'a>; INLINE_ROWS]>);
 impl<'a> OwnRows<'a> {
     pub(crate) fn new<P: Clone + Eq + Hash>(part: PartId, index: &'a Index<P>) -> Self {
         let layout = &index.layout;
-        let unique_key = |place: usize, owned: OwnedRow, row: &Row| {
-            let identity = &layout.table(owned.table).identity;
+        let unique_key = |place: usize, table: TablePlace, row: &Row| {
+            let identity = &layout.table(table).identity;
             identity.unique_index.filter(|_| place < FOUND_ROWS)?;
-            let hash = layout.row_key(owned.table, row)?;
-            Some(RowKey {
-                table: owned.table,
-                hash,
-            })
+            let hash = layout.row_key(table, row)?;
+            Some(RowKey { table, hash })
         };
-        let owned = index.owned(part).enumerate();
-        let rows = owned.filter_map(|(place, owned)| {
-            let row = &**index.row(owned.table, owned.uuid)?;
-            Some(OwnRow {
+        let rows = index.owned(part).enumerate();
+        let rows = rows.map(|(place, (table, row))| {
+            let owned = OwnedRow {
+                part,
+                table,
+                uuid: row.uuid,
+            };
+            OwnRow {
                 owned,
                 row,
-                unique_key: unique_key(place, owned, row),
-            })
+                unique_key: unique_key(place, table, row),
+            }
         });
         Self(rows.collect())
     }

@@ -1,11 +1,12 @@
 //! Rows by the part that owns them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use patchbay_schemas::row::Row;
 use smallvec::SmallVec;
 use uuid::Uuid;
 
-use crate::index::OwnedRow;
 use crate::parts::PartId;
 use crate::table::TablePlace;
 
@@ -15,17 +16,23 @@ const FEW_ROWS: usize = 64;
 const INLINE_ROWS: usize = 2;
 
 /// Rows of each part, by the number of the part.
+///
+/// The rows themselves are here, because looking for each in its table would take longer than all
+/// else that is done with most of them.
 #[derive(Debug, Default)]
 pub(super) struct OwnedRows {
     parts: Vec<Rows>,
     len: usize,
 }
 
+/// Table and UUID: the order of a part's rows.
+type Place = (TablePlace, Uuid);
+
 /// Rows of a part, in order.
 #[derive(Debug)]
 enum Rows {
-    Few(SmallVec<[(TablePlace, Uuid); INLINE_ROWS]>),
-    Many(BTreeSet<(TablePlace, Uuid)>),
+    Few(SmallVec<[(TablePlace, Arc<Row>); INLINE_ROWS]>),
+    Many(BTreeMap<Place, Arc<Row>>),
 }
 
 impl Default for Rows {
@@ -34,43 +41,50 @@ impl Default for Rows {
     }
 }
 
+fn place((table, row): &(TablePlace, Arc<Row>)) -> Place {
+    (*table, row.uuid)
+}
+
 impl Rows {
-    fn iter(&self) -> impl Iterator<Item = &(TablePlace, Uuid)> {
+    fn iter(&self) -> impl Iterator<Item = (TablePlace, &Arc<Row>)> + Clone {
         let (few, many) = match self {
             Self::Few(rows) => (Some(rows), None),
             Self::Many(rows) => (None, Some(rows)),
         };
-        let few = few.into_iter().flatten();
-        few.chain(many.into_iter().flatten())
+        let few = few.into_iter().flatten().map(|(table, row)| (*table, row));
+        let many = many.into_iter().flatten();
+        few.chain(many.map(|((table, _), row)| (*table, row)))
     }
 
-    /// Adds a row. Returns `false` if it is there already.
-    fn add(&mut self, row: (TablePlace, Uuid)) -> bool {
+    /// Adds a row, or replaces its earlier version. Returns `true` if there was none.
+    fn put(&mut self, row: (TablePlace, Arc<Row>)) -> bool {
         match self {
-            Self::Many(rows) => rows.insert(row),
+            Self::Many(rows) => rows.insert(place(&row), row.1).is_none(),
             Self::Few(rows) => {
-                let Err(place) = rows.binary_search(&row) else {
-                    return false;
-                };
-                rows.insert(place, row);
-                if rows.len() > FEW_ROWS {
-                    *self = Self::Many(std::mem::take(rows).into_iter().collect());
+                let found = rows.binary_search_by_key(&place(&row), place);
+                match found {
+                    Ok(at) => rows[at] = row,
+                    Err(at) => rows.insert(at, row),
                 }
-                true
+                if rows.len() > FEW_ROWS {
+                    let rows = std::mem::take(rows).into_iter();
+                    *self = Self::Many(rows.map(|row| (place(&row), row.1)).collect());
+                }
+                found.is_err()
             }
         }
     }
 
     /// Removes a row. Returns `false` if it is not there.
-    fn remove(&mut self, row: (TablePlace, Uuid)) -> bool {
+    fn remove(&mut self, row: Place) -> bool {
         let (is_removed, is_empty) = match self {
-            Self::Many(rows) => (rows.remove(&row), rows.is_empty()),
+            Self::Many(rows) => (rows.remove(&row).is_some(), rows.is_empty()),
             Self::Few(rows) => {
-                let place = rows.binary_search(&row);
-                if let Ok(place) = place {
-                    rows.remove(place);
+                let found = rows.binary_search_by_key(&row, place);
+                if let Ok(at) = found {
+                    rows.remove(at);
                 }
-                (place.is_ok(), rows.is_empty())
+                (found.is_ok(), rows.is_empty())
             }
         };
         if is_empty {
@@ -81,28 +95,29 @@ impl Rows {
 }
 
 impl OwnedRows {
-    /// Rows of a part, sorted.
-    pub(super) fn of(&self, part: PartId) -> impl Iterator<Item = OwnedRow> {
+    /// Rows of a part, sorted by table and UUID.
+    pub(super) fn of(&self, part: PartId) -> impl Iterator<Item = (TablePlace, &Arc<Row>)> + Clone {
         let rows = self.parts.get(part.0 as usize).into_iter();
         rows.flat_map(Rows::iter)
-            .map(move |(table, uuid)| OwnedRow {
-                part,
-                table: *table,
-                uuid: *uuid,
-            })
     }
 
-    pub(super) fn add(&mut self, row: OwnedRow) {
-        let part = row.part.0 as usize;
-        if self.parts.len() <= part {
-            self.parts.resize_with(part + 1, Rows::default);
+    /// Makes room for parts up to a number.
+    pub(super) fn reserve(&mut self, parts: usize) {
+        if self.parts.len() < parts {
+            self.parts.resize_with(parts, Rows::default);
         }
-        self.len += usize::from(self.parts[part].add((row.table, row.uuid)));
     }
 
-    pub(super) fn remove(&mut self, row: OwnedRow) {
-        if let Some(rows) = self.parts.get_mut(row.part.0 as usize) {
-            self.len -= usize::from(rows.remove((row.table, row.uuid)));
+    /// Adds a row to a part, or replaces its earlier version.
+    pub(super) fn put(&mut self, part: PartId, row: (TablePlace, Arc<Row>)) {
+        let part = part.0 as usize;
+        self.reserve(part + 1);
+        self.len += usize::from(self.parts[part].put(row));
+    }
+
+    pub(super) fn remove(&mut self, part: PartId, row: Place) {
+        if let Some(rows) = self.parts.get_mut(part.0 as usize) {
+            self.len -= usize::from(rows.remove(row));
         }
     }
 
@@ -114,48 +129,71 @@ impl OwnedRows {
 
 #[cfg(test)]
 mod tests {
+    use patchbay_schemas::row::Values;
+
     use super::*;
+
+    fn row(table: u16, uuid: u128) -> (TablePlace, Arc<Row>) {
+        let row = Row {
+            uuid: Uuid::from_u128(uuid),
+            version: Uuid::nil(),
+            values: Values::default(),
+        };
+        (TablePlace(table), Arc::new(row))
+    }
+
+    fn places(owned: &OwnedRows, part: u32) -> Vec<(u16, u128)> {
+        let rows = owned.of(PartId(part));
+        rows.map(|(table, row)| (table.0, row.uuid.as_u128()))
+            .collect()
+    }
 
     #[test]
     fn a_part_has_its_rows_in_order() {
-        let row = |part, table, uuid| OwnedRow {
-            part: PartId(part),
-            table: TablePlace(table),
-            uuid: Uuid::from_u128(uuid),
-        };
         let mut owned = OwnedRows::default();
-        for row in [
-            row(3, 1, 5),
-            row(3, 0, 9),
-            row(1, 0, 1),
-            row(3, 1, 2),
-            row(3, 1, 5),
+        for (part, of_part) in [
+            (3, row(1, 5)),
+            (3, row(0, 9)),
+            (1, row(0, 1)),
+            (3, row(1, 2)),
+            (3, row(1, 5)),
         ] {
-            owned.add(row);
+            owned.put(PartId(part), of_part);
         }
-        let of = |owned: &OwnedRows, part| owned.of(PartId(part)).collect::<Vec<_>>();
-        assert_eq!(of(&owned, 3), [row(3, 0, 9), row(3, 1, 2), row(3, 1, 5)]);
-        assert_eq!((owned.len(), of(&owned, 2)), (4, vec![]));
-        owned.remove(row(3, 1, 2));
-        owned.remove(row(3, 1, 2));
-        owned.remove(row(7, 1, 2));
-        assert_eq!(of(&owned, 3), [row(3, 0, 9), row(3, 1, 5)]);
+        assert_eq!(places(&owned, 3), [(0, 9), (1, 2), (1, 5)]);
+        assert_eq!((owned.len(), places(&owned, 2)), (4, vec![]));
+        for part in [3, 3, 7] {
+            owned.remove(PartId(part), place(&row(1, 2)));
+        }
+        assert_eq!(places(&owned, 3), [(0, 9), (1, 5)]);
         assert_eq!(owned.len(), 3);
     }
+
+    #[test]
+    fn a_row_replaces_its_earlier_version() {
+        let mut owned = OwnedRows::default();
+        let count = 2 * FEW_ROWS as u128;
+        for rows in [1, count] {
+            (0..rows).for_each(|uuid| owned.put(PartId(0), row(0, uuid)));
+            let later = row(0, 0);
+            owned.put(PartId(0), later.clone());
+            let (_, first) = owned.of(PartId(0)).next().unwrap();
+            assert!(Arc::ptr_eq(first, &later.1));
+            assert_eq!(owned.len() as u128, rows);
+        }
+    }
+
     #[test]
     fn many_rows_of_a_part_are_in_order_too() {
-        let row = |uuid| OwnedRow {
-            part: PartId(0),
-            table: TablePlace(0),
-            uuid: Uuid::from_u128(uuid),
-        };
         let mut owned = OwnedRows::default();
         let count = 3 * FEW_ROWS as u128;
-        (0..count).rev().for_each(|uuid| owned.add(row(uuid)));
-        owned.add(row(7));
-        assert!(owned.of(PartId(0)).eq((0..count).map(row)));
-        (1..count).for_each(|uuid| owned.remove(row(uuid)));
-        assert!(owned.of(PartId(0)).eq([row(0)]));
-        assert_eq!(owned.len(), 1);
+        (0..count)
+            .rev()
+            .for_each(|uuid| owned.put(PartId(0), row(0, uuid)));
+        owned.put(PartId(0), row(0, 7));
+        let all: Vec<(u16, u128)> = (0..count).map(|uuid| (0, uuid)).collect();
+        assert_eq!(places(&owned, 0), all);
+        (1..count).for_each(|uuid| owned.remove(PartId(0), place(&row(0, uuid))));
+        assert_eq!(places(&owned, 0), [(0, 0)]);
     }
 }
