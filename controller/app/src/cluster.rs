@@ -114,7 +114,7 @@ impl Cluster {
         let nodes = cluster.read_nodes();
         let ranges = range_warnings(&cluster.settings, &networks, &nodes);
         found.extend(ranges.into_iter().map(without_location));
-        let reported = cluster.allocate_connects(&mut found);
+        let reported = cluster.allocate_connects(&networks, &nodes, &mut found);
         let inventory = &cluster.inventory;
         found.extend(warnings::definition_warnings(
             inventory, &networks, &reported,
@@ -166,12 +166,15 @@ impl Cluster {
 
     /// Sets annotations and status of all connects, as the cluster manager does, and adds its
     /// warnings. Returns the network attachment definitions that they are about.
-    fn allocate_connects(&mut self, warnings: &mut Vec<Problem>) -> BTreeSet<NadKey> {
-        let networks = self.networks();
+    fn allocate_connects(
+        &mut self,
+        networks: &Networks,
+        nodes: &[Node],
+        warnings: &mut Vec<Problem>,
+    ) -> BTreeSet<NadKey> {
         let inventory = &self.inventory;
-        let nodes = self.read_nodes();
         let objects = ClusterObjects::new(
-            &networks,
+            networks,
             objects(&inventory.network_attachment_definitions),
             objects(&inventory.namespaces),
             objects(&inventory.cluster_network_connects),
