@@ -1,8 +1,4 @@
 //! Sources that parts and shared values have read, recorded while they read them.
-//!
-//! A source is a hash of 63 bits, and so is a claim. Two sources of one hash make a part pending
-//! once too often. Two claims of one hash would refuse one of them: among 100,000 claims that
-//! happens once in two thousand million starts.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -11,6 +7,7 @@ use foldhash::fast::RandomState;
 
 use crate::parts::PartId;
 use crate::shared::SharedId;
+use crate::sources::{Read, Source};
 
 /// Bit of [`Readers`] that are several.
 const SEVERAL: u32 = 1 << 31;
@@ -19,48 +16,11 @@ const SOURCES_OF_PART: usize = 3;
 /// Sources that a part claims, on average.
 const CLAIMS_OF_PART: usize = 2;
 
-/// Something that can be read and can change: a cell of the inputs, rows of an identity, a report,
-/// a shared value, or a claimed value. The lowest bit is not used.
-///
-/// It is packed, so that a source with its readers takes 12 bytes.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-#[repr(Rust, packed(4))]
-pub(crate) struct Source(u64);
-
-impl Source {
-    /// Source of a hash that distinguishes sources of all kinds.
-    pub(crate) fn new(hash: u64) -> Self {
-        Self(hash << 1)
-    }
-
-    pub(crate) fn hash(self) -> u64 {
-        self.0 >> 1
-    }
-}
-
 /// A part or a shared value.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Node {
     Part(PartId),
     Shared(SharedId),
-}
-
-/// A source that was read, and in the lowest bit, whether the part claims it.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Read(u64);
-
-impl Read {
-    pub(crate) fn new(source: Source, is_claimed: bool) -> Self {
-        Self(source.0 | u64::from(is_claimed))
-    }
-
-    fn source(self) -> Source {
-        Source(self.0 & !1)
-    }
-
-    fn is_claimed(self) -> bool {
-        self.0 & 1 == 1
-    }
 }
 
 /// Sources and their readers, both ways. Most sources have one reader.
@@ -148,8 +108,10 @@ impl<P: Ord> Dependencies<P> {
     /// All parts are pending in it, so that nothing depends on who reads a source without claiming
     /// it. A command has no other pass and needs no index of these readers.
     pub(crate) fn of_first_pass(parts: usize) -> Self {
-        let mut this = Self::default();
-        this.is_first_pass = true;
+        let mut this = Self {
+            is_first_pass: true,
+            ..Self::default()
+        };
         this.sources.reserve(parts * CLAIMS_OF_PART);
         this.parts.reserve(parts);
         this

@@ -24,6 +24,7 @@ mod reader;
 mod reports;
 mod resolved;
 mod shared;
+mod sources;
 mod steps;
 mod table;
 mod table_row;

@@ -12,11 +12,12 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::capability::{Capability, Inputs};
-use crate::dependencies::{Dependencies, Read, Source};
+use crate::dependencies::Dependencies;
 use crate::index::{Index, OwnRow, OwnRows, OwnedRow, RowKey};
 use crate::parts::{PartId, Parts};
 use crate::reports::Reports;
 use crate::shared::SharedValues;
+use crate::sources::{Read, Source};
 use crate::table::{Holding, RowView, Table};
 
 /// Sources that a part reads, on average.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use uuid::Uuid;
 
 use crate::columns::Rule;
-use crate::dependencies::Source;
+use crate::sources::Source;
 use crate::table::{Holding, HoldingSpec, Identity, Layout, Phases, TablePlace, TableSpec};
 
 /// A [`Layout`] with the columns of one database schema.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use crate::capability::Capability;
-use crate::dependencies::Source;
 use crate::reader::Reads;
+use crate::sources::Source;
 
 /// Number of a shared value. Numbers of forgotten values are used again.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

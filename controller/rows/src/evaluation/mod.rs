@@ -13,13 +13,14 @@ use smol_str::SmolStr;
 use uuid::Uuid;
 
 use crate::capability::Capability;
-use crate::dependencies::{Dependencies, Read, Source};
+use crate::dependencies::Dependencies;
 use crate::index::{Index, OwnRow, OwnRows, OwnedRow, RowKey};
 use crate::members::{Contribution, Host};
 use crate::part_rows::{PartRows, WantedRow};
 use crate::parts::{PartId, Parts};
 use crate::queue::Queue;
 use crate::reader::{PartRow, Reader, Reads, Scene};
+use crate::sources::{Read, Source};
 use crate::steps::{Action, NewRow, Step, Target};
 use crate::table::Holding;
 

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use patchbay_schemas::row::Row;
 use uuid::Uuid;
 
-use crate::dependencies::Source;
+use crate::sources::Source;
 use crate::table::TablePlace;
 
 /// Identity of a row in short: its table and a hash. Lookups of existing rows compare the identity
