@@ -7,7 +7,6 @@ mod named_targets;
 use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
-use patchbay_schemas::row::load_ahead;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 use uuid::Uuid;
@@ -29,6 +28,8 @@ use named_targets::NamedTargets;
 
 /// Number of parts whose rows are loaded into the processor's caches at a time.
 const PARTS_AHEAD: usize = 8;
+/// Rows that a part wants, on average.
+const ROWS_OF_PART: usize = 2;
 /// Number of rows that are loaded of one part.
 const ROWS_AHEAD: usize = 4;
 
@@ -85,7 +86,10 @@ impl<C: Capability> Evaluation<C> {
         let queue = Queue::new(pending, parts);
         Self {
             steps: Vec::new(),
-            kept: HashSet::with_capacity_and_hasher(queue.len(), RandomState::default()),
+            kept: HashSet::with_capacity_and_hasher(
+                queue.len() * ROWS_OF_PART,
+                RandomState::default(),
+            ),
             queue,
             loaded: 0,
             rest: Vec::new(),
@@ -120,8 +124,7 @@ impl<C: Capability> Evaluation<C> {
         if self.loaded == 0 {
             self.loaded = PARTS_AHEAD;
             let parts = self.queue.next_parts(PARTS_AHEAD);
-            let rows = parts.flat_map(|part| index.owned(part).take(ROWS_AHEAD));
-            load_ahead(rows.map(|(_, row)| &**row));
+            index.load_ahead(parts.flat_map(|part| index.owned(part).take(ROWS_AHEAD)));
         }
         self.loaded -= 1;
     }

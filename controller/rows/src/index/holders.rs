@@ -65,6 +65,11 @@ impl Holders {
         numbers.filter_map(|number| self.numbers.holders.get(*number as usize).copied())
     }
 
+    /// Returns `true` if a row holds this one.
+    pub(crate) fn is_held(&self, row: Uuid) -> bool {
+        self.first.contains_key(&row)
+    }
+
     /// Returns `true` if one row holds another.
     pub(crate) fn has(&self, holder: Uuid, held: Uuid) -> bool {
         self.of(held).any(|have| have == holder)

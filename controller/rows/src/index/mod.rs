@@ -19,6 +19,7 @@ mod owned;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
+use std::hint::black_box;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -201,6 +202,19 @@ impl<P: Clone + Eq + Hash> Index<P> {
         part: PartId,
     ) -> impl Iterator<Item = (TablePlace, &Arc<Row>)> + Clone {
         self.owned.of(part)
+    }
+
+    /// Loads rows and what the index has of them into the processor's caches, at the same time.
+    pub(crate) fn load_ahead<'a>(
+        &self,
+        rows: impl Iterator<Item = (TablePlace, &'a Arc<Row>)> + Clone,
+    ) {
+        load_ahead(rows.clone().map(|(_, row)| &**row));
+        let held = rows.flat_map(|(place, row)| {
+            let holdings = self.layout.table(place).held_by.iter();
+            holdings.map(|holding| usize::from(self.holders(*holding).is_held(row.uuid)))
+        });
+        black_box(held.sum::<usize>());
     }
 
     pub(crate) fn holders(&self, holding: Holding) -> &Holders {
