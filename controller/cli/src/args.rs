@@ -163,6 +163,7 @@ pub(super) struct Manifests {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "patchbay explain <KIND> <NAME> [OPTIONS]")]
 pub(super) struct Explain {
     /// Kind of the object.
     #[arg(value_enum, value_name = "KIND")]

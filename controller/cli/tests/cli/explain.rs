@@ -26,6 +26,15 @@ fn the_example_is_connected() {
     assert_eq!(json["ranges"][0]["nodeIdsBelow"], 127);
 }
 
+/// `-f` takes all arguments up to the next flag, so the object has to come before it.
+#[test]
+fn the_usage_has_the_object_before_the_manifests() {
+    let explained = run("explain -f cluster.yaml cnc c", &[]);
+    assert_eq!(explained.code, Some(1));
+    let usage = "Usage: patchbay explain <KIND> <NAME> [OPTIONS]\n";
+    assert!(explained.stderr.contains(usage), "{}", explained.stderr);
+}
+
 /// A cluster in which something is wrong with everything.
 const TROUBLE: &str = "
 apiVersion: v1
