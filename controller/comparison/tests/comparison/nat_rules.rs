@@ -31,6 +31,14 @@ fn network(is_gateway: bool, rules: &[Value]) -> Network {
     network
 }
 
+/// Adds a `localnet` port to `s2`.
+fn add_localnet(network: &mut Network) {
+    let row = json!({"name": "ln", "type": "localnet", "addresses": "unknown",
+        "options": map(&[("network_name", "phys")])});
+    let row = network.rows.insert("Logical_Switch_Port", row);
+    network.others.push(row);
+}
+
 #[test]
 fn a_rule_for_sources_sees_whether_the_router_has_tracked_the_packet() {
     let Some(release) = Release::newest() else {
@@ -69,10 +77,7 @@ fn a_rule_works_at_the_gateway_if_the_external_switch_has_no_localnet_port() {
             "logical_ip": "10.1.0.2", "logical_port": "v1", "external_mac": "0a:ee:00:00:00:01"});
         let mut network = network(false, &[rule]);
         if has_localnet {
-            let row = json!({"name": "ln", "type": "localnet", "addresses": "unknown",
-                "options": map(&[("network_name", "phys")])});
-            let row = network.rows.insert("Logical_Switch_Port", row);
-            network.others.push(row);
+            add_localnet(&mut network);
         }
         let row = json!({"direction": "to-lport", "priority": 1, "action": "drop",
             "match": "eth.src == 0a:ee:00:00:00:01"});
@@ -80,6 +85,41 @@ fn a_rule_works_at_the_gateway_if_the_external_switch_has_no_localnet_port() {
         network.columns["s2"] = json!({"acls": references(&[acl])});
         let target = ("10.2.0.2", "0a:00:00:00:01:01");
         let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert_same(&answer, &text);
+        assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
+    }
+}
+
+/// `v1` asks for an address of `lr2`, which the router of `v1` knows by the MAC address of the rule.
+#[test]
+fn a_gateway_on_a_switch_without_localnet_port_refuses_the_known_mac_address() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (has_localnet, out) in [(true, Some("v3")), (false, None)] {
+        let mut network = Network::new(json!({}));
+        let row = json!({"type": "dnat_and_snat", "external_ip": "10.2.0.8",
+            "logical_ip": "10.2.0.2", "logical_port": "v3", "external_mac": "0a:ee:00:00:00:01",
+            "options": map(&[("add_route", "true")])});
+        let rule = network.rows.insert("NAT", row);
+        let row = json!({"name": "gc", "chassis_name": "c1", "priority": 1});
+        let chassis = network.rows.insert("Gateway_Chassis", row);
+        let row = json!({"name": "rp3", "mac": "0a:00:00:00:02:99", "networks": "10.2.0.9/24",
+            "gateway_chassis": references(&[chassis])});
+        let port = network.rows.insert("Logical_Router_Port", row);
+        let row = json!({"name": "sp3", "type": "router", "addresses": "router",
+            "options": map(&[("router-port", "rp3")])});
+        let switch_port = network.rows.insert("Logical_Switch_Port", row);
+        network.others.push(switch_port);
+        let row = json!({"name": "lr2", "ports": references(&[port]), "nat": references(&[rule])});
+        network.rows.insert("Logical_Router", row);
+        network.columns["lr"] = json!({"options": map(&[("chassis", "c1")])});
+        if has_localnet {
+            add_localnet(&mut network);
+        }
+        let target = ("10.2.0.8", "0a:00:00:00:01:01");
+        let (answer, text) = ask(&release, &network.finish(), target, WEB);
+        assert!(text.contains("eth.dst = 0a:ee:00:00:00:01;"), "{text}");
         assert_same(&answer, &text);
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
     }

@@ -37,13 +37,13 @@ pub(crate) struct Nat {
     pub(crate) logical: Prefix,
     /// Gateway port at which a distributed router translates. `None`: all ports.
     pub(crate) gateway: Option<RouterPortId>,
-    /// MAC address of the external address, if a distributed router translates where the machine
-    /// is. `None`: the router port's.
-    pub(crate) distributed_mac: Option<Mac>,
+    /// Machine whose port and MAC address the rule names. `None`: it is not of type
+    /// `dnat_and_snat` at a gateway port, or names none.
+    machine: Option<Machine>,
+    /// `true` if the gateway port's chassis translates even if the rule names a machine.
+    is_central: bool,
     /// `true` if other routers get a route to the external address.
     pub(crate) is_routable: bool,
-    /// `true` if the machine's port exists on some chassis, or does not matter.
-    is_resident: bool,
     /// `stateless`: the rule translates without connection tracking.
     pub(crate) is_stateless: bool,
     /// `external_port_range`. `None`: ports stay.
@@ -55,6 +55,15 @@ pub(crate) struct Nat {
     allowed: Option<Arc<ValueSet>>,
     /// Addresses on the other side for which the rule does not hold.
     exempted: Option<Arc<ValueSet>>,
+}
+
+/// Machine that a rule names.
+#[derive(Clone, Copy, Debug)]
+struct Machine {
+    /// Column `external_mac`.
+    mac: Mac,
+    /// `true` if the port exists on some chassis.
+    is_resident: bool,
 }
 
 /// Actions of a rule that OVN can read: they have texts of the row.
@@ -125,10 +134,12 @@ impl Nat {
                 NatMatch::Never
             }
         };
-        let is_distributed = row.r#type == NatType::DnatAndSnat
-            && gateway.is_some_and(|gateway| !is_central(gateway, kind, ports));
-        let distributed = row.logical_port.as_ref().zip(mac);
-        let distributed = distributed.filter(|_| is_distributed);
+        let machine = row.logical_port.as_ref().zip(mac);
+        let machine = machine.filter(|_| row.r#type == NatType::DnatAndSnat && gateway.is_some());
+        let machine = machine.map(|(port, mac)| Machine {
+            mac,
+            is_resident: names.is_resident(port),
+        });
         let address_set = |reference: Option<Ref<nb::AddressSet>>| {
             let set = tables.address_sets.get(reference?)?;
             names.address_set(&set.name).map(Arc::clone)
@@ -149,9 +160,9 @@ impl Nat {
             external: external.address,
             logical,
             gateway,
-            distributed_mac: distributed.map(|(_, mac)| mac),
+            machine,
+            is_central: gateway.is_some_and(|gateway| is_central(gateway, kind, ports)),
             is_routable: row.r#type != NatType::Snat && option(&row.options, "add_route"),
-            is_resident: distributed.is_none_or(|(port, _)| names.is_resident(port)),
             is_stateless,
             ports: ports_of_range,
             actions: ValidActions {
@@ -184,9 +195,31 @@ impl Nat {
         self.kind != NatType::Dnat
     }
 
+    /// MAC address of the external address, if a distributed router translates where the machine
+    /// is. `None`: the router port's.
+    pub(crate) fn distributed_mac(&self) -> Option<Mac> {
+        Some(self.distributed()?.mac)
+    }
+
     /// `true` if the rule works on some chassis.
     pub(crate) fn is_resident(&self) -> bool {
-        self.is_resident
+        self.distributed().is_none_or(|machine| machine.is_resident)
+    }
+
+    fn distributed(&self) -> Option<Machine> {
+        self.machine.filter(|_| !self.is_central)
+    }
+
+    /// MAC address by which other routers know the external address, even if the gateway port's
+    /// chassis translates. `None`: the router port's.
+    pub(crate) fn known_mac(&self) -> Option<Mac> {
+        Some(self.machine?.mac)
+    }
+
+    /// `true` if a switch sends packets for a MAC address to the gateway ports of the router.
+    pub(crate) fn attracts(&self, mac: Mac) -> bool {
+        let mut machine = self.machine.iter();
+        machine.any(|machine| machine.mac == mac && machine.is_resident)
     }
 
     /// Addresses on the other side that a rule without state names, and what the rule does for
@@ -227,7 +260,7 @@ impl Nat {
         input: RouterPortId,
     ) -> Option<NatEffect<'_>> {
         let applies = self.translates_destination()
-            && self.is_resident
+            && self.is_resident()
             && destination == self.external
             && self.gateway.is_none_or(|gateway| gateway == input);
         self.effect(
@@ -248,7 +281,7 @@ impl Nat {
         output: RouterPortId,
     ) -> Option<NatEffect<'_>> {
         let applies = self.translates_source()
-            && self.is_resident
+            && self.is_resident()
             && self.logical.contains(source)
             && self.gateway.is_none_or(|gateway| gateway == output);
         self.effect(

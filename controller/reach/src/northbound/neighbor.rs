@@ -225,8 +225,8 @@ impl Northbound {
         let is_gateway = router.kind.is_gateway_port(id);
         let nat = router.nats.iter().find(|nat| nat.external == address);
         if let Some(nat) = nat {
-            if is_gateway && nat.gateway == Some(id) && nat.distributed_mac.is_some() {
-                return nat.distributed_mac.filter(|_| nat.is_resident());
+            if is_gateway && nat.gateway == Some(id) && nat.distributed_mac().is_some() {
+                return nat.distributed_mac().filter(|_| nat.is_resident());
             }
             return Some(port.mac);
         }

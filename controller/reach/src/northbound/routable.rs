@@ -46,7 +46,7 @@ impl Northbound {
     fn routable_addresses(&self, router: &Router, port: RouterPortId) -> Vec<(IpAddr, Mac)> {
         let mac = self.router_port(port).mac;
         let nats = router.nats.iter().filter(|nat| nat.is_routable);
-        let nats = nats.map(|nat| (nat.external, nat.distributed_mac.unwrap_or(mac)));
+        let nats = nats.map(|nat| (nat.external, nat.known_mac().unwrap_or(mac)));
         let vips = self.load_balancers.routable(&router.load_balancers);
         let vips = vips.map(|(_, vip)| (vip.address, mac));
         let mut addresses: Vec<_> = nats

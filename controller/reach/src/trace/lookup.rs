@@ -106,15 +106,14 @@ impl Trace<'_> {
                 .switch(&switch.name, "ls_in_l2_lkup", None, decision);
             return Ok(first);
         }
-        let distributed = switch.router_ports.iter().find(|(_, router_port)| {
+        let known = switch.router_ports.iter().find(|(_, router_port)| {
             let router = northbound.router(northbound.router_port(*router_port).router);
-            router.nats.iter().any(|nat| {
-                nat.distributed_mac == Some(mac)
-                    && nat.is_resident()
-                    && router.kind.is_gateway_port(*router_port)
-            })
+            router
+                .nats
+                .iter()
+                .any(|nat| nat.attracts(mac) && router.kind.is_gateway_port(*router_port))
         });
-        if let Some((port, _)) = distributed {
+        if let Some((port, _)) = known {
             let decision = format!("to port {}", northbound.switch_port(*port).name);
             self.path
                 .switch(&switch.name, "ls_in_l2_lkup", None, decision);

@@ -69,7 +69,7 @@ impl Trace<'_> {
             || router.kind.is_gateway_port(input)
                 && router.nats.iter().any(|nat| {
                     nat.gateway == Some(input)
-                        && nat.distributed_mac == Some(mac)
+                        && nat.distributed_mac() == Some(mac)
                         && nat.is_resident()
                 });
         if is_admitted {

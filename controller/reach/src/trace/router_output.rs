@@ -91,7 +91,7 @@ impl<'a> Trace<'a> {
         }
         if let Some(nat) = of_gateway().find(|nat| nat.external == address) {
             let mac = self.northbound.router_port(output).mac;
-            self.packet.eth_destination = nat.distributed_mac.unwrap_or(mac);
+            self.packet.eth_destination = nat.distributed_mac().unwrap_or(mac);
             return Ok(());
         }
         if router.own_addresses.contains_key(&address) {
@@ -209,7 +209,7 @@ impl<'a> Trace<'a> {
         let decision = format!("NAT {}: source {external}", effect.nat.kind);
         self.path
             .router(&router.name, STAGE, Some(effect.nat.row), decision);
-        if let Some(mac) = effect.nat.distributed_mac {
+        if let Some(mac) = effect.nat.distributed_mac() {
             self.packet.eth_source = mac;
         }
         self.replace_source(next_hop, external)

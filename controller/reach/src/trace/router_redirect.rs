@@ -42,7 +42,7 @@ impl Trace<'_> {
         let balancers = &self.northbound.load_balancers;
         let is_answer = || balancers.of_sender(&router.load_balancers, ip).is_some();
         let mut distributed = router.nats.iter().filter(|nat| {
-            nat.distributed_mac.is_some()
+            nat.distributed_mac().is_some()
                 && nat.is_resident()
                 && nat.gateway == Some(output)
                 && nat.logical.contains(source)

@@ -48,7 +48,7 @@ impl Nat {
     ) -> bool {
         self.translates_source()
             && !self.is_stateless
-            && self.is_resident
+            && self.is_resident()
             && self.gateway == Some(output)
             && self.logical.contains(source)
             && self.allows(destination)
@@ -66,7 +66,7 @@ impl Nat {
         let exempted = self.exempted.as_ref()?;
         let applies = self.translates_source()
             && !self.is_stateless
-            && self.is_resident
+            && self.is_resident()
             && self.gateway == Some(input)
             && self.logical.contains(destination)
             && exempted.contains(bits(source));
@@ -89,7 +89,7 @@ impl Nat {
     ) -> Option<i64> {
         let applies = self.translates_source()
             && !self.is_stateless
-            && self.is_resident
+            && self.is_resident()
             && self.logical.contains(destination)
             && self.gateway == Some(input)
             && self.allows(source)
