@@ -9,6 +9,9 @@ use super::ids::Topology;
 /// Prefix of the names of the load balancer groups of all connects.
 pub const LOAD_BALANCER_GROUP_PREFIX: &str = "cnc_svc_";
 
+/// End of the name of a layer2 network's switch.
+const LAYER2_SWITCH: &str = "ovn_layer2_switch";
+
 /// Name of the network of a `UserDefinedNetwork`.
 pub fn udn_network(namespace: &str, name: &str) -> String {
     format!("{namespace}_{name}")
@@ -26,24 +29,19 @@ pub fn network_prefix(network: &str) -> String {
     prefix
 }
 
-/// Prefix of a network of a custom resource at the start of a row's name. `None`: the name does not
-/// start with one.
+/// Prefix of the network at the start of the name of a switch. `None`: the name does not start with
+/// one. Names of nodes have no `_`, and layer2 switches of the default network do not exist.
 ///
 /// ```
-/// use patchbay_model::names::prefix_of_name;
+/// use patchbay_model::names::prefix_of_switch;
 ///
-/// assert_eq!(prefix_of_name("blue_l3_n1-c1"), Some("blue_l3_"));
-/// assert_eq!(prefix_of_name("cluster_udn_red_n1"), Some("cluster_udn_red_"));
-/// assert_eq!(prefix_of_name("n1"), None);
+/// assert_eq!(prefix_of_switch("cluster_udn_red_n1"), Some("cluster_udn_red_"));
+/// assert_eq!(prefix_of_switch("own_ovn_layer2_switch"), Some("own_"));
+/// assert_eq!(prefix_of_switch("n1"), None);
 /// ```
-pub fn prefix_of_name(name: &str) -> Option<&str> {
-    let parts = if name.starts_with("cluster_udn_") {
-        3
-    } else {
-        2
-    };
-    let (at, _) = name.match_indices('_').nth(parts - 1)?;
-    Some(&name[..=at])
+pub fn prefix_of_switch(name: &str) -> Option<&str> {
+    let of_node = || name.rfind('_').map(|at| &name[..=at]);
+    name.strip_suffix(LAYER2_SWITCH).or_else(of_node)
 }
 
 /// Name of the connect router of a connect.
@@ -64,7 +62,7 @@ pub fn network_router(network: &str, topology: Topology) -> String {
 pub fn network_switch(network: &str, topology: Topology, node: &str) -> String {
     let prefix = network_prefix(network);
     match topology {
-        Topology::Layer2 => prefix + "ovn_layer2_switch",
+        Topology::Layer2 => prefix + LAYER2_SWITCH,
         Topology::Layer3 => prefix + node,
     }
 }

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::external_ids::key;
-use patchbay_model::names::{network_prefix, prefix_of_name};
+use patchbay_model::names::{network_prefix, prefix_of_switch};
 use patchbay_rows::{Holding, Identity, Layout, Owner, RowView, Table, table_row};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::{Datum, Map, Set};
@@ -383,7 +383,7 @@ fn network_row(row: &RowView<'_>) -> Owner<Part> {
 fn router_port(row: &RowView<'_>) -> Owner<Part> {
     let name = row.name().strip_suffix(OLDER_LAYOUT);
     match name.and_then(|name| name.strip_prefix("trtos-")) {
-        Some(switch) => of_prefix(prefix_of_name(switch).map(str::to_owned)),
+        Some(switch) => of_prefix(prefix_of_switch(switch).map(str::to_owned)),
         None => network_row(row),
     }
 }
@@ -409,13 +409,19 @@ fn load_balancer_group(row: &RowView<'_>) -> Owner<Part> {
 fn chassis_of_port(row: &RowView<'_>) -> Owner<Part> {
     let mut starts = CHASSIS_PORTS.into_iter();
     let name = starts.find_map(|start| row.name().strip_prefix(start));
-    of_prefix(name.and_then(prefix_of_name).map(str::to_owned))
+    let chassis = row.column("chassis_name").and_then(Datum::as_scalar);
+    let switch = name.and_then(|name| {
+        let switch = name.strip_suffix(chassis?.as_str()?)?;
+        switch.strip_suffix('-')
+    });
+    of_prefix(switch.and_then(prefix_of_switch).map(str::to_owned))
 }
 
 fn binding_of_port(row: &RowView<'_>) -> Owner<Part> {
     let port = row.column("logical_port").and_then(Datum::as_scalar);
+    // After the start, gateway routers have the names of switches.
     let name = port.and_then(|port| port.as_str()?.strip_prefix(EXTERNAL_PORT));
-    of_prefix(name.and_then(prefix_of_name).map(str::to_owned))
+    of_prefix(name.and_then(prefix_of_switch).map(str::to_owned))
 }
 
 /// Rows with an owner controller: a network's, those that isolate pods, and address sets of

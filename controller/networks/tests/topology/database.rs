@@ -19,6 +19,8 @@ use patchbay_schemas::nb::{
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
 
+use super::support::{ipv4_settings, zone_networks};
+
 const NETWORK: &str = "
 apiVersion: v1
 kind: List
@@ -256,6 +258,32 @@ fn a_removed_network_leaves_no_rows() {
     world.pass(&networks);
     assert_eq!(world.database.snapshot().row_count(), before);
     assert_eq!(world.rows::<LogicalSwitch>()[0].1.name, "theirs");
+}
+
+#[test]
+fn a_removed_network_of_a_definition_leaves_no_rows() {
+    for name in ["own", "a_b_c"] {
+        let yaml = format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: blue, labels: \
+             {{k8s.ovn.org/primary-user-defined-network: ''}}}}}}\n---\n\
+             {{apiVersion: v1, kind: Node, metadata: {{name: n1, annotations: \
+             {{k8s.ovn.org/node-chassis-id: c_1}}}}}}\n---\n\
+             {{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, metadata: {{name: net, namespace: blue}}, \
+             spec: {{config: '{{\"name\":\"{name}\",\"netAttachDefName\":\"blue/net\",\"type\":\"ovn-k8s-cni-overlay\",\
+             \"topology\":\"layer2\",\"role\":\"primary\",\"subnets\":\"10.1.0.0/16\"}}'}}}}\n"
+        );
+        let with = zone_networks(&yaml, &ipv4_settings(&[]), None);
+        let mut without = with.clone();
+        without.remove_network(name);
+        let mut world = World::new();
+        world.pass(&without);
+        let before = world.database.snapshot().row_count();
+        world.pass(&with);
+        assert!(!world.rows::<StaticMacBinding>().is_empty());
+        world.restart();
+        world.pass(&without);
+        assert_eq!(world.database.snapshot().row_count(), before, "{name}");
+    }
 }
 
 #[test]
