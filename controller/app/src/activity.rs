@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use patchbay_model::{
-    AttachedNetworks, AttachmentProblem, ClusterSettings, Connect, Definition, EgressIp, Feature,
-    NetworkActivity, NetworkObjects, Networks, Pod, PodKey,
+    AttachedNetworks, ClusterSettings, Connect, Definition, EgressIp, Feature, NetworkActivity,
+    NetworkObjects, Networks, Pod, PodKey, waits_for_primary_network,
 };
 use patchbay_pods::ZonePods;
 use patchbay_resources::conversion::{connect_input, egress_ip, network_objects, pod};
@@ -94,14 +94,14 @@ impl NetworkUsers<'_> {
 /// A network with a node on which it has a user.
 type Use = (Arc<str>, Arc<str>);
 
-/// The networks that a pod uses on its node. One that waits for its primary network uses none yet.
+/// The networks that a pod uses on its node. One that waits for its first primary network uses none
+/// yet.
 fn uses_of_pod(pods: &ZonePods, pod: &Pod) -> BTreeSet<Use> {
     let Some(node) = pod.node.as_ref().filter(|_| pod.is_wired()) else {
         return BTreeSet::new();
     };
     let (attachments, problems) = pods.attachments(pod);
-    let is_missing = |one: &_| matches!(one, AttachmentProblem::NoPrimaryNetwork(_));
-    if problems.iter().any(is_missing) {
+    if waits_for_primary_network(pod, &problems) {
         return BTreeSet::new();
     }
     let networks = attachments.into_iter().map(|one| one.network.name.clone());

@@ -92,6 +92,7 @@ pub use pod::{
 };
 pub use pod_attachments::{
     AttachmentProblem, PodAttachment, PodPlace, PrimaryDefinition, attachments, port_name,
+    waits_for_primary_network,
 };
 pub use pod_networks::{DEFAULT_NETWORK_KEY, POD_NETWORKS, PodNetwork, PodNetworks, PodRoute};
 pub use policy::{

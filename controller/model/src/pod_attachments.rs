@@ -200,6 +200,14 @@ pub fn attachments<'a>(
     (attachments, problems)
 }
 
+/// `true` if a pod waits for the first primary network of its namespace, with these problems of its
+/// attachments. One with addresses in a primary network had one before, and stays attached to its
+/// other networks.
+pub fn waits_for_primary_network(pod: &Pod, problems: &[AttachmentProblem]) -> bool {
+    let is_missing = |one: &_| matches!(one, AttachmentProblem::NoPrimaryNetwork(_));
+    !pod.networks.has_primary() && problems.iter().any(is_missing)
+}
+
 /// The part of a request that primary networks of the topology grant, as in OVN-Kubernetes: in
 /// layer3 the node chooses the addresses, and the network has the gateways.
 fn usable_request(request: &AddressRequest, network: &AttachedNetwork) -> AddressRequest {

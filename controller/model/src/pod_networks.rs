@@ -53,6 +53,12 @@ impl PodNetworks {
             .map(|(key, network)| (key.as_str(), &**network))
     }
 
+    /// `true` if there are addresses in a primary network other than the default one.
+    pub fn has_primary(&self) -> bool {
+        self.iter()
+            .any(|(key, network)| key != DEFAULT_NETWORK_KEY && network.role == "primary")
+    }
+
     /// `true` if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use patchbay_model::{
-    AttachedNetworks, AttachmentProblem, Definition, NadKey, POD_NETWORKS, PRIMARY_NETWORK_LABEL,
-    Pod, PodAttachment, PodNetworks, PrimaryDefinition, attachments,
+    AttachedNetworks, Definition, NadKey, POD_NETWORKS, PRIMARY_NETWORK_LABEL, Pod, PodAttachment,
+    PodNetworks, PrimaryDefinition, attachments, waits_for_primary_network,
 };
 use patchbay_resources::conversion;
 use patchbay_resources::ipam_claim::{IPAMClaim, IpamClaimStatus, OwnerPod};
@@ -40,7 +40,7 @@ pub(super) enum Claims {
 pub(super) struct AttachedPods {
     /// In the order in which they were given.
     pods: Vec<(ObjectKey, Pod, Vec<PodAttachment>)>,
-    /// Pods that wait for the primary network of their namespace. They use no network yet.
+    /// Pods that wait for their first primary network. They use no network yet.
     waiting: BTreeSet<ObjectKey>,
 }
 
@@ -84,10 +84,10 @@ impl AttachedPods {
                 warn(problem.to_string());
             }
             for problem in &problems {
-                if matches!(problem, AttachmentProblem::NoPrimaryNetwork(_)) {
-                    waiting.insert(key.clone());
-                }
                 warn(problem.to_string());
+            }
+            if waits_for_primary_network(&pod, &problems) {
+                waiting.insert(key.clone());
             }
             // Most pods of a large cluster are on the default network only.
             if !attached.is_empty() {

@@ -238,6 +238,13 @@ const QUIRKS: &[Purpose] = &[
         what: "a pod gets no address by the claim of another network",
         test: "tests/zones/claims.rs",
     },
+    Purpose {
+        folder: "udn_full",
+        scenario: "full-primary-network-gone-at-restart",
+        rules: "W7",
+        what: "pods use the networks to which they are attached, also after a start",
+        test: "tests/zones/dynamic_allocation.rs",
+    },
 ];
 
 #[test]

@@ -150,8 +150,16 @@ async fn a_secondary_network_is_where_its_pods_are() {
         "namespace: red",
         "namespace: red, annotations: {k8s.v1.cni.cncf.io/networks: other/extra}",
     );
-    world.apply(&[waiting], 0).await;
+    world.apply(std::slice::from_ref(&waiting), 0).await;
     assert_eq!(world.switches(), [""; 0]);
+    // One whose primary network is gone uses its other networks.
+    let attached_before = waiting.replace(
+        "other/extra}",
+        r#"other/extra, k8s.ovn.org/pod-networks: '{"red/gone":{"ip_addresses":["10.2.0.3/24"],"role":"primary"}}'}"#,
+    );
+    let mut other_world = World::new();
+    other_world.apply(&[attached_before], 0).await;
+    assert_eq!(other_world.switches(), ["other_extra_ovn_layer2_switch"]);
     // A pod on the network of its node has no port in others.
     let on_host = attached("n1").replace("spec: {", "spec: {hostNetwork: true, ");
     world.apply(&[on_host], 0).await;

@@ -161,6 +161,18 @@ fn a_pod_that_waits_for_its_primary_network_uses_no_network() {
 }
 
 #[test]
+fn a_pod_whose_primary_network_is_gone_uses_the_others() {
+    let attached = pod("a", "blue", "n1").replace(
+        "namespace: blue",
+        "namespace: blue, annotations: {k8s.v1.cni.cncf.io/networks: plain/own, k8s.ovn.org/pod-networks: \
+         '{\"blue/l3\":{\"ip_addresses\":[\"10.2.0.3/24\"],\"mac_address\":\"0a:58:0a:02:00:03\",\"role\":\"primary\"}}'}",
+    );
+    let network = udn("plain", "own", "Secondary", "10.1.0.0/16");
+    let own = r#"{"plain_own":["10.1.0.0/24"]}"#;
+    assert_eq!(subnets(&(network + &attached), &[]), [own, "", ""]);
+}
+
+#[test]
 fn a_node_without_users_loses_its_subnet_after_the_grace_period() {
     let mut manager = NetworkManager::new(ManagerSettings {
         cluster: ClusterSettings {
