@@ -1,6 +1,7 @@
 //! Inputs of policies' rows: networks, namespaces, pods and policies of a zone, and their changes.
 
 mod firewalls;
+mod groups;
 mod nodes;
 mod views;
 
@@ -15,13 +16,13 @@ use patchbay_model::{
 };
 use patchbay_rows::{Inputs, changed_keys};
 
+use super::labelled_nodes::LabelledNodes;
 use super::logging::AclLogging;
 use super::selections::{
-    Candidates, PodSelector, PolicyPod, Selection, SelectionKey, Selections, Subject, Use,
-    with_name_label,
+    Candidates, PolicyPod, Selection, SelectionKey, Selections, with_name_label,
 };
 use firewalls::FirewallContext;
-use nodes::PolicyNode;
+pub(super) use groups::NamespaceGroup;
 
 /// Everything that the rows of policies in one zone follow from.
 ///
@@ -47,26 +48,9 @@ pub struct ZonePolicies {
     grouped: OrdMap<Arc<str>, OrdSet<Arc<str>>>,
     firewalls: OrdMap<Arc<str>, Arc<EgressFirewall>>,
     firewall_contexts: OrdMap<Arc<str>, FirewallContext>,
-    nodes: OrdMap<Arc<str>, Arc<PolicyNode>>,
-    /// Labels of nodes whose addresses cannot be read.
-    unread_nodes: OrdMap<Arc<str>, Arc<BTreeMap<String, String>>>,
+    nodes: LabelledNodes,
     selections: Selections,
     unread: Arc<UnreadNetworks>,
-}
-
-/// A port group of the pods of a namespace in a network.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct NamespaceGroup {
-    /// `true` if the pods may exchange multicast packets.
-    pub(super) has_multicast: bool,
-}
-
-impl NamespaceGroup {
-    /// Uses for which the group selects the pods of its namespace.
-    fn uses(&self) -> impl Iterator<Item = Use> + use<> {
-        let peers = self.has_multicast.then_some(Use::Peer);
-        [Use::Subject(Subject::Namespace)].into_iter().chain(peers)
-    }
 }
 
 /// A namespace, as policies depend on it.
@@ -208,72 +192,6 @@ impl ZonePolicies {
         selections.update_namespace(name, self.candidates());
         self.selections = selections;
         self.follow_groups(name);
-    }
-
-    /// Follows what decides in which networks a namespace has port groups, and for what.
-    fn follow_groups(&mut self, name: &Arc<str>) {
-        let wanted = self.wanted_groups(name);
-        let networks: OrdSet<Arc<str>> = wanted.keys().cloned().collect();
-        let known = self.grouped.get(name).cloned().unwrap_or_default();
-        for network in known.into_iter().filter(|one| !networks.contains(one)) {
-            self.set_group(network, name, None);
-        }
-        for (network, group) in wanted {
-            self.set_group(network, name, Some(group));
-        }
-        if networks.is_empty() {
-            self.grouped.remove(name);
-        } else {
-            self.grouped.insert(name.clone(), networks);
-        }
-    }
-
-    /// The port groups of a namespace, by network. Firewalls are about the primary network alone,
-    /// but OVN-Kubernetes makes the groups in all networks.
-    fn wanted_groups(&self, name: &Arc<str>) -> BTreeMap<Arc<str>, NamespaceGroup> {
-        let has = |feature| self.features.contains(&feature);
-        let Some(namespace) = self.namespaces.get(name) else {
-            return BTreeMap::new();
-        };
-        let in_secondary = NamespaceGroup {
-            has_multicast: false,
-        };
-        let networks = self.networks.values();
-        let secondary = networks.filter(|network| network.role == Role::Secondary);
-        let secondary = secondary.filter(|_| has(Feature::EgressFirewall));
-        let secondary = secondary.map(|network| (network.name.clone(), in_secondary.clone()));
-        let has_groups = has(Feature::Multicast) || has(Feature::EgressFirewall);
-        let primary = self.primary.get(name).filter(|_| has_groups);
-        let primary = primary.map(|network| {
-            let has_multicast = namespace.allows_multicast && has(Feature::Multicast);
-            (network.clone(), NamespaceGroup { has_multicast })
-        });
-        secondary.chain(primary).collect()
-    }
-
-    /// Sets the port group of a namespace in a network. `None`: there is none.
-    fn set_group(&mut self, network: Arc<str>, name: &Arc<str>, group: Option<NamespaceGroup>) {
-        let place = NetworkNamespace {
-            network,
-            namespace: name.clone(),
-        };
-        let known = self.groups.get(&place);
-        if known == group.as_ref() {
-            return;
-        }
-        let selector = PodSelector::of_namespace(name);
-        let mut selections = std::mem::take(&mut self.selections);
-        for of in known.iter().flat_map(|group| group.uses()) {
-            selections.remove(&place.network, &selector, &of);
-        }
-        for of in group.iter().flat_map(NamespaceGroup::uses) {
-            selections.add(&place.network, &selector, of, self.candidates());
-        }
-        self.selections = selections;
-        match group {
-            Some(group) => self.groups.insert(place, group),
-            None => self.groups.remove(&place),
-        };
     }
 
     /// Adds a pod with its places in networks, or replaces the one of its name.
@@ -432,9 +350,7 @@ impl Inputs for ZonePolicies {
         for name in changed_keys(&earlier.firewalls, &self.firewalls) {
             changed(PolicyCell::Firewall(name.clone()));
         }
-        let mut nodes = changed_keys(&earlier.nodes, &self.nodes);
-        let mut unread_nodes = changed_keys(&earlier.unread_nodes, &self.unread_nodes);
-        if nodes.next().is_some() || unread_nodes.next().is_some() {
+        if self.nodes.differs_from(&earlier.nodes) {
             changed(PolicyCell::Nodes);
         }
         for name in changed_keys(&earlier.namespaces, &self.namespaces) {

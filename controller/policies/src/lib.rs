@@ -17,6 +17,7 @@ pub mod admin;
 mod capability;
 mod firewall;
 mod inputs;
+mod labelled_nodes;
 mod logging;
 mod ports;
 mod problem;

@@ -11,6 +11,7 @@ use patchbay_model::{
 };
 use patchbay_rows::{Inputs, changed_keys};
 
+use crate::labelled_nodes::LabelledNodes;
 use crate::logging::AclLogging;
 use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::selections::with_name_label;
@@ -29,9 +30,7 @@ pub struct ZoneAdminPolicies {
     pods: OrdMap<PodKey, Arc<Pod>>,
     /// Labels of namespaces, with that of their name.
     namespaces: OrdMap<Arc<str>, Arc<Labels>>,
-    nodes: OrdMap<Arc<str>, Arc<LabelledNode>>,
-    /// Labels of nodes whose addresses cannot be read.
-    unread_nodes: OrdMap<Arc<str>, Arc<Labels>>,
+    nodes: LabelledNodes,
 }
 
 /// The zone and the cluster's settings.
@@ -41,13 +40,6 @@ struct Zone {
     name: Arc<str>,
     /// Families of the cluster, IPv4 first.
     families: Vec<IpFamily>,
-}
-
-/// Labels of a node, and the addresses of its host.
-#[derive(Clone, Debug, PartialEq)]
-struct LabelledNode {
-    labels: Labels,
-    addresses: Vec<IpAddr>,
 }
 
 /// Objects that policies of administrators are about.
@@ -145,23 +137,12 @@ impl ZoneAdminPolicies {
         labels: &BTreeMap<String, String>,
         addresses: Option<Vec<IpAddr>>,
     ) {
-        self.remove_node(name);
-        let labels = labels.clone();
-        match addresses {
-            Some(addresses) => {
-                let node = LabelledNode { labels, addresses };
-                self.nodes.insert(name.into(), Arc::new(node));
-            }
-            None => {
-                self.unread_nodes.insert(name.into(), Arc::new(labels));
-            }
-        }
+        self.nodes.put(name, labels, addresses);
     }
 
     /// Removes a node.
     pub fn remove_node(&mut self, name: &str) {
         self.nodes.remove(name);
-        self.unread_nodes.remove(name);
     }
 
     /// Adds a pod, or replaces the one of its key.
@@ -252,23 +233,16 @@ impl ZoneAdminPolicies {
     /// Nodes whose addresses cannot be read, by the rules that select them. As in OVN-Kubernetes,
     /// the policy is not applied.
     fn unread_nodes(&self, policy: &AdminPolicy) -> Vec<PolicyProblemReason> {
-        if self.unread_nodes.is_empty() {
-            return Vec::new();
-        }
         let rules = [
             ("ingress", "from", &policy.ingress),
             ("egress", "to", &policy.egress),
         ];
-        let rules = rules.into_iter().flat_map(|(direction, peers, rules)| {
-            let rules = rules.iter().enumerate();
-            rules.map(move |(index, rule)| (format!("{direction}[{index}].{peers}"), rule))
-        });
-        let unread = rules.filter_map(|(field, rule)| {
-            let is_selected = |labels: &Labels| rule.nodes.iter().any(|one| one.matches(labels));
-            let mut nodes = self.unread_nodes.iter();
-            let (node, _) = nodes.find(|(_, labels)| is_selected(labels))?;
-            let node = node.clone();
-            Some(PolicyProblemReason::UnreadNode { field, node })
+        let unread = rules.into_iter().flat_map(|(direction, peers, rules)| {
+            rules.iter().enumerate().filter_map(move |(index, rule)| {
+                let node = self.nodes.unread(&rule.nodes)?.clone();
+                let field = format!("{direction}[{index}].{peers}");
+                Some(PolicyProblemReason::UnreadNode { field, node })
+            })
         });
         unread.collect()
     }
@@ -304,9 +278,7 @@ impl ZoneAdminPolicies {
 
     /// Addresses of the hosts of the selected nodes.
     pub(super) fn node_addresses(&self, selector: &Selector) -> impl Iterator<Item = IpAddr> {
-        let nodes = self.nodes.values();
-        let nodes = nodes.filter(|node| selector.matches(&node.labels));
-        nodes.flat_map(|node| node.addresses.iter().copied())
+        self.nodes.addresses(selector)
     }
 
     /// `true` if the pod is one of the subject, or a peer of a rule.
@@ -345,10 +317,8 @@ impl Inputs for ZoneAdminPolicies {
             changed(AdminPolicyCell::Zone);
         }
         let earlier = earlier.unwrap_or(&nothing);
-        let mut unread_nodes = changed_keys(&earlier.unread_nodes, &self.unread_nodes);
-        let has_other_unread_nodes = unread_nodes.next().is_some();
-        let mut nodes = changed_keys(&earlier.nodes, &self.nodes);
-        if has_other_unread_nodes || nodes.next().is_some() {
+        let has_other_unread_nodes = self.nodes.has_other_unread(&earlier.nodes);
+        if self.nodes.differs_from(&earlier.nodes) {
             changed(AdminPolicyCell::Nodes);
         }
         let mut pods: BTreeSet<&PodKey> = changed_keys(&earlier.pods, &self.pods).collect();
