@@ -2,7 +2,7 @@
 //!
 //! All `*.json` files of a folder are replayed: of `PATCHBAY_GOLDEN_DIR`, or of `cnc` (connects),
 //! `udn`, `udn_further`, `udn_cluster` and `udn_full` (networks: zone controller, cluster manager,
-//! both) beside this file. There is no list of exceptions. A scenario with a `quirk` records an
+//! both) beside this file. The zone controller of networks has connects, too. There is no list of exceptions. A scenario with a `quirk` records an
 //! oddity, as do those that [`QUIRKS`] has beside them. It names the rule by which Patchbay
 //! differs, and a snapshot has the resulting rows.
 

@@ -1,5 +1,6 @@
 //! The controllers of a zone, and what they read.
 
+use patchbay_connects::ZoneController;
 use patchbay_egress::{EgressController, ZoneEgress};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
@@ -11,6 +12,8 @@ use patchbay_rows::PlanError;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::{ServiceController, ZoneServices};
 
+use super::connects;
+
 /// The controllers, in the order in which they plan.
 pub(super) struct Controllers {
     pub(super) networks: NetworkController,
@@ -20,6 +23,7 @@ pub(super) struct Controllers {
     pub(super) admin_policies: AdminPolicyController,
     pub(super) services: ServiceController,
     pub(super) egress: EgressController,
+    pub(super) connects: ZoneController,
 }
 
 /// Inputs of the controllers.
@@ -30,6 +34,7 @@ pub(super) struct Inputs {
     pub(super) admin_policies: ZoneAdminPolicies,
     pub(super) services: ZoneServices,
     pub(super) egress: ZoneEgress,
+    pub(super) connects: patchbay_connects::Inputs,
 }
 
 impl Controllers {
@@ -45,11 +50,24 @@ impl Controllers {
             admin_policies: AdminPolicyController::new(uuids()),
             services: ServiceController::new(uuids()),
             egress: EgressController::new(uuids()),
+            connects: ZoneController::default(),
         }
     }
 
     /// The first transaction that one of the controllers wants.
     pub(super) fn plan(
+        &mut self,
+        inputs: &Inputs,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Transaction>, String> {
+        let planned = self.plan_objects(inputs, snapshot);
+        match planned.map_err(|error| error.to_string())? {
+            Some(transaction) => Ok(Some(transaction)),
+            None => connects::plan(&mut self.connects, &inputs.connects, snapshot),
+        }
+    }
+
+    fn plan_objects(
         &mut self,
         inputs: &Inputs,
         snapshot: &Snapshot,

@@ -46,6 +46,8 @@ impl World {
         });
         let labelled = labelled.map(Object::name_any).collect();
         let activity = self.activity(&objects, &labelled, &namespaces)?;
+        let networks = conversion::networks(&definitions, &namespaces);
+        let connects = self.connect_inputs(networks, activity.as_ref())?;
         if let Some(activity) = &activity {
             objects.limit_to(&self.node, activity, &labelled);
         }
@@ -110,6 +112,7 @@ impl World {
         let (networks, nodes) = (&objects.networks, &objects.nodes);
         Ok(Inputs {
             admin_policies,
+            connects,
             egress: if self.settings.has_feature(Feature::EgressIp) {
                 ZoneEgress::read(&self.node, &self.settings, networks, nodes, &egress)
             } else {
@@ -149,7 +152,12 @@ impl World {
                 .map(|(name, namespace)| (name.as_str(), namespace.labels()))
                 .collect(),
             egress_ips: self.objects.egress_ips()?,
-            connects: Vec::new(),
+            connects: self
+                .objects
+                .connects()?
+                .iter()
+                .filter_map(|object| conversion::connect_input(object).connect.ok())
+                .collect(),
         };
         let mut activity = users.activity();
         let grace_period = self.settings.udn_deletion_grace_period;

@@ -1,6 +1,7 @@
 //! Scenarios of user-defined networks: the objects of a cluster around the zone controller.
 
 mod config;
+mod connects;
 mod controllers;
 mod inputs;
 mod northbound;

@@ -7,6 +7,7 @@ use patchbay_model::{
     AdminPolicy, DEFAULT_NETWORK_KEY, EgressFirewall, EgressIp, NodeObject, POD_NETWORKS, PodKey,
     Policy, RouteAdvertisement, host_addresses,
 };
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
@@ -142,6 +143,15 @@ impl Objects {
         let objects = self.typed::<RouteAdvertisements>("RouteAdvertisements")?;
         let objects = objects.iter().map(conversion::route_advertisement);
         Ok(objects.collect())
+    }
+
+    pub(super) fn connects(&self) -> Result<Vec<ClusterNetworkConnect>, String> {
+        self.typed("ClusterNetworkConnect")
+    }
+
+    /// Nodes with all of their fields.
+    pub(super) fn node_objects(&self) -> Result<Vec<object::Node>, String> {
+        self.typed("Node")
     }
 
     pub(super) fn egress_ips(&self) -> Result<Vec<EgressIp>, String> {

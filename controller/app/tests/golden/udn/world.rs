@@ -177,7 +177,7 @@ impl World {
         for _ in 0..MAX_PASSES {
             let snapshot = self.northbound.snapshot();
             let plan = controllers.plan(&inputs, &snapshot);
-            let Some(transaction) = plan.map_err(|error| error.to_string())? else {
+            let Some(transaction) = plan? else {
                 return self.compare_new(&inputs, &snapshot);
             };
             self.northbound.commit(&transaction)?;
@@ -206,7 +206,7 @@ impl World {
             .map(|(pod, networks)| format!("{pod} {}", networks.to_json()))
             .collect();
         let plan = controllers.plan(inputs, snapshot);
-        if let Some(transaction) = plan.map_err(|error| error.to_string())? {
+        if let Some(transaction) = plan? {
             extra.push(format!("{:?}", transaction.operations()));
         }
         Ok((!extra.is_empty()).then(|| Difference {
