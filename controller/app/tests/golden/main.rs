@@ -142,6 +142,13 @@ const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn_further",
+        scenario: "egressfirewall-names",
+        rules: "docs/design/policies.md",
+        what: "names are not resolved: their rules are reported and have no ACL",
+        test: "tests/zones/firewall.rs",
+    },
+    Purpose {
+        folder: "udn_further",
         scenario: "dynamic-gone-at-restart",
         rules: "W7",
         what: "a network without users goes with all its rows",
