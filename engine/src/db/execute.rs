@@ -17,6 +17,7 @@ use super::bulk_insert::insert_rows;
 use super::execution::{Access, OperationResult, ServerRelease};
 use super::overlay::Overlay;
 use super::snapshot::PARALLEL_MIN_CHANGES;
+use super::write_attempt::WriteKind;
 
 /// Least number of operations for which inserts are counted to reserve room for their rows. Growing
 /// the tables of a shorter transaction costs less than the count.
@@ -39,10 +40,10 @@ impl From<OvsdbError> for Stop {
 
 /// Executes the operations of one transaction.
 pub(super) struct Executor<'a, 'o> {
-    schema: &'a DatabaseSchema,
-    overlay: &'o mut Overlay<'a>,
+    pub(super) schema: &'a DatabaseSchema,
+    pub(super) overlay: &'o mut Overlay<'a>,
     uuids: &'o mut UuidSource,
-    access: &'o Access<'o>,
+    pub(super) access: &'o Access<'o>,
     /// Smallest timeout of the `wait`s so far that has not passed, in milliseconds after the
     /// arrival of the request. Satisfied `wait`s count too.
     deadline_ms: Option<u64>,
@@ -121,7 +122,8 @@ impl<'a, 'o> Executor<'a, 'o> {
         operations: &mut [Operation],
         results: &mut Vec<OperationResult>,
     ) -> Result<usize, OvsdbError> {
-        if self.may_wait || self.access.read_only.is_some() {
+        let is_restricted = self.access.read_only.is_some() || self.access.rules.is_some();
+        if self.may_wait || is_restricted {
             return Ok(0);
         }
         let is_insert = |operation: &Operation| matches!(operation, Operation::Insert { .. });
@@ -172,7 +174,7 @@ impl<'a, 'o> Executor<'a, 'o> {
                 } else {
                     row.take_values()
                 };
-                self.insert(*table, *uuid, values);
+                self.insert(*table, *uuid, values)?;
                 OperationResult::Inserted(*uuid)
             }
             Operation::Select {
@@ -190,7 +192,9 @@ impl<'a, 'o> Executor<'a, 'o> {
                 condition,
                 row,
             } => {
-                let matching = self.matching_uuids(*table, condition);
+                let columns = row.iter().map(|(column, _)| *column);
+                let matching =
+                    self.writable_uuids(WriteKind::Update, *table, condition, columns)?;
                 for uuid in &matching {
                     self.update(*table, *uuid, row);
                 }
@@ -201,14 +205,16 @@ impl<'a, 'o> Executor<'a, 'o> {
                 condition,
                 mutations,
             } => {
-                let matching = self.matching_uuids(*table, condition);
+                let columns = mutations.iter().map(|mutation| mutation.column);
+                let matching =
+                    self.writable_uuids(WriteKind::Mutate, *table, condition, columns)?;
                 for uuid in &matching {
                     self.mutate(*table, *uuid, mutations)?;
                 }
                 OperationResult::Count(matching.len())
             }
             Operation::Delete { table, condition } => {
-                let matching = self.matching_uuids(*table, condition);
+                let matching = self.writable_uuids(WriteKind::Delete, *table, condition, [])?;
                 for uuid in &matching {
                     self.overlay.delete(*table, *uuid);
                 }
@@ -272,13 +278,15 @@ impl<'a, 'o> Executor<'a, 'o> {
         OvsdbError::new("duplicate uuid", details).with_syntax(&Json::string(text))
     }
 
-    fn insert(&mut self, table: TableId, uuid: Uuid, values: Values) {
+    fn insert(&mut self, table: TableId, uuid: Uuid, values: Values) -> Result<(), OvsdbError> {
         let row = Row {
             uuid,
             version: self.uuids.next_uuid(),
             values,
         };
+        self.check_permitted(WriteKind::Insert, table, || vec![&row], [])?;
         self.overlay.insert(table, row);
+        Ok(())
     }
 
     fn update(&mut self, table: TableId, uuid: Uuid, values: &ColumnValues) {
@@ -309,7 +317,7 @@ impl<'a, 'o> Executor<'a, 'o> {
         Ok(())
     }
 
-    fn matching_rows(&self, table: TableId, condition: &Condition) -> Vec<&Arc<Row>> {
+    pub(super) fn matching_rows(&self, table: TableId, condition: &Condition) -> Vec<&Arc<Row>> {
         let matches = |row: &&Arc<Row>| condition.matches_all(row);
         if let Some(uuid) = condition.as_uuid() {
             let row = self.overlay.get(table, uuid);
@@ -321,13 +329,6 @@ impl<'a, 'o> Executor<'a, 'o> {
             return rows.filter(matches).collect();
         }
         self.overlay.rows(table).filter(matches).collect()
-    }
-
-    fn matching_uuids(&self, table: TableId, condition: &Condition) -> Vec<Uuid> {
-        self.matching_rows(table, condition)
-            .into_iter()
-            .map(|row| row.uuid)
-            .collect()
     }
 
     fn select(

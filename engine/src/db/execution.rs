@@ -8,6 +8,7 @@ use patchbay_schemas::schema::{ColumnId, TableId};
 use uuid::Uuid;
 
 use super::change::ChangeSet;
+use super::write_attempt::WriteRules;
 
 /// Release of ovsdb-server whose words are used where releases word an error differently. The
 /// default is the newest one.
@@ -27,6 +28,8 @@ pub struct Access<'a> {
     /// Reason why writes are refused, the text that follows `insert operation ` in the error.
     /// `None`: writes are allowed.
     pub read_only: Option<&'a str>,
+    /// Rules that limit the writes of the client. `None`: there are none.
+    pub rules: Option<&'a dyn WriteRules>,
     /// Returns `true` if the client owns the lock with this name (RFC 7047 §4.1.8).
     pub owns_lock: &'a dyn Fn(&str) -> bool,
     /// Milliseconds since the request arrived.
@@ -40,6 +43,7 @@ impl Access<'_> {
     pub fn unrestricted() -> Self {
         Self {
             read_only: None,
+            rules: None,
             owns_lock: &|_| false,
             elapsed_ms: 0,
             release: ServerRelease::default(),

@@ -28,6 +28,7 @@ mod snapshot;
 mod table;
 mod typed_table;
 mod unique_index;
+mod write_attempt;
 
 pub use change::{ChangeSet, RowChange};
 pub use database::{Database, DatabaseError};
@@ -39,3 +40,4 @@ pub use rehearsal::Rehearsal;
 pub use snapshot::Snapshot;
 pub use table::Table;
 pub use typed_table::TypedTable;
+pub use write_attempt::{WriteAttempt, WriteKind, WriteRules};
