@@ -89,6 +89,7 @@ mod model;
 mod monitors;
 mod outbox;
 mod peers;
+mod rbac;
 mod remote_options;
 mod remotes;
 mod reply;

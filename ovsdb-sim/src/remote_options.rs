@@ -1,5 +1,6 @@
 //! Options of a remote, which its connections share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::target::is_unix;
@@ -8,12 +9,15 @@ use crate::target::is_unix;
 const TCP_PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Options of a remote.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemoteOptions {
     /// Time of silence after which a client must answer an `echo`. `None`: no probes.
     pub(crate) probe_interval: Option<Duration>,
     /// `true`: clients may neither change databases nor use locks.
     pub(crate) is_read_only: bool,
+    /// Role that limits the writes of clients (see `rbac`). `None` or empty: no limits. A remote
+    /// whose role changes closes its connections.
+    pub(crate) role: Option<Arc<str>>,
 }
 
 impl RemoteOptions {
@@ -22,6 +26,7 @@ impl RemoteOptions {
         Self {
             probe_interval: (!is_unix(target)).then_some(TCP_PROBE_INTERVAL),
             is_read_only: false,
+            role: None,
         }
     }
 

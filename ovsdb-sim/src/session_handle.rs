@@ -16,6 +16,7 @@ use crate::chunk::Chunk;
 use crate::fault::Faults;
 use crate::limits::Limits;
 use crate::outbox::Outbox;
+use crate::rbac::RestrictedClient;
 use crate::remote_options::RemoteOptions;
 use crate::reply;
 use crate::session_id::SessionId;
@@ -38,6 +39,8 @@ pub(crate) struct SessionHandle {
     release: ServerRelease,
     /// Options of the session's remote.
     options: watch::Receiver<RemoteOptions>,
+    /// Common name in the client's certificate. `None`: the client has none.
+    peer_name: Option<String>,
     monitors: Mutex<SessionMonitors>,
     /// Request ids of the session's waiting transactions in all databases.
     waiting: Mutex<HashSet<Json, RandomState>>,
@@ -54,6 +57,7 @@ impl SessionHandle {
         budget: &Arc<ByteBudget>,
         release: ServerRelease,
         options: watch::Receiver<RemoteOptions>,
+        peer_name: Option<String>,
     ) -> Self {
         Self {
             id,
@@ -62,6 +66,7 @@ impl SessionHandle {
             limits,
             release,
             options,
+            peer_name,
             monitors: Mutex::default(),
             waiting: Mutex::default(),
             change_aware: AtomicBool::new(false),
@@ -87,6 +92,17 @@ impl SessionHandle {
     /// `true` if the client may neither change databases nor use locks.
     pub(crate) fn is_read_only(&self) -> bool {
         self.options.borrow().is_read_only
+    }
+
+    /// The client with its role. `None`: the client may do everything.
+    pub(crate) fn restricted_client(&self) -> Option<RestrictedClient<'_>> {
+        let role = self.options.borrow().role.clone();
+        let role = role.filter(|role| !role.is_empty())?;
+        Some(RestrictedClient::new(
+            role,
+            self.peer_name.as_deref(),
+            self.release,
+        ))
     }
 
     pub(crate) fn limits(&self) -> &Limits {

@@ -179,11 +179,10 @@ impl ConfigFile {
         }
         let mut failures = Vec::new();
         for (target, options) in &config.remotes {
-            if let Err(error) = self.remotes.add(target).await {
+            if let Err(error) = self.remotes.add_with(target, options.clone()).await {
                 failures.push(error.to_string());
                 continue;
             }
-            self.remotes.set_options(target, *options);
             // A remote stays when its database is removed.
             if target.starts_with(COLUMN_PREFIX)
                 && let Err(problem) = DatabaseColumn::find(self.sim.server().databases(), target)

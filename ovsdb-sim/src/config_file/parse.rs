@@ -1,6 +1,7 @@
 //! Text of a configuration file (ovsdb-server(1), `--config-file`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
@@ -83,8 +84,8 @@ fn members<'j>(
     Ok(members.map(|(name, value)| (String::from_utf8_lossy(name).into_owned(), value)))
 }
 
-/// Reads the options of a remote. Those of connections within a data center (`dscp`), of roles and
-/// of active remotes have no effect.
+/// Reads the options of a remote. Those of connections within a data center (`dscp`) and of
+/// active remotes have no effect.
 fn remote_options(target: &str, json: &Json) -> Result<RemoteOptions, ParseError> {
     let mut options = RemoteOptions::of_target(target);
     if *json == Json::Null {
@@ -98,7 +99,7 @@ fn remote_options(target: &str, json: &Json) -> Result<RemoteOptions, ParseError
     let probe = members.optional("inactivity-probe", Json::is_integer);
     members.optional("dscp", Json::is_integer);
     let read_only = members.optional("read-only", Json::is_bool);
-    members.optional("role", Json::is_string);
+    let role = members.optional("role", Json::is_string);
     if let Err(error) = members.finish() {
         // As in ovsdb-server, the options that it knows count.
         tracing::warn!(target: "ovsdb_jsonrpc_server", "{}", error.with_syntax_first());
@@ -107,6 +108,7 @@ fn remote_options(target: &str, json: &Json) -> Result<RemoteOptions, ParseError
         options = options.with_probe_interval(*milliseconds);
     }
     options.is_read_only = read_only == Some(&Json::Bool(true));
+    options.role = role.and_then(Json::as_str).map(Arc::from);
     Ok(options)
 }
 
@@ -138,15 +140,16 @@ mod tests {
         )
         .unwrap();
         let remotes = [
-            ("punix:a", None, false),
-            ("ptcp:1", Some(7), false),
-            ("ptcp:2", None, true),
-            ("ptcp:3", Some(5000), false),
+            ("punix:a", None, false, None),
+            ("ptcp:1", Some(7), false, Some("x")),
+            ("ptcp:2", None, true, None),
+            ("ptcp:3", Some(5000), false, None),
         ]
-        .map(|(target, probe, is_read_only)| {
+        .map(|(target, probe, is_read_only, role)| {
             let options = RemoteOptions {
                 probe_interval: probe.map(Duration::from_millis),
                 is_read_only,
+                role: role.map(Arc::from),
             };
             (target.to_owned(), options)
         });

@@ -1,6 +1,7 @@
 //! The two tasks of a connection: the reader, which decodes and executes requests in order, and the
 //! writer, which empties the session's outbox.
 
+mod client_stream;
 mod pace;
 mod reader;
 mod writer;
@@ -8,7 +9,6 @@ mod writer;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -19,6 +19,7 @@ use crate::session::{Session, SessionError};
 use crate::session_handle::SessionHandle;
 use crate::session_id::SessionId;
 
+pub(crate) use client_stream::ClientStream;
 use reader::read_requests;
 use writer::write_outbox;
 
@@ -35,9 +36,9 @@ pub(crate) async fn serve<S, G>(
     options: watch::Receiver<RemoteOptions>,
     register: impl FnOnce(SessionId) -> Option<G>,
 ) where
-    S: AsyncRead + AsyncWrite + Send + 'static,
+    S: ClientStream,
 {
-    let handle = server.connect(options.clone());
+    let handle = server.connect(options.clone(), stream.peer_name());
     let registration = Registration {
         server: &server,
         session: &handle,
@@ -54,13 +55,16 @@ pub(crate) async fn serve<S, G>(
     let (mut input, output) = tokio::io::split(stream);
     let mut writer = tokio::spawn(write_outbox(handle.clone(), output));
     tokio::select! {
-        ended = read_requests(&session, &mut input, options) => {
+        ended = read_requests(&session, &mut input, options.clone()) => {
             if let Err(error) = &ended {
                 tracing::info!(session = id, %error, "closing a connection");
             }
             if matches!(ended, Err(SessionError::Inactive)) {
                 handle.outbox().cut_off();
             }
+        }
+        () = wait_for_another_role(options) => {
+            tracing::info!(session = id, "closing a connection: the role of its remote has changed");
         }
         _ = handle.outbox().wait_for_end() => {}
     }
@@ -89,6 +93,19 @@ pub(crate) async fn serve<S, G>(
     writer.abort();
 }
 
+/// Returns when the role of a remote changes.
+async fn wait_for_another_role(mut options: watch::Receiver<RemoteOptions>) {
+    let role = options.borrow_and_update().role.clone();
+    if options
+        .wait_for(|options| options.role != role)
+        .await
+        .is_err()
+    {
+        // The remote has ended. Its connections end otherwise.
+        std::future::pending::<()>().await;
+    }
+}
+
 /// Serves a connection in a new task, when it is established. `None`: it could not be. Returns
 /// false if the server does not admit it.
 pub(crate) fn spawn<S, G>(
@@ -99,7 +116,7 @@ pub(crate) fn spawn<S, G>(
     register: impl FnOnce(SessionId) -> Option<G> + Send + 'static,
 ) -> bool
 where
-    S: AsyncRead + AsyncWrite + Send + 'static,
+    S: ClientStream,
     G: Send + 'static,
 {
     let Some(place) = server.admit(peer) else {

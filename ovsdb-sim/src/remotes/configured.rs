@@ -91,8 +91,8 @@ async fn follow(sim: Sim, column: RemoteColumn) {
                 return false;
             };
             if *wanted != opened.options {
-                opened.remote.set_options(*wanted);
-                opened.options = *wanted;
+                opened.remote.set_options(wanted.clone());
+                opened.options = wanted.clone();
             }
             true
         });
@@ -101,7 +101,7 @@ async fn follow(sim: Sim, column: RemoteColumn) {
             if open.contains_key(&target) {
                 continue;
             }
-            match OpenRemote::open(&sim, &target, options).await {
+            match OpenRemote::open(&sim, &target, options.clone()).await {
                 Ok(remote) => {
                     let opened = ConfiguredRemote { options, remote };
                     open.insert(target, opened);
@@ -245,6 +245,9 @@ fn read_target(table: &TableSchema, row: &Row) -> Option<(String, RemoteOptions)
     }
     if let Some(Atom::Boolean(is_read_only)) = scalar(table, row, "read_only", AtomType::Boolean) {
         options.is_read_only = is_read_only;
+    }
+    if let Some(Atom::String(role)) = scalar(table, row, "role", AtomType::String) {
+        options.role = Some(Arc::from(&*role));
     }
     Some((target.to_string(), options))
 }

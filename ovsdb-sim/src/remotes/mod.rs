@@ -73,13 +73,26 @@ impl Remotes {
     /// # Errors
     /// The target is malformed or cannot be bound, or there is no such column.
     pub async fn add(&self, target: &str) -> Result<String, RemoteError> {
+        self.add_with(target, RemoteOptions::of_target(target))
+            .await
+    }
+
+    /// Adds a remote with options. One that was added before gets them. Those of a `db:` remote are
+    /// in its rows.
+    pub(crate) async fn add_with(
+        &self,
+        target: &str,
+        options: RemoteOptions,
+    ) -> Result<String, RemoteError> {
         if let Some(remote) = self.by_target().get(target) {
+            if let Remote::Open(remote) = remote {
+                remote.set_options(options);
+            }
             return Ok(remote.describe());
         }
         let remote = if target.starts_with("db:") {
             Remote::Configured(ConfiguredRemotes::start(&self.sim, target)?)
         } else {
-            let options = RemoteOptions::of_target(target);
             Remote::Open(OpenRemote::open(&self.sim, target, options).await?)
         };
         let description = remote.describe();
@@ -91,14 +104,6 @@ impl Remotes {
     /// target.
     pub fn remove(&self, target: &str) -> bool {
         self.by_target().remove(target).is_some()
-    }
-
-    /// Changes the options of a remote. Those of a `db:` remote are in its rows.
-    #[cfg(feature = "unixctl")]
-    pub(crate) fn set_options(&self, target: &str, options: RemoteOptions) {
-        if let Some(Remote::Open(remote)) = self.by_target().get(target) {
-            remote.set_options(options);
-        }
     }
 
     /// The targets as they were added, sorted.

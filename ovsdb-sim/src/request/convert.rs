@@ -19,6 +19,9 @@ impl Request<'_> {
         let (database, mut params) = self.database()?;
         self.check_id()?;
         // As in ovsdb-server, before the schema is read.
+        if let Some(client) = self.session.restricted_client() {
+            return Err(client.conversion_refusal(database.name()).into());
+        }
         if self.session.is_read_only() || database.is_read_only() {
             return Err(database.read_only_error().into());
         }

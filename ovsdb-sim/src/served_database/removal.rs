@@ -81,7 +81,9 @@ mod tests {
         );
         let transaction = DecodedTransaction::default();
         assert!(database.execute(transaction.clone(), &schema).is_err());
-        let session = sim.server().connect(watch::Sender::default().subscribe());
+        let session = sim
+            .server()
+            .connect(watch::Sender::default().subscribe(), None);
         database.transact(&session, Json::string("id"), transaction, &schema, None);
         let Some((Batch::Chunks(reply), _)) = session.outbox().take().await else {
             panic!("there is a reply");

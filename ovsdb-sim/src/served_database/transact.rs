@@ -230,8 +230,10 @@ impl ServedDatabase {
             format!("not allowed on table in reserved database {}", self.name)
         };
         let is_refused = is_read_only || self.server_row.is_none();
+        let restricted = session.restricted_client();
         let access = Access {
             read_only: is_refused.then_some(&*reason),
+            rules: restricted.as_ref().map(|client| client as _),
             owns_lock: &owns_lock,
             elapsed_ms: arrived.elapsed().as_millis() as u64,
             release,

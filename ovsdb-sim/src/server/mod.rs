@@ -286,8 +286,13 @@ impl Server {
         Ok(id)
     }
 
-    /// Registers a new session of a remote with these options.
-    pub(crate) fn connect(&self, options: watch::Receiver<RemoteOptions>) -> Arc<SessionHandle> {
+    /// Registers a new session of a remote with these options, with a client whose certificate has
+    /// this common name.
+    pub(crate) fn connect(
+        &self,
+        options: watch::Receiver<RemoteOptions>,
+        peer_name: Option<String>,
+    ) -> Arc<SessionHandle> {
         let number = self.next_session.fetch_add(1, Ordering::Relaxed);
         let session = Arc::new(SessionHandle::new(
             SessionId(number),
@@ -296,6 +301,7 @@ impl Server {
             &self.budget,
             self.settings.release,
             options,
+            peer_name,
         ));
         self.sessions.insert(session.id(), session.clone());
         self.faults.add_connection(session.id());

@@ -11,6 +11,7 @@ use patchbay_engine::tls::KeyFileError;
 use rustls::pki_types::CertificateDer;
 
 use super::TlsError;
+use super::certificate::is_self_issued;
 
 /// Length of a line of a PEM file (RFC 7468, section 2).
 const PEM_LINE_BYTES: usize = 64;
@@ -50,46 +51,4 @@ fn to_pem(certificate: &[u8]) -> String {
     }
     pem.push_str("-----END CERTIFICATE-----\n");
     pem
-}
-
-/// `true` if issuer and subject of a certificate are the same (RFC 5280, section 4.1).
-fn is_self_issued(certificate: &[u8]) -> bool {
-    names(certificate).is_some_and(|(issuer, subject)| issuer == subject)
-}
-
-/// The issuer and the subject of a certificate, in DER.
-fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
-    /// Tag of the version, which comes first if there is one.
-    const VERSION: u8 = 0xa0;
-    let (_, certificate, _) = element(certificate)?;
-    let (_, mut fields, _) = element(certificate)?;
-    if fields.first() == Some(&VERSION) {
-        fields = element(fields)?.2;
-    }
-    let (_, _, fields) = element(fields)?; // serial number
-    let (_, _, fields) = element(fields)?; // signature algorithm
-    let (_, issuer, fields) = element(fields)?;
-    let (_, _, fields) = element(fields)?; // validity
-    let (_, subject, _) = element(fields)?;
-    Some((issuer, subject))
-}
-
-/// The tag and the content of the first element of a DER text, and the rest.
-fn element(text: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, text) = text.split_first()?;
-    let (&len, text) = text.split_first()?;
-    let (len, text) = match len {
-        0..=0x7f => (usize::from(len), text),
-        // The length has up to four bytes of its own.
-        0x81..=0x84 => {
-            let (bytes, text) = text.split_at_checked(usize::from(len - 0x80))?;
-            let len = bytes
-                .iter()
-                .fold(0, |len, byte| len << 8 | usize::from(*byte));
-            (len, text)
-        }
-        _ => return None,
-    };
-    let (content, rest) = text.split_at_checked(len)?;
-    Some((tag, content, rest))
 }

@@ -1,6 +1,7 @@
 //! TLS of `ssl:` and `pssl:` remotes.
 
 mod bootstrap;
+mod certificate;
 mod keys;
 mod parameters;
 mod trust;
@@ -18,9 +19,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
+use crate::connection::ClientStream;
 use crate::database_set::DatabaseSet;
 use crate::tls_options::TlsOptions;
 
+use certificate::common_name;
 use keys::{Keys, TrustedPeers};
 
 /// Time in which a peer has to complete the handshake.
@@ -142,6 +145,25 @@ impl Tls {
         *last = Some((keys, config.clone()));
         Ok(config)
     }
+}
+
+impl ClientStream for server::TlsStream<TcpStream> {
+    fn peer_name(&self) -> Option<String> {
+        first_name(self.get_ref().1.peer_certificates())
+    }
+}
+
+impl ClientStream for client::TlsStream<TcpStream> {
+    fn peer_name(&self) -> Option<String> {
+        first_name(self.get_ref().1.peer_certificates())
+    }
+}
+
+/// The common name in the certificate of a peer, the first one that it sent.
+fn first_name(chain: Option<&[CertificateDer<'_>]>) -> Option<String> {
+    chain
+        .and_then(<[_]>::first)
+        .and_then(|certificate| common_name(certificate))
 }
 
 fn client_config(keys: Keys) -> Result<ClientConfig, TlsError> {
