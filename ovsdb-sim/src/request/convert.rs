@@ -39,26 +39,37 @@ impl Request<'_> {
             return Err(OvsdbError::new("invalid parameters", details).into());
         }
         let server = self.session.server();
-        let cancellation = database.convert(schema)?;
+        let mut cancellation = database.convert(schema)?;
         // Selected before the reply: a client that connects after it keeps its session.
-        let unaware = server.select_sessions(|session| !session.is_change_aware());
+        let mut sessions = server.select_sessions(|_| true);
+        let is_clustered = database.is_clustered();
+        if !is_clustered {
+            // As ovsdb-server goes on: with the sessions behind this one, and then from the first.
+            let behind = sessions.partition_point(|session| session.id() <= self.session.id());
+            sessions.rotate_left(behind);
+        }
+        let sessions: Vec<_> = sessions
+            .into_iter()
+            .map(|session| (session.is_change_aware(), session))
+            .collect();
         // Before the reply, because ovsdb-server executes no request of these sessions after it.
-        for session in &unaware {
+        for (_, session) in sessions.iter().filter(|(is_aware, _)| !is_aware) {
             session.outbox().announce_close();
         }
         let reply = reply::success(&self.id, |out| out.extend_from_slice(b"{}"));
-        if database.is_clustered() {
-            // As in a real cluster, where the reply comes later than the conversion: the connection
-            // of a client that is not aware of changes is closed by then.
-            cancellation.reply_to_transactions();
-            if self.session.is_change_aware() {
-                self.session.reply(reply);
+        if !is_clustered {
+            self.session.reply(reply.clone());
+        }
+        // In this order, because the locks of a session that ends go to others.
+        for (is_aware, session) in &sessions {
+            cancellation.reply_to_session(session.id());
+            if !is_aware {
+                server.close_session(session);
+            } else if is_clustered && session.id() == self.session.id() {
+                // As in a real cluster, where the reply comes later than the conversion: the
+                // connection of a client that is not aware of changes is closed by then.
+                self.session.reply(reply.clone());
             }
-            server.close_each(&unaware);
-        } else {
-            self.session.reply(reply);
-            server.close_each(&unaware);
-            cancellation.reply_to_transactions();
         }
         Ok(MethodResult::SentElsewhere)
     }

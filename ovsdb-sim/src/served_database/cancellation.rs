@@ -5,6 +5,7 @@ use std::sync::Arc;
 use patchbay_schemas::json::Json;
 
 use crate::session_handle::SessionHandle;
+use crate::session_id::SessionId;
 
 use super::DatabaseState;
 use super::relay::RelayState;
@@ -43,6 +44,14 @@ impl Cancellation {
             if session.is_change_aware() {
                 session.cancel_monitor(&id);
             }
+        }
+    }
+
+    /// Replies to the waiting transactions of a session, if its client is aware of changes.
+    pub(crate) fn reply_to_session(&mut self, session: SessionId) {
+        let is_its = |client: &mut ClientTransaction| client.session.id() == session;
+        for transaction in self.transactions.extract_if(.., is_its) {
+            transaction.reply_canceled();
         }
     }
 

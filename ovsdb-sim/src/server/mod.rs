@@ -363,7 +363,9 @@ impl Server {
     /// Closes the connections of selected sessions, in the order in which they were made. When this
     /// returns, their locks have other owners.
     pub(crate) fn close_sessions(&self, is_selected: impl Fn(&SessionHandle) -> bool) {
-        self.close_each(&self.select_sessions(is_selected));
+        for session in self.select_sessions(is_selected) {
+            self.close_session(&session);
+        }
     }
 
     /// Returns selected sessions in the order in which they were made.
@@ -381,13 +383,10 @@ impl Server {
         selected
     }
 
-    /// Closes the connections of sessions, in this order. When this returns, their locks have other
-    /// owners.
-    pub(crate) fn close_each(&self, sessions: &[Arc<SessionHandle>]) {
-        for session in sessions {
-            session.outbox().close();
-            self.release(session.id());
-        }
+    /// Closes the connection of a session. When this returns, its locks have other owners.
+    pub(crate) fn close_session(&self, session: &SessionHandle) {
+        session.outbox().close();
+        self.release(session.id());
     }
 
     /// `true` if the server knows `monitor_cond` and `monitor_cond_since`.
