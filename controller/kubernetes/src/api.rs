@@ -67,9 +67,12 @@ impl Api {
         self.send(self.request().list(params)).await
     }
 
-    /// Lists one page of objects, of which only the metadata are delivered.
-    pub(super) async fn list_metadata(&self, params: &ListParams) -> Result<ObjectList<Value>> {
-        self.send(self.request().list_metadata(params)).await
+    /// The present resource version, which the API server reads from etcd. `None`: the API server
+    /// does not name it.
+    pub(super) async fn present_version(&self) -> Result<Option<String>> {
+        let page = ListParams::default().limit(1);
+        let listed: ObjectList<Value> = self.send(self.request().list_metadata(&page)).await?;
+        Ok(listed.metadata.resource_version)
     }
 
     /// Watches the objects: returns the events after a resource version.

@@ -3,20 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use imbl::OrdMap;
 use jiff::Timestamp;
 use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::connects::{ClusterController, ClusterObjects};
-use patchbay_engine::backoff::Backoff;
 use patchbay_model::{ClusterSettings, NodeId};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Namespace, Object as _, Time};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::config::Timing;
 use super::connect_writer::ConnectWriter;
@@ -29,14 +27,10 @@ use super::node_subnets::NetworkNumbers;
 use super::outcome_writer::{OutcomeWriter, RetryLater, ZoneKnowledge};
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
-use super::write_overlay::{WriteOverlay, has_caught_up};
+use super::write_overlay::WriteOverlay;
 use super::write_retries::WriteRetries;
 use super::zone_liveness::{ZoneLiveness, ZoneState};
 use super::zone_reports::{WatchedZoneReport, ZoneNode};
-
-/// Time that the watch of `ClusterNetworkConnect`s has to catch up with a list. After that the
-/// objects are listed again.
-const WATCH_LAG_LIMIT: Duration = Duration::from_secs(1);
 
 /// Number of successive failures after which the other writes of a pass wait for the next one. One
 /// failure may take as long as the time-out of requests.
@@ -177,10 +171,12 @@ impl<'a> LeaderLoop<'a> {
 
     async fn run(&mut self) -> Result<Infallible, WatchEnded> {
         let timing = &self.task.timing;
+        // A watch may not have shown yet what a former leader has written. Subnets and keys would
+        // be allocated twice then.
+        self.sources.connects.list_again().await?;
         self.sources.ready().await?;
         self.nodes.ready().await?;
         let mut backoff = timing.retry_backoff();
-        self.catch_up(&mut backoff).await?;
         loop {
             let wait = match self.reconcile_all().await {
                 Ok(()) => {
@@ -271,39 +267,13 @@ impl<'a> LeaderLoop<'a> {
         is_changed
     }
 
-    /// Waits until the watch has seen everything that a former leader has written. Without that,
-    /// subnets and keys could be allocated twice.
-    async fn catch_up(&mut self, backoff: &mut Backoff) -> Result<(), WatchEnded> {
-        loop {
-            match self.task.writer.list_current().await {
-                Ok(current) => {
-                    let end = Instant::now() + WATCH_LAG_LIMIT;
-                    while !has_caught_up(&self.sources.connects.objects(), &current) {
-                        match timeout_at(end, self.sources.connects.changed()).await {
-                            Ok(changed) => changed?,
-                            Err(_) => break,
-                        }
-                    }
-                    if has_caught_up(&self.sources.connects.objects(), &current) {
-                        return Ok(());
-                    }
-                    tracing::info!("waiting for the watch of ClusterNetworkConnects to catch up");
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "cannot list ClusterNetworkConnects");
-                    tokio::time::sleep(backoff.next_delay()).await;
-                }
-            }
-        }
-    }
-
     /// Reconciles all `ClusterNetworkConnect`s: computes their annotations and status, and writes
     /// what differs.
     async fn reconcile_all(&mut self) -> Result<(), RetryLater> {
         let now = Time(Timestamp::now());
-        let connects = self
-            .overlay
-            .newest_versions(self.sources.connects.objects());
+        let connects = self.sources.connects.objects();
+        let lists = self.sources.connects.lists();
+        let connects = self.overlay.newest_versions(connects, lists);
         let (nads, namespaces) = (
             self.sources.nads.objects(),
             self.sources.namespaces.objects(),

@@ -107,6 +107,12 @@ pub struct Timing {
     ///
     /// API servers send a bookmark about once a minute.
     pub watch_idle_timeout: Duration,
+    /// Time after the loss of a watch from which it does not continue at its resource version.
+    ///
+    /// API servers keep the events of 75 s (`eventFreshDuration`), so later ones may be gone anyway.
+    /// After a restore of etcd from a backup that is older, versions cannot have passed the known
+    /// one again within this time.
+    pub watch_gap_limit: Duration,
     /// Time for which the objects of a kind are kept after the API server has lost the kind.
     ///
     /// A definition that is deleted and created again is absent for seconds, an aggregated API
@@ -160,6 +166,7 @@ impl Default for Timing {
             retry: (Duration::from_millis(100), Duration::from_secs(30)),
             request_timeout: Duration::from_secs(30),
             watch_idle_timeout: Duration::from_secs(150),
+            watch_gap_limit: Duration::from_secs(75),
             missing_kind_grace_period: Duration::from_secs(300),
             report_interval: Duration::from_secs(10),
             report_refresh_interval: Duration::from_secs(600),

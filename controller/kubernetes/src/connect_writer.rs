@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use patchbay_allocate::connects::ACCEPTED;
 use patchbay_connects::CONNECTED;
 use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
@@ -114,14 +114,6 @@ impl ConnectWriter {
             request_timeout,
             term,
         }
-    }
-
-    /// Lists all `ClusterNetworkConnect`s from the API server, whatever watches have seen.
-    pub(super) async fn list_current(&self) -> Result<Vec<Arc<WatchedConnect>>, WriteError> {
-        let listed = self
-            .with_timeout(self.api.list(&ListParams::default()))
-            .await?;
-        Ok(listed.into_iter().map(decode).collect())
     }
 
     /// Applies an annotation. Returns the object after the write.

@@ -14,6 +14,8 @@ use tokio::time::{Instant, timeout};
 
 use super::api::Api;
 use super::config::Timing;
+use super::etcd_restores::EtcdRestores;
+use super::object_sink::ObjectSink;
 use super::watch_backoff::{Recovery, WatchBackoff};
 use super::watch_error::{WatchError, with_timeout};
 
@@ -26,11 +28,23 @@ pub(super) const LIST_PAGE_OBJECTS: u32 = 250;
 /// second.
 const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 
+/// Time after which the API server ends a watch, as it is asked to: kube's default.
+const WATCH_SECONDS: u32 = 290;
+
 /// Keeps a store equal to the API server's objects of one kind that have the given labels.
 ///
-/// Lists come in pages. A watch that ends continues at the last known resource version. After
-/// 410 Gone, everything is listed again; readers keep the previous objects until the new list is
-/// complete. Failures are retried after delays of up to 30 s, forever.
+/// Lists come in pages. A watch that ends continues at the last known resource version. Everything
+/// is listed again after 410 Gone, after a restore of etcd, and when a reader requests it; readers
+/// keep the previous objects until the new list is complete. Failures are retried after delays of
+/// up to 30 s, forever.
+///
+/// # Restores of etcd
+///
+/// A restore of etcd makes the known resource version one of the future. A watch from there would
+/// miss what differs between the two histories, and all changes up to that version. So the present
+/// version is read before a watch continues that was lost. If it is lower than the known one, all
+/// watches of this process list their objects again. Versions may have passed the known one again
+/// if the watch was lost for longer than [`Timing::watch_gap_limit`].
 ///
 /// # Why not `kube::runtime::watcher`
 ///
@@ -52,8 +66,9 @@ pub(super) struct ListWatch {
     sink: Box<dyn ObjectSink>,
     backoff: WatchBackoff,
     recovery: Recovery,
-    /// `true` after a failure, until a request succeeds.
-    has_failed: bool,
+    restores: EtcdRestores,
+    /// Time of the first failure since a list or watch has succeeded. `None`: there is none.
+    failed_since: Option<Instant>,
     /// Objects that cannot be decoded, with the logged reason.
     undecodable: BTreeMap<ObjectKey, Violation>,
     presence: KindPresence,
@@ -70,38 +85,15 @@ pub(super) enum KindPresence {
     Optional,
 }
 
-/// Receiver of the objects of one kind, which decodes them.
-pub(super) trait ObjectSink: Send {
-    /// Starts a list. Readers see the previous objects until it is complete.
-    fn begin_list(&mut self);
-
-    /// Adds an object to the list in progress.
-    ///
-    /// # Errors
-    /// The object cannot be decoded. Its former version is listed instead.
-    fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation>;
-
-    /// Completes the list: objects that it lacks are removed.
-    fn complete_list(&mut self);
-
-    /// Sets an object to its current value.
-    ///
-    /// # Errors
-    /// The object cannot be decoded. Its former version stays.
-    fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation>;
-
-    /// Removes an object.
-    fn remove(&mut self, key: &ObjectKey);
-
-    /// `true` if no objects are known.
-    fn is_empty(&self) -> bool;
-}
-
 /// End of a watch that did not fail.
 #[derive(Debug)]
 enum WatchEnd {
-    /// The API server ended the watch, as it does every few minutes.
-    ByServer,
+    /// The API server ended the watch after [`WATCH_SECONDS`].
+    InTime,
+    /// The API server or a proxy ended the watch earlier, as an API server does that stops.
+    Early,
+    /// A reader requests a list, or another watch has noticed a restore of etcd.
+    ListRequested,
     /// Nothing arrived for `Timing::watch_idle_timeout`.
     Idle,
     /// Nothing arrived at all for `Timing::watch_idle_timeout`, not even a bookmark.
@@ -124,7 +116,8 @@ impl ListWatch {
             sink,
             backoff: WatchBackoff::default(),
             recovery,
-            has_failed: false,
+            restores: EtcdRestores::default(),
+            failed_since: None,
             undecodable: BTreeMap::new(),
             presence: KindPresence::Required,
             missing_since: None,
@@ -134,6 +127,11 @@ impl ListWatch {
     /// Watches only the objects with these labels.
     pub(super) fn labelled(self, labels: &'static str) -> Self {
         Self { labels, ..self }
+    }
+
+    /// Shares what watches notice of restores of etcd.
+    pub(super) fn with_restores(self, restores: EtcdRestores) -> Self {
+        Self { restores, ..self }
     }
 
     /// Watches a kind with this presence.
@@ -146,23 +144,31 @@ impl ListWatch {
         loop {
             let version = self.list().await;
             self.watch_from(version).await;
-            tokio::time::sleep(self.backoff.before_relist()).await;
+            tokio::select! {
+                () = tokio::time::sleep(self.backoff.before_relist()) => {}
+                () = self.sink.requests().wait() => {}
+            }
         }
     }
 
     /// Lists all objects, and retries until that succeeds. Returns the list's resource version.
     async fn list(&mut self) -> String {
         loop {
-            match self.try_list().await {
+            self.restores.mark_seen();
+            let request = self.sink.requests().last();
+            let listed = self.try_list().await;
+            let is_missing = matches!(&listed, Err(error) if error.code() == Some(404));
+            if listed.is_ok() || (is_missing && self.sink.is_empty()) {
+                self.sink.requests().answer(request);
+            }
+            match listed {
                 Ok(version) => {
                     self.backoff.reset();
                     self.announce_recovery();
                     self.missing_since = None;
                     return version;
                 }
-                Err(error)
-                    if self.presence == KindPresence::Optional && error.code() == Some(404) =>
-                {
+                Err(_) if self.presence == KindPresence::Optional && is_missing => {
                     self.note_missing_kind().await;
                 }
                 Err(error) => self.wait_after_error(&error, "cannot list objects").await,
@@ -224,11 +230,14 @@ impl ListWatch {
 
     /// Watches from a resource version on, until no watch can continue there.
     ///
-    /// A new watch that is as silent as the last one may never have an event: after a restore of
-    /// etcd the version is in the future, and an API server leaves out everything before it.
+    /// A new watch that is as silent as the last one may never have an event, because an API server
+    /// whose etcd has gone backwards leaves out everything up to the version.
     async fn watch_from(&mut self, mut version: String) {
-        let mut was_idle = false;
+        let (mut was_lost, mut was_idle) = (false, false);
         loop {
+            if was_lost && !self.can_continue(&version).await {
+                return;
+            }
             let watched = self.watch_once(&mut version).await;
             let is_silent = matches!(watched, Ok(WatchEnd::Silent));
             if is_silent && was_idle {
@@ -236,9 +245,11 @@ impl ListWatch {
                 tracing::info!(%kind, "the watch stays silent; listing all objects again");
                 return;
             }
+            was_lost = !matches!(watched, Ok(WatchEnd::InTime));
             was_idle = matches!(watched, Ok(WatchEnd::Idle | WatchEnd::Silent));
             match watched {
-                Ok(WatchEnd::ByServer) => {}
+                Ok(WatchEnd::InTime | WatchEnd::Early) => {}
+                Ok(WatchEnd::ListRequested) => return,
                 Ok(WatchEnd::Idle | WatchEnd::Silent) => {
                     let kind = self.kind;
                     tracing::debug!(%kind, "the watch is idle; opening it again");
@@ -253,9 +264,38 @@ impl ListWatch {
         }
     }
 
+    /// `true` if a watch that was lost misses nothing when it continues at a resource version.
+    async fn can_continue(&mut self, version: &str) -> bool {
+        let (kind, limit) = (self.kind, self.timing.watch_gap_limit);
+        loop {
+            if self
+                .failed_since
+                .is_some_and(|since| since.elapsed() >= limit)
+            {
+                tracing::info!(%kind, "the watch was lost for too long; listing all objects again");
+                return false;
+            }
+            let present = self.api.present_version();
+            match with_timeout(self.timing.request_timeout, present).await {
+                Ok(present) if is_earlier(present.as_deref(), version) => {
+                    tracing::warn!(%kind, known = version, present,
+                        "resource versions have gone backwards; listing all objects again");
+                    self.restores.announce();
+                    return false;
+                }
+                Ok(_) => return true,
+                Err(error) if error.requires_relist() => return false,
+                Err(error) => self.wait_after_error(&error, "cannot list objects").await,
+            }
+        }
+    }
+
     /// Opens one watch at `version`, applies its events to the store, and advances `version`.
     async fn watch_once(&mut self, version: &mut String) -> Result<WatchEnd, WatchError> {
-        let params = WatchParams::default().labels(self.labels);
+        let begun = Instant::now();
+        let params = WatchParams::default()
+            .labels(self.labels)
+            .timeout(WATCH_SECONDS);
         let events = with_timeout(
             self.timing.request_timeout,
             self.api.watch(&params, version),
@@ -266,14 +306,24 @@ impl ListWatch {
         let opened = Instant::now();
         let (mut is_silent, mut has_event) = (true, false);
         loop {
-            let event = match timeout(self.timing.watch_idle_timeout, events.next()).await {
+            let event = tokio::select! {
+                event = timeout(self.timing.watch_idle_timeout, events.next()) => event,
+                () = self.sink.requests().wait() => return Ok(WatchEnd::ListRequested),
+                () = self.restores.wait() => return Ok(WatchEnd::ListRequested),
+            };
+            let event = match event {
                 Ok(Some(event)) => event,
                 Ok(None) if !has_event && opened.elapsed() < MIN_WATCH_DURATION => {
                     return Err(WatchError::EndedAtOnce);
                 }
                 Ok(None) => {
                     self.backoff.reset();
-                    return Ok(WatchEnd::ByServer);
+                    let is_early = begun.elapsed() < Duration::from_secs(WATCH_SECONDS.into());
+                    return Ok(if is_early {
+                        WatchEnd::Early
+                    } else {
+                        WatchEnd::InTime
+                    });
                 }
                 Err(_) if is_silent => return Ok(WatchEnd::Silent),
                 Err(_) => return Ok(WatchEnd::Idle),
@@ -328,13 +378,13 @@ impl ListWatch {
         tracing::warn!(%kind, %error, "{failure}");
         // The back-off is added because the server asks all processes to wait for the same time.
         let retry_after = error.retry_after().unwrap_or_default();
-        self.has_failed = true;
+        self.failed_since.get_or_insert_with(Instant::now);
         tokio::time::sleep(retry_after).await;
         self.recovery.wait(self.backoff.after_failure()).await;
     }
 
     fn announce_recovery(&mut self) {
-        if std::mem::take(&mut self.has_failed) {
+        if self.failed_since.take().is_some() {
             self.recovery.announce();
         }
     }
@@ -353,4 +403,12 @@ fn key_of(object: &Value) -> ObjectKey {
 fn version_of(object: &Value) -> String {
     let version = object["metadata"]["resourceVersion"].as_str();
     version.unwrap_or_default().to_owned()
+}
+
+/// `true` if a resource version is lower than another one. Versions that are not numbers cannot be
+/// compared.
+fn is_earlier(present: Option<&str>, known: &str) -> bool {
+    let number = |version: &str| version.parse::<u64>().ok();
+    let versions = present.and_then(number).zip(number(known));
+    versions.is_some_and(|(present, known)| present < known)
 }

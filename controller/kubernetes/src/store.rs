@@ -7,24 +7,32 @@ use patchbay_resources::manifests::ObjectKey;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::list_watch::ObjectSink;
+use super::list_requests::{ListRequester, RequestedLists, list_requests};
+use super::object_sink::ObjectSink;
 
 /// Makes an empty store. Readers see nothing before the first list is complete.
 pub(super) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
-    let (writer, reader) = watch::channel(None);
+    let (store, stored) = watch::channel(Stored {
+        objects: OrdMap::new(),
+        lists: 0,
+    });
+    let (requester, requests) = list_requests();
     let writer = StoreWriter {
-        store: writer,
+        store,
         listing: None,
+        requests,
     };
-    (writer, StoreReader(reader))
+    let reader = StoreReader { stored, requester };
+    (writer, reader)
 }
 
 /// Writer of a store, for the task that watches.
 #[derive(Debug)]
 pub(super) struct StoreWriter<V: Clone> {
-    store: watch::Sender<Option<OrdMap<ObjectKey, V>>>,
+    store: watch::Sender<Stored<V>>,
     /// The list in progress. Readers keep the previous objects until it is complete.
     listing: Option<OrdMap<ObjectKey, V>>,
+    requests: RequestedLists,
 }
 
 impl<V: Clone + PartialEq> StoreWriter<V> {
@@ -39,16 +47,16 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
             return;
         };
         // Otherwise the memory of all objects would be needed twice until the list is complete.
-        let present = self.store.borrow();
-        let present = present.as_ref().and_then(|objects| objects.get(&key));
+        let stored = self.store.borrow();
+        let present = stored.objects.get(&key);
         let unchanged = present.filter(|present| **present == value).cloned();
         listing.insert(key, unchanged.unwrap_or(value));
     }
 
     /// Adds the present version of an object to the list in progress, if there is one.
     fn keep_listed(&mut self, key: ObjectKey) {
-        let present = self.store.borrow();
-        let value = present.as_ref().and_then(|objects| objects.get(&key));
+        let stored = self.store.borrow();
+        let value = stored.objects.get(&key);
         if let (Some(listing), Some(value)) = (&mut self.listing, value) {
             listing.insert(key, value.clone());
         }
@@ -58,11 +66,12 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
     /// differs.
     pub(super) fn complete_list(&mut self) {
         if let Some(listed) = self.listing.take() {
-            self.store.send_if_modified(|objects| {
-                let changed = objects.as_ref() != Some(&listed);
+            self.store.send_if_modified(|stored| {
+                let changed = stored.lists == 0 || stored.objects != listed;
                 if changed {
-                    *objects = Some(listed);
+                    stored.objects = listed;
                 }
+                stored.lists += 1;
                 changed
             });
         }
@@ -70,11 +79,10 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
 
     /// Sets an object to its current value. Readers wake up only if the value differs.
     pub(super) fn put(&mut self, key: ObjectKey, value: V) {
-        self.store.send_if_modified(|objects| {
-            let objects = objects.get_or_insert_default();
-            let changed = objects.get(&key) != Some(&value);
+        self.store.send_if_modified(|stored| {
+            let changed = stored.objects.get(&key) != Some(&value);
             if changed {
-                objects.insert(key, value);
+                stored.objects.insert(key, value);
             }
             changed
         });
@@ -82,16 +90,22 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
 
     /// Removes an object.
     pub(super) fn remove(&mut self, key: &ObjectKey) {
-        self.store.send_if_modified(|objects| {
-            let objects = objects.get_or_insert_default();
-            objects.remove(key).is_some()
-        });
+        self.store
+            .send_if_modified(|stored| stored.objects.remove(key).is_some());
     }
 
     /// `true` if no objects are known.
     fn is_empty(&self) -> bool {
-        self.store.borrow().as_ref().is_none_or(OrdMap::is_empty)
+        self.store.borrow().objects.is_empty()
     }
+}
+
+/// The objects of a kind.
+#[derive(Debug)]
+struct Stored<V> {
+    objects: OrdMap<ObjectKey, V>,
+    /// Number of complete lists.
+    lists: u64,
 }
 
 /// Writer of a store that decodes the objects of an API server, and reduces them to what is kept.
@@ -151,12 +165,19 @@ where
     fn is_empty(&self) -> bool {
         self.writer.is_empty()
     }
+
+    fn requests(&mut self) -> &mut RequestedLists {
+        &mut self.writer.requests
+    }
 }
 
 /// Reader of a store. Clones share the objects, and two versions are compared without
 /// visiting what they share.
 #[derive(Clone, Debug)]
-pub(super) struct StoreReader<V>(watch::Receiver<Option<OrdMap<ObjectKey, V>>>);
+pub(super) struct StoreReader<V> {
+    stored: watch::Receiver<Stored<V>>,
+    requester: ListRequester,
+}
 
 impl<V: Clone> StoreReader<V> {
     /// Waits for the first complete list.
@@ -164,13 +185,13 @@ impl<V: Clone> StoreReader<V> {
     /// # Errors
     /// The writer is gone.
     pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
-        let listed = self.0.wait_for(Option::is_some).await;
+        let listed = self.stored.wait_for(|stored| stored.lists > 0).await;
         listed.map(|_| ()).map_err(|_| WatchEnded)
     }
 
     /// `true` after the first complete list.
     pub(super) fn is_ready(&self) -> bool {
-        self.0.borrow().is_some()
+        self.lists() > 0
     }
 
     /// Waits for a change that [`objects`](Self::objects) has not returned.
@@ -178,17 +199,30 @@ impl<V: Clone> StoreReader<V> {
     /// # Errors
     /// The writer is gone.
     pub(super) async fn changed(&mut self) -> Result<(), WatchEnded> {
-        self.0.changed().await.map_err(|_| WatchEnded)
+        self.stored.changed().await.map_err(|_| WatchEnded)
+    }
+
+    /// Waits for a complete list that begins after this call.
+    ///
+    /// # Errors
+    /// The writer is gone.
+    pub(super) async fn list_again(&self) -> Result<(), WatchEnded> {
+        self.requester.list_again().await
+    }
+
+    /// Number of complete lists. Resource versions may have gone backwards between two lists.
+    pub(super) fn lists(&self) -> u64 {
+        self.stored.borrow().lists
     }
 
     /// Returns the current objects, and leaves it open whether they are seen.
     pub(super) fn peek(&self) -> OrdMap<ObjectKey, V> {
-        self.0.borrow().clone().unwrap_or_default()
+        self.stored.borrow().objects.clone()
     }
 
     /// Returns the current objects, and marks them as seen.
     pub(super) fn objects(&mut self) -> OrdMap<ObjectKey, V> {
-        self.0.borrow_and_update().clone().unwrap_or_default()
+        self.stored.borrow_and_update().objects.clone()
     }
 }
 
@@ -238,10 +272,10 @@ mod tests {
         writer.begin_list();
         writer.add_listed(key("a"), 1);
         writer.complete_list();
-        assert!(!reader.0.has_changed().unwrap());
+        assert!(!reader.stored.has_changed().unwrap());
 
         writer.remove(&key("a"));
-        assert!(reader.0.has_changed().unwrap());
+        assert!(reader.stored.has_changed().unwrap());
         assert!(reader.objects().is_empty());
     }
 

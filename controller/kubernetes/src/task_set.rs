@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use super::api::Api;
 use super::api_object::ApiObject;
 use super::config::Timing;
+use super::etcd_restores::EtcdRestores;
 use super::list_watch::KindPresence::{self, Optional, Required};
 use super::list_watch::ListWatch;
 use super::networks::{self, Decoding, KindSource, ObjectSources};
@@ -31,6 +32,7 @@ pub(super) struct TaskSet {
     pub(super) running: JoinSet<RunError>,
     timing: Timing,
     recovery: Recovery,
+    restores: EtcdRestores,
 }
 
 impl TaskSet {
@@ -39,6 +41,7 @@ impl TaskSet {
             running: JoinSet::new(),
             timing,
             recovery: Recovery::default(),
+            restores: EtcdRestores::default(),
         }
     }
 
@@ -178,7 +181,7 @@ impl TaskSet {
         let (sink, reader) = projected_store(move |object| K::from_api(object).map(&project));
         let recovery = self.recovery.clone();
         let watch = ListWatch::new(api, K::KIND, self.timing, sink, recovery);
-        (watch, reader)
+        (watch.with_restores(self.restores.clone()), reader)
     }
 
     fn spawn_watch(&mut self, watch: ListWatch) {

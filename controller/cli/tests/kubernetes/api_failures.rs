@@ -49,9 +49,9 @@ async fn a_lost_watch_continues_where_it_ended() {
             .filter(|one| one.user == "patchbay-zone" && one.path.ends_with("/nodes"))
             .count()
     };
-    // A list, a watch, and a second watch from where the first one ended.
+    // A list, a watch, a look at the present version, and a watch from where the first one ended.
     eventually("the watch goes on", async || {
-        (lists(&bed) == 3).then_some(())
+        (lists(&bed) == 4).then_some(())
     })
     .await;
     bed.connects()

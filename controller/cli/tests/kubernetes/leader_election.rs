@@ -113,12 +113,12 @@ async fn a_leader_that_cannot_renew_stops_until_it_can() {
 async fn annotations_computed_from_an_old_version_are_not_written() {
     let bed = Testbed::simulated().await;
     bed.connect().await;
-    // The watch is silent, so the controller sees only the list until the watch is opened again.
+    // The watch is silent, so the controller sees only lists until the watch is opened again.
     bed.api().fail(Fault {
         method: "WATCH",
         path: "/clusternetworkconnects",
         reply: Reply::Silence,
-        times: 1,
+        times: usize::MAX,
     });
     let one = bed.run_cluster("one");
     bed.until_allocated(2).await;
@@ -141,6 +141,7 @@ async fn annotations_computed_from_an_old_version_are_not_written() {
     })
     .await;
     assert_eq!(subnets(&bed.connected().await).len(), 2);
+    bed.api().end_faults();
     bed.api().drop_watches();
     bed.until_allocated(1).await;
     one.stop().await;

@@ -25,6 +25,7 @@ mod next_leader;
 mod operator_mistakes;
 mod persistent_errors;
 mod relay;
+mod restored_server;
 mod scale;
 mod stored;
 mod testbed;

@@ -98,6 +98,8 @@ pub(crate) struct Testbed {
     pub(crate) request: Duration,
     /// Longest silence on a watch.
     pub(crate) idle: Duration,
+    /// Time after the loss of a watch from which all objects are listed again.
+    pub(crate) watch_gap: Duration,
     /// Time for which the objects of a kind stay that the API server has lost.
     pub(crate) missing_kind: Duration,
     /// Interval of unchanged reports.
@@ -167,6 +169,7 @@ impl Testbed {
             lease: Duration::from_secs(20),
             request: Duration::from_secs(5),
             idle: Timing::default().watch_idle_timeout,
+            watch_gap: Timing::default().watch_gap_limit,
             missing_kind: Timing::default().missing_kind_grace_period,
             repeat: Timing::default().report_refresh_interval,
             report: Duration::from_millis(50),

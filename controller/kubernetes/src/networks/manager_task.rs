@@ -9,7 +9,6 @@ use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::networks::{
     Layer2Layouts, ManagerSettings, NetworkManager, RefusedDefinition, note_refused_definitions,
 };
-use patchbay_engine::backoff::Backoff;
 use patchbay_model::ClusterSettings;
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, Problem};
@@ -21,10 +20,9 @@ use tokio::sync::watch;
 use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
 use super::problem_log::ProblemLog;
 use super::sources::ObjectSources;
-use super::write_outcome::{WriteOutcome, Written};
+use super::write_outcome::WriteOutcome;
 use super::writer::ObjectWriter;
 use crate::config::Timing;
-use crate::connect_writer::WriteError;
 use crate::events::EventSender;
 use crate::leader_election::LeaderTerm;
 use crate::store::WatchEnded;
@@ -33,6 +31,14 @@ use crate::write_retries::WriteRetries;
 /// Number of successive passes with writes from which on passes are delayed. More are not needed
 /// unless another program changes the same objects.
 const PROMPT_PASSES: u32 = 3;
+
+/// Kinds of the objects that hold what was allocated.
+const ALLOCATED_KINDS: [&str; 4] = [
+    NetworkAttachmentDefinition::KIND,
+    Node::KIND,
+    Pod::KIND,
+    IPAMClaim::KIND,
+];
 
 /// Starts of texts of OVN-Kubernetes about a whole object.
 const COMPLETE_TEXTS: [&str; 2] = ["failed to update pod ", "Failed to parse network config: "];
@@ -100,9 +106,11 @@ impl ManagerTerm {
     }
 
     async fn run(&mut self) -> Result<Infallible, WatchEnded> {
+        // A watch may not have shown yet what a former leader has written. Ids and addresses would
+        // be allocated twice then.
+        self.sources.list_again(&ALLOCATED_KINDS).await?;
         self.sources.ready().await?;
         let mut backoff = self.timing.retry_backoff();
-        self.catch_up(&mut backoff).await?;
         let mut passes_with_writes = 0;
         loop {
             let outcome = self.reconcile().await;
@@ -129,42 +137,6 @@ impl ManagerTerm {
             let retry = retry.into_iter().chain(deadline).min();
             self.sources.wait_for_work(&self.timing, retry).await?;
         }
-    }
-
-    /// Waits until the watches show what the last leader has written. Otherwise its ids and
-    /// addresses would be allocated twice.
-    ///
-    /// Each attempt lists the objects again, because a watch never shows a listed version of an
-    /// object that is deleted meanwhile.
-    async fn catch_up(&mut self, backoff: &mut Backoff) -> Result<(), WatchEnded> {
-        loop {
-            match self.current_versions().await {
-                Ok(current) => {
-                    backoff.reset();
-                    let limit = self.timing.request_timeout;
-                    let Some(unseen) = self.sources.wait_for_writes(current, limit).await? else {
-                        return Ok(());
-                    };
-                    let (kind, object) = (unseen.kind, unseen.key);
-                    tracing::warn!(%kind, %object, "nothing is written until the watches have caught up");
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "cannot list the objects of networks");
-                    tokio::time::sleep(backoff.next_delay()).await;
-                }
-            }
-        }
-    }
-
-    async fn current_versions(&self) -> Result<Vec<Written>, WriteError> {
-        let writer = &self.writer;
-        let mut current = writer
-            .current_versions::<NetworkAttachmentDefinition>()
-            .await?;
-        current.extend(writer.current_versions::<Node>().await?);
-        current.extend(writer.current_versions::<Pod>().await?);
-        current.extend(writer.current_versions::<IPAMClaim>().await?);
-        Ok(current)
     }
 
     /// Computes all objects, and writes those that differ.

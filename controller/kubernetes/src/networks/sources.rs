@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::select_all;
+use futures_util::future::{select_all, try_join_all};
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
@@ -141,6 +141,13 @@ impl ObjectSources {
             kind.objects.ready().await?;
         }
         Ok(())
+    }
+
+    /// Waits until the objects of these kinds are listed again, whatever watches have shown.
+    pub(super) async fn list_again(&self, kinds: &[&str]) -> Result<(), WatchEnded> {
+        let listed = self.kinds.iter().filter(|one| kinds.contains(&one.kind));
+        let lists = listed.map(|one| one.objects.list_again());
+        try_join_all(lists).await.map(drop)
     }
 
     /// Current objects, and a message for each field that cannot be decoded. Objects of which no

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use patchbay_allocate::networks::FINALIZER;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
 use serde::Serialize;
@@ -14,11 +14,10 @@ use tokio::time::timeout;
 
 use super::object_change::{ObjectChange, Target, Write};
 use super::write_outcome::{WriteOutcome, Written};
-use crate::api::{self, Api};
+use crate::api;
 use crate::config::Timing;
 use crate::connect_writer::WriteError;
 use crate::leader_election::LeaderTerm;
-use crate::list_watch::LIST_PAGE_OBJECTS;
 
 /// Field manager of all writes: that of OVN-Kubernetes, so that either controller can take over
 /// from the other.
@@ -49,32 +48,6 @@ impl Debug for ObjectWriter {
 }
 
 impl ObjectWriter {
-    /// Lists the current versions of the objects of a kind, whatever watches have seen.
-    pub(super) async fn current_versions<K>(&self) -> Result<Vec<Written>, WriteError>
-    where
-        K: InventoryKind + Clone + Debug,
-    {
-        let api = Api::all::<K>(self.client.clone());
-        let mut outcome = WriteOutcome::default();
-        let mut page = ListParams::default().limit(LIST_PAGE_OBJECTS);
-        loop {
-            let listed = match self.send(api.list_metadata(&page)).await {
-                Ok(listed) => listed,
-                // The cluster lacks the kind.
-                Err(WriteError::Gone) => return Ok(Vec::new()),
-                Err(error) => return Err(error),
-            };
-            for object in listed.items {
-                outcome.record(K::KIND, &api::identity_of(&object), true);
-            }
-            let token = listed.metadata.continue_;
-            page.continue_token = token.filter(|token| !token.is_empty());
-            if page.continue_token.is_none() {
-                return Ok(outcome.written);
-            }
-        }
-    }
-
     /// Writes the differences between two inventories in the objects of a kind, several at a time:
     /// first objects that are new or differ, then those that are gone.
     pub(super) async fn write_kind<K>(

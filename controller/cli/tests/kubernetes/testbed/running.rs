@@ -92,6 +92,7 @@ impl Testbed {
                 retry: (Duration::from_millis(20), Duration::from_millis(200)),
                 request_timeout: self.request,
                 watch_idle_timeout: self.idle,
+                watch_gap_limit: self.watch_gap,
                 missing_kind_grace_period: self.missing_kind,
                 report_interval: self.report,
                 report_refresh_interval: self.repeat,

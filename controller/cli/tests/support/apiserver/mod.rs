@@ -37,6 +37,8 @@ use tokio::task::JoinHandle;
 use rbac::Rules;
 use storage::Storage;
 
+pub(crate) use storage::Backup;
+
 /// The server. Dropping it closes all connections.
 pub(crate) struct ApiServer {
     shared: Arc<Shared>,
@@ -100,6 +102,16 @@ pub(crate) enum Reply {
     Cut,
 }
 
+/// End of the watches that are dropped.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum WatchEnd {
+    /// In the middle of a chunk, like a lost connection.
+    #[default]
+    Cut,
+    /// The regular end of a response, as by a server that stops.
+    Clean,
+}
+
 impl Fault {
     fn matches(&self, call: &requests::Call) -> bool {
         let here = match self.path.strip_suffix('$') {
@@ -130,6 +142,7 @@ struct State {
     faults: Vec<Fault>,
     /// Number of orders to drop watches. Watches that began before the last one end.
     dropped: u64,
+    watch_end: WatchEnd,
     /// Reject watches of forgotten history at their start. Real servers mostly report that within
     /// the watch.
     gone_at_start: bool,
@@ -206,6 +219,21 @@ impl ApiServer {
             let mut state = self.shared.lock();
             state.storage.forget_history();
             state.gone_at_start = gone_at_start;
+        }
+        self.drop_watches();
+    }
+
+    /// The objects and the version, as in a copy of etcd.
+    pub(crate) fn back_up(&self) -> Backup {
+        self.shared.lock().storage.back_up()
+    }
+
+    /// Goes back to a backup and ends all watches. Versions after that of the backup come again.
+    pub(crate) fn restore(&self, backup: Backup, end: WatchEnd) {
+        {
+            let mut state = self.shared.lock();
+            state.storage.restore(backup);
+            state.watch_end = end;
         }
         self.drop_watches();
     }

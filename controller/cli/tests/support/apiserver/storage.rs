@@ -20,6 +20,12 @@ pub(super) struct Change {
     pub(super) deleted: bool,
 }
 
+/// Objects at a version, as in a copy of etcd.
+pub(crate) struct Backup {
+    version: u64,
+    objects: BTreeMap<&'static Resource, BTreeMap<Key, Value>>,
+}
+
 #[derive(Default)]
 pub(super) struct Storage {
     version: u64,
@@ -43,6 +49,21 @@ impl Storage {
         // A version without an event, as changes of other kinds cause in real clusters.
         self.version += 1;
         self.forgotten = self.version;
+        self.history.clear();
+    }
+
+    pub(super) fn back_up(&self) -> Backup {
+        Backup {
+            version: self.version,
+            objects: self.objects.clone(),
+        }
+    }
+
+    /// Goes back to the objects and the version of a backup.
+    pub(super) fn restore(&mut self, backup: Backup) {
+        self.objects = backup.objects;
+        self.version = backup.version;
+        self.forgotten = backup.version;
         self.history.clear();
     }
 

@@ -12,7 +12,7 @@ use super::requests::{Failure, metadata_of};
 use super::resources::Resource;
 use super::selector::Selector;
 use super::storage::Change;
-use super::{BOOKMARK_INTERVAL, Shared};
+use super::{BOOKMARK_INTERVAL, Shared, WatchEnd};
 
 /// The parameters of a watch.
 pub(super) struct Subscription {
@@ -102,7 +102,11 @@ impl Running {
         let shared = self.shared.clone();
         let state = shared.lock();
         if state.dropped != self.born {
-            return Err(std::io::Error::other("the watch is dropped"));
+            self.is_over = true;
+            return match state.watch_end {
+                WatchEnd::Cut => Err(std::io::Error::other("the watch is dropped")),
+                WatchEnd::Clean => Ok(Vec::new()),
+            };
         }
         let storage = &state.storage;
         let mut text = Vec::new();
@@ -128,8 +132,10 @@ impl Running {
                 self.line(type_, &object, &mut text);
             }
         }
-        self.sent = storage.version();
-        if self.subscription.bookmarks && text.is_empty() && self.marked < self.sent {
+        // A version of the time before a restore is in the future.
+        self.sent = self.sent.max(storage.version());
+        let is_present = self.sent == storage.version();
+        if self.subscription.bookmarks && text.is_empty() && is_present && self.marked < self.sent {
             self.marked = self.sent;
             let resource = self.subscription.resource;
             let bookmark = json!({

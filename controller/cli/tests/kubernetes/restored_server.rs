@@ -1,0 +1,124 @@
+//! API servers whose etcd was restored from a backup, so that resource versions have gone backwards.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::apiserver::{Fault, Reply, WatchEnd};
+use crate::testbed::{Testbed, eventually, subnets};
+
+fn failing_lists(path: &'static str) -> Fault {
+    Fault {
+        method: "LIST",
+        path,
+        reply: Reply::Status(503, None),
+        times: usize::MAX,
+    }
+}
+
+/// Makes many versions.
+async fn annotate_blue(bed: &Testbed, versions: usize) {
+    let namespaces = Api::<Namespace>::all(bed.client.clone());
+    let parameters = PatchParams::default();
+    for change in 0..versions {
+        let patch = json!({"metadata": {"annotations": {"change": change.to_string()}}});
+        let patch = Patch::Merge(patch);
+        let patched = namespaces.patch("blue", &parameters, &patch).await;
+        patched.unwrap();
+    }
+}
+
+/// Waits until only the network of green is connected. Until all kinds are listed again, the other
+/// one may be for a moment.
+async fn until_only_green(bed: &Testbed) {
+    eventually("only green is connected", async || {
+        let subnets = subnets(&bed.connected().await);
+        (subnets.len() == 1 && subnets.contains_key("layer3_2")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn objects_are_listed_again_after_a_restore() {
+    for end in [WatchEnd::Cut, WatchEnd::Clean] {
+        let bed = Testbed::simulated().await;
+        let cluster = bed.run_cluster("one");
+        bed.connect().await;
+        bed.until_allocated(2).await;
+        let backup = bed.api().back_up();
+        bed.label_nad("green", &json!({"app": null})).await;
+        bed.until_allocated(1).await;
+        // Renewals of the lease do not pass the known versions before they are compared.
+        annotate_blue(&bed, 300).await;
+        bed.api().restore(backup, end);
+        // The versions of these changes are ones that watches have seen.
+        bed.label_nad("blue", &json!({"app": null})).await;
+        until_only_green(&bed).await;
+        cluster.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn objects_are_listed_again_after_a_watch_was_lost_for_long() {
+    let mut bed = Testbed::simulated().await;
+    bed.watch_gap = Duration::from_millis(500);
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let backup = bed.api().back_up();
+    bed.label_nad("green", &json!({"app": null})).await;
+    bed.until_allocated(1).await;
+    let kinds = failing_lists("s$");
+    bed.api().fail(kinds);
+    bed.api().restore(backup, WatchEnd::Cut);
+    // The versions of these changes pass the one that the lost watches know.
+    annotate_blue(&bed, 200).await;
+    eventually("no watch can be compared with the server", async || {
+        let requests = bed.api().requests();
+        let definitions = |path: &str| path.ends_with("/network-attachment-definitions");
+        let failed = requests.iter().filter(|one| one.status == 503);
+        let failed = failed.filter(|one| definitions(&one.path));
+        (failed.count() >= 2).then_some(())
+    })
+    .await;
+    bed.api().end_faults();
+    bed.label_nad("blue", &json!({"app": null})).await;
+    until_only_green(&bed).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_restore_that_one_watch_notices_is_one_for_all() {
+    let bed = Testbed::simulated().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let backup = bed.api().back_up();
+    bed.label_nad("green", &json!({"app": null})).await;
+    bed.until_allocated(1).await;
+    annotate_blue(&bed, 300).await;
+    let definitions = failing_lists("/network-attachment-definitions$");
+    bed.api().fail(definitions);
+    let lists = || {
+        let requests = bed.api().requests();
+        let own = requests.iter().filter(|one| !one.user.is_empty());
+        let lists = own.filter(|one| one.path == "/api/v1/namespaces" && !one.watches);
+        lists.count()
+    };
+    let before = lists();
+    bed.api().restore(backup, WatchEnd::Clean);
+    eventually(
+        "namespaces are listed after a look at the version",
+        async || (lists() >= before + 2).then_some(()),
+    )
+    .await;
+    // The versions of these changes pass the one that the watch of definitions knows.
+    annotate_blue(&bed, 500).await;
+    bed.api().end_faults();
+    bed.label_nad("blue", &json!({"app": null})).await;
+    until_only_green(&bed).await;
+    cluster.stop().await;
+}

@@ -1,0 +1,37 @@
+//! Receivers of the objects that are listed and watched.
+
+use patchbay_resources::Violation;
+use patchbay_resources::manifests::ObjectKey;
+use serde_json::Value;
+
+use super::list_requests::RequestedLists;
+
+/// Receiver of the objects of one kind, which decodes them.
+pub(super) trait ObjectSink: Send {
+    /// Starts a list. Readers see the previous objects until it is complete.
+    fn begin_list(&mut self);
+
+    /// Adds an object to the list in progress.
+    ///
+    /// # Errors
+    /// The object cannot be decoded. Its former version is listed instead.
+    fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation>;
+
+    /// Completes the list: objects that it lacks are removed.
+    fn complete_list(&mut self);
+
+    /// Sets an object to its current value.
+    ///
+    /// # Errors
+    /// The object cannot be decoded. Its former version stays.
+    fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation>;
+
+    /// Removes an object.
+    fn remove(&mut self, key: &ObjectKey);
+
+    /// `true` if no objects are known.
+    fn is_empty(&self) -> bool;
+
+    /// Requests of readers for a new list.
+    fn requests(&mut self) -> &mut RequestedLists;
+}
