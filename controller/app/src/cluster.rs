@@ -10,7 +10,9 @@ use patchbay_allocate::connects::{
 };
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{Activity, ConnectReport, Inputs, ZoneReports, ZoneSummary};
-use patchbay_model::{ClusterSettings, NadKey, NetworkActivity, Networks, Node, NodeSubnetOwners};
+use patchbay_model::{
+    ClusterSettings, Feature, NadKey, NetworkActivity, Networks, Node, NodeSubnetOwners,
+};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_resources::cnc::ClusterNetworkConnect;
@@ -115,6 +117,7 @@ impl Cluster {
         let ranges = range_warnings(&cluster.settings, &networks, &nodes);
         found.extend(ranges.into_iter().map(without_location));
         let reported = cluster.allocate_connects(&networks, &nodes, &mut found);
+        cluster.follow_connects(&mut found)?;
         let inventory = &cluster.inventory;
         found.extend(warnings::definition_warnings(
             inventory, &networks, &reported,
@@ -162,6 +165,22 @@ impl Cluster {
             is_watched: true,
             ..Self::observed(inventory, settings, now)
         }
+    }
+
+    /// Allocates the subnets of nodes on which networks are active because of connects, with dynamic
+    /// allocation, and adds new warnings.
+    fn follow_connects(&mut self, warnings: &mut Vec<Problem>) -> Result<(), LoadError> {
+        let is_dynamic = self.settings.has_feature(Feature::DynamicUdnAllocation);
+        if !is_dynamic || self.connects().next().is_none() {
+            return Ok(());
+        }
+        let inventory = &mut self.inventory;
+        let known = std::mem::take(&mut inventory.warnings);
+        allocate_networks::resolve(inventory, &self.settings, &self.now)?;
+        let found = std::mem::replace(&mut inventory.warnings, known);
+        let found = found.into_iter();
+        warnings.extend(found.filter(|one| !inventory.warnings.contains(one)));
+        Ok(())
     }
 
     /// Sets annotations and status of all connects, as the cluster manager does, and adds its

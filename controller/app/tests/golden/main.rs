@@ -149,6 +149,13 @@ const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn_further",
+        scenario: "connects-active-remote-node",
+        rules: "W7",
+        what: "a network reaches the nodes on which a connect has made it active at once",
+        test: "tests/zones/dynamic_allocation.rs",
+    },
+    Purpose {
+        folder: "udn_further",
         scenario: "dynamic-gone-at-restart",
         rules: "W7",
         what: "a network without users goes with all its rows",

@@ -135,6 +135,32 @@ async fn a_zone_has_the_networks_of_its_pods() {
 }
 
 #[tokio::test]
+async fn a_connect_makes_its_networks_active_on_nodes_of_each_other() {
+    let mut world = World::new();
+    let mut pods = vec![pod("blue", "a", "n1"), pod("green", "b", "n3")];
+    world.apply(&pods, 0).await;
+    assert_eq!(world.remote_ports(), [""; 0]);
+    pods.push(
+        "- apiVersion: k8s.ovn.org/v1
+  kind: ClusterNetworkConnect
+  metadata: {name: c}
+  spec:
+    networkSelectors:
+    - networkSelectionType: PrimaryUserDefinedNetworks
+      primaryUserDefinedNetworkSelector: {namespaceSelector: {}}
+    connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
+    connectivity: [PodNetwork]
+"
+        .to_owned(),
+    );
+    world.apply(&pods, 1).await;
+    assert_eq!(
+        world.remote_ports(),
+        ["blue_l3_tstor-n3", "trtor-GR_green_l2_n3"]
+    );
+}
+
+#[tokio::test]
 async fn a_secondary_network_is_where_its_pods_are() {
     let mut world = World::new();
     let attached = |node: &str| {
