@@ -269,13 +269,16 @@ impl ServedDatabase {
         }
         let (results, error, changed) = match execution {
             Execution::Committed { results, changes } => {
-                let changed = changed_tables(&changes);
+                let mut changed = changed_tables(&changes);
                 // A client gets updates about its own changes before the reply.
                 if !changed.is_empty() && state.publish_client_commit(session, &changes).is_some() {
                     return RunOutcome::Finished {
                         changed,
                         reply: None,
                     };
+                }
+                if changed.is_empty() {
+                    changed = tables_of_garbage(&transaction.operations, &results);
                 }
                 (results, None, changed)
             }
@@ -320,6 +323,25 @@ impl DatabaseState {
         let id = self.last_id();
         self.monitors.publish(self.database.schema(), changes, id);
     }
+}
+
+/// The tables into which a transaction that has changed nothing inserted rows, if some of them were
+/// garbage at once. As in ovsdb-server, waiting transactions are executed again then, and may find
+/// that their lock is lost.
+fn tables_of_garbage(operations: &[Operation], results: &[OperationResult]) -> BTreeSet<TableId> {
+    let (mut inserted, mut deleted) = (0, 0);
+    for (operation, result) in operations.iter().zip(results) {
+        match (operation, result) {
+            (Operation::Insert { .. }, _) => inserted += 1,
+            // Nothing has changed, so it has deleted rows that the transaction inserted.
+            (Operation::Delete { .. }, OperationResult::Count(count)) => deleted += count,
+            _ => {}
+        }
+    }
+    let inserts = operations
+        .iter()
+        .filter(|operation| inserted > deleted && matches!(operation, Operation::Insert { .. }));
+    inserts.filter_map(Operation::table).collect()
 }
 
 /// The tables with changed rows.

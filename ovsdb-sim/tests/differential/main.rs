@@ -203,6 +203,7 @@ themes! {
     commit: run,
     conditions: run,
     convert: run_apart,
+    garbage: run,
     methods: run,
     monitors: run,
     mutations: run,
