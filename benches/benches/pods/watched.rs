@@ -159,7 +159,10 @@ impl WatchedZone {
         }
         let cluster = self.cluster();
         let reconciled = self.reconciler.reconcile_without_connects(&cluster);
-        self.runtime.block_on(reconciled)?;
+        let outcome = self.runtime.block_on(reconciled)?;
+        if let Some(rejection) = outcome.rejections.into_iter().next() {
+            return Err(rejection.into());
+        }
         watch.stop()
     }
 

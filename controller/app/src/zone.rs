@@ -58,6 +58,9 @@ pub struct ZoneOutcome {
     pub egress_problems: Vec<EgressProblem>,
     /// Transactions that were applied although their reply was lost, one sentence each.
     pub warnings: Vec<String>,
+    /// Errors about the rows of single subjects, which are not committed. Only
+    /// [`ZoneReconciler::reconcile_without_connects`] returns them here.
+    pub rejections: Vec<ZoneError>,
     /// Time at which another pass has to remove a network without users on the zone's node.
     /// `None`: there is none.
     pub next_removal: Option<Timestamp>,
@@ -114,10 +117,10 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the
     /// cluster define, and leaves those of connects as they are. If the objects are
     /// [watched](Cluster::watched), the inputs of a later pass cost as much as the objects have
-    /// changed.
+    /// changed. Rejected rows are in [`ZoneOutcome::rejections`].
     ///
     /// # Errors
-    /// As for [`reconcile`](Self::reconcile).
+    /// The database cannot be used. Applied transactions stay; the next pass completes them.
     pub async fn reconcile_without_connects(
         &mut self,
         cluster: &Cluster,

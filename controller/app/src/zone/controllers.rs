@@ -117,10 +117,10 @@ impl ZoneControllers {
     /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the
     /// cluster define, and leaves those of connects as they are. If the objects are
     /// [watched](Cluster::watched), the inputs of a later pass cost as much as the objects have
-    /// changed.
+    /// changed. Rejected rows are in [`ZoneOutcome::rejections`].
     ///
     /// # Errors
-    /// As for [`reconcile`](Self::reconcile).
+    /// The database cannot be used. Applied transactions stay; the next pass completes them.
     pub(super) fn reconcile_without_connects<'a>(
         &'a mut self,
         northbound: &'a mut dyn DynNorthbound,
@@ -128,10 +128,12 @@ impl ZoneControllers {
     ) -> BoxFuture<'a, Result<ZoneOutcome, ZoneError>> {
         Box::pin(async move {
             let mut pass = Pass::new(northbound);
-            let mut outcome = self.commit_objects(&mut pass, cluster).await?;
-            pass.end()?;
-            outcome.warnings = pass.warnings;
-            Ok(outcome)
+            let outcome = self.commit_objects(&mut pass, cluster).await?;
+            Ok(ZoneOutcome {
+                warnings: pass.warnings,
+                rejections: pass.errors,
+                ..outcome
+            })
         })
     }
 

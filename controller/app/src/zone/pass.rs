@@ -13,7 +13,7 @@ pub(super) struct Pass<'a> {
     /// Warnings about lost replies.
     pub(super) warnings: Vec<String>,
     /// Capabilities and connects whose rows are not committed.
-    errors: Vec<ZoneError>,
+    pub(super) errors: Vec<ZoneError>,
 }
 
 impl<'a> Pass<'a> {

@@ -1,5 +1,6 @@
 //! Transactions that the database always rejects: the rows of everything else are made.
 
+use patchbay_app::Cluster;
 use patchbay_app::northbound::{CommitError, Embedded, Northbound, ReconnectError};
 use patchbay_app::zone::ZoneReconciler;
 use patchbay_engine::db::Snapshot;
@@ -39,6 +40,10 @@ items:
   kind: NetworkPolicy
   metadata: {name: closed, namespace: blue}
   spec: {podSelector: {}}
+- apiVersion: networking.k8s.io/v1
+  kind: NetworkPolicy
+  metadata: {name: wrong, namespace: green}
+  spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/99}}]}]}
 - apiVersion: k8s.ovn.org/v1
   kind: ClusterNetworkConnect
   metadata: {name: both}
@@ -76,17 +81,24 @@ impl Northbound for Rejecting {
     }
 }
 
-/// Returns the numbers of policy ACLs, load balancers, enabled ports of pods and connect routers, and the
-/// error of the pass.
-async fn rows_without(texts: &'static [&'static str]) -> ([usize; 4], Option<String>) {
+fn cluster() -> Cluster {
     let settings = ClusterSettings {
         families: vec![IpFamily::V4],
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
         ..ClusterSettings::default()
     };
-    let cluster = cluster_of(MANIFESTS, settings);
+    cluster_of(MANIFESTS, settings)
+}
+
+fn zone_without(texts: &'static [&'static str]) -> ZoneReconciler<Rejecting> {
     let database = Embedded::new(0).unwrap();
-    let mut zone = ZoneReconciler::new("n1", Rejecting { database, texts }, UuidSource::seeded(1));
+    ZoneReconciler::new("n1", Rejecting { database, texts }, UuidSource::seeded(1))
+}
+
+/// Returns the numbers of policy ACLs, load balancers, enabled ports of pods and connect routers, and the
+/// error of the pass.
+async fn rows_without(texts: &'static [&'static str]) -> ([usize; 4], Option<String>) {
+    let (cluster, mut zone) = (cluster(), zone_without(texts));
     let error = zone.reconcile(&cluster).await.err();
     let snapshot = zone.northbound().snapshot();
     let policy = |acl: &Acl| acl.external_ids.values().any(|id| id == "NetpolNamespace");
@@ -134,5 +146,33 @@ async fn a_rejected_capability_is_named_and_the_others_have_their_rows() {
         let (found, reason) = rows_without(texts).await;
         assert_eq!(found, left, "{texts:?}");
         assert_eq!(reason.as_deref(), Some(error), "{texts:?}");
+    }
+}
+
+#[tokio::test]
+async fn problems_of_objects_are_returned_with_rejections() {
+    for (texts, expected) in [
+        (&[][..], &[][..]),
+        (
+            &[r#""table":"Load_Balancer""#][..],
+            &["services: refused"][..],
+        ),
+    ] {
+        let outcome = zone_without(texts)
+            .reconcile_without_connects(&cluster())
+            .await;
+        let outcome = outcome.unwrap();
+        let rejections = outcome.rejections.iter().map(ToString::to_string);
+        assert!(
+            rejections.eq(expected.iter().copied()),
+            "{:?}",
+            outcome.rejections
+        );
+        assert_eq!(
+            outcome.policy_problems.len(),
+            1,
+            "{:?}",
+            outcome.policy_problems
+        );
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Written {
 #[derive(Debug, Default)]
 pub(super) struct WriteOutcome {
     pub(super) written: Vec<Written>,
-    /// Errors of failed writes, without conflicts.
+    /// Errors of failed writes, without conflicts, and of rejected rows.
     pub(super) failures: Vec<String>,
     /// Writes to objects that another client had changed.
     pub(super) conflicts: Vec<String>,

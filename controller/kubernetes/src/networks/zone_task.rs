@@ -129,8 +129,11 @@ impl ZoneWork {
         let (inventory, undecoded) = self.sources.inventory();
         let settings = self.settings.clone();
         let mut cluster = Cluster::watched(inventory, settings, Time(Timestamp::now()));
-        let outcome = self.write_addresses(&mut cluster).await;
+        let mut outcome = self.write_addresses(&mut cluster).await;
         let rows = self.rows.reconcile_without_connects(&cluster).await?;
+        let rejections = rows.rejections.iter();
+        let rejections = rejections.map(|error| format!("rows are not committed: {error}"));
+        outcome.failures.extend(rejections);
         self.next_removal = rows.next_removal;
         let allocation = self.allocator.problems();
         let allocation = allocation
