@@ -28,13 +28,13 @@ use super::outcome_writer::{OutcomeWriter, RetryLater, ZoneKnowledge};
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
 use super::write_overlay::WriteOverlay;
-use super::write_retries::WriteRetries;
+use super::write_retries::{SLOW_FAILURE, WriteRetries, timed};
 use super::zone_liveness::{ZoneLiveness, ZoneState};
 use super::zone_reports::{WatchedZoneReport, ZoneNode};
 
-/// Number of successive failures after which the other writes of a pass wait for the next one. One
-/// failure may take as long as the time-out of requests.
-const MAX_SUCCESSIVE_FAILURES: usize = 4;
+/// Number of successive slow failures after which the other writes of a pass wait for the next one.
+/// One may take as long as the time-out of requests.
+const MAX_SLOW_FAILURES: usize = 4;
 
 /// The objects that both controllers watch.
 #[derive(Clone, Debug)]
@@ -339,7 +339,7 @@ impl<'a> LeaderLoop<'a> {
             .outcomes
             .into_iter()
             .partition(|outcome| retries.contains(&object_name(&outcome.name)));
-        let (mut later, mut successive_failures) = (None, 0);
+        let (mut later, mut slow_failures) = (None, 0);
         // One object that cannot be written does not delay the others.
         for outcome in others.into_iter().chain(failed) {
             let (name, seen) = (object_name(&outcome.name), &connects[&outcome.name]);
@@ -347,20 +347,21 @@ impl<'a> LeaderLoop<'a> {
                 later = later.max(Some(None));
                 continue;
             }
-            let Err(failed) = outcome_writer.write(seen, outcome).await else {
+            let (written, elapsed) = timed(outcome_writer.write(seen, outcome)).await;
+            let Err(failed) = written else {
                 retries.forget(&name);
-                successive_failures = 0;
+                slow_failures = 0;
                 continue;
             };
             later = later.max(Some(failed.retry_after));
             match failed.error {
                 Some(error) => {
                     retries.record_failure(name, &error, failed.retry_after, timing);
-                    successive_failures += 1;
+                    slow_failures += usize::from(elapsed >= SLOW_FAILURE);
                 }
                 None => retries.forget(&name),
             }
-            if failed.blocks_all || successive_failures >= MAX_SUCCESSIVE_FAILURES {
+            if failed.blocks_all || slow_failures >= MAX_SLOW_FAILURES {
                 break;
             }
         }

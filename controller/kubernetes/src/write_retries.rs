@@ -9,6 +9,10 @@ use tokio::time::Instant;
 
 use super::config::Timing;
 
+/// Shortest duration of a failed write that holds up others, such as one of a webhook that does not
+/// respond. Quick failures of many objects do not.
+pub(super) const SLOW_FAILURE: Duration = Duration::from_secs(1);
+
 /// Objects, by kind and key, whose last write failed although the same write may succeed later.
 ///
 /// Each has a back-off of its own, so that a slow failure, such as a webhook that does not respond,
@@ -75,6 +79,13 @@ impl WriteRetries {
     pub(super) fn forget(&mut self, object: &(&'static str, ObjectKey)) {
         self.0.remove(object);
     }
+}
+
+/// The output of a write, and its duration.
+pub(super) async fn timed<T>(write: impl Future<Output = T>) -> (T, Duration) {
+    let begun = Instant::now();
+    let output = write.await;
+    (output, begun.elapsed())
 }
 
 #[cfg(test)]

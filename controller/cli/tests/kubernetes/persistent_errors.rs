@@ -138,6 +138,28 @@ async fn pods_that_cannot_be_written_do_not_delay_others() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_behind_many_quick_failures_is_written_in_the_same_pass() {
+    let mut bed = Testbed::simulated().await;
+    bed.networks = true;
+    // So many passes with a delay before each take longer than the test.
+    bed.retry = (Duration::from_secs(30), Duration::from_secs(30));
+    bed.api().fail(always_fail("PATCH", "/pods/aaa", 500));
+    create_network(&bed, layer2()).await;
+    for number in 0..300 {
+        create_pod(&bed, &format!("aaa{number:03}")).await;
+    }
+    create_pod(&bed, "b").await;
+    let manager = bed.run_cluster("one");
+    eventually("the last one has addresses", async || {
+        let pod = pods(&bed).get("b").await.unwrap();
+        let networks = pod.annotations().get("k8s.ovn.org/pod-networks");
+        networks.map(drop)
+    })
+    .await;
+    manager.stop().await;
+}
+
 #[tokio::test]
 async fn a_persistent_rejection_is_reported_once() {
     let bed = Testbed::simulated().await;

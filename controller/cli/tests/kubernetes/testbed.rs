@@ -94,6 +94,8 @@ pub(crate) struct Testbed {
     pub(crate) gateway_mode: GatewayMode,
     /// Duration of the leader's lease. The default is long enough for renewals on a busy machine.
     pub(crate) lease: Duration,
+    /// Shortest and longest delay before a failed operation is retried.
+    pub(crate) retry: (Duration, Duration),
     /// Time-out of requests.
     pub(crate) request: Duration,
     /// Longest silence on a watch.
@@ -167,6 +169,7 @@ impl Testbed {
             features: Vec::new(),
             gateway_mode: GatewayMode::Shared,
             lease: Duration::from_secs(20),
+            retry: (Duration::from_millis(20), Duration::from_millis(200)),
             request: Duration::from_secs(5),
             idle: Timing::default().watch_idle_timeout,
             watch_gap: Timing::default().watch_gap_limit,

@@ -18,6 +18,7 @@ use crate::api;
 use crate::config::Timing;
 use crate::connect_writer::WriteError;
 use crate::leader_election::LeaderTerm;
+use crate::write_retries::{SLOW_FAILURE, timed};
 
 /// Field manager of all writes: that of OVN-Kubernetes, so that either controller can take over
 /// from the other.
@@ -27,9 +28,9 @@ const FIELD_MANAGER: &str = "user-defined-network-controller";
 /// server's priority levels, which have some tens of seats for all clients.
 const CONCURRENT_WRITES: usize = 8;
 
-/// Number of successive failures after which the other writes of a kind wait for the next pass. One
-/// failure may take as long as the time-out of requests.
-const MAX_SUCCESSIVE_FAILURES: usize = 2 * CONCURRENT_WRITES;
+/// Number of successive slow failures after which the other writes of a kind wait for the next
+/// pass. One may take as long as the time-out of requests.
+const MAX_SLOW_FAILURES: usize = 2 * CONCURRENT_WRITES;
 
 /// Writes objects. Each write names the UID and the resource version that it is based on, so an
 /// object that somebody has changed or replaced meanwhile stays as it is.
@@ -86,10 +87,10 @@ impl ObjectWriter {
         outcome: &mut WriteOutcome,
     ) {
         let mut writes = FuturesUnordered::new();
-        let mut successive_failures = 0;
+        let mut slow_failures = 0;
         loop {
             while writes.len() < CONCURRENT_WRITES
-                && successive_failures < MAX_SUCCESSIVE_FAILURES
+                && slow_failures < MAX_SLOW_FAILURES
                 && !outcome.is_stopped
             {
                 let Some(change) = changes.next() else {
@@ -98,17 +99,17 @@ impl ObjectWriter {
                 let uid = change.target.meta.uid.as_ref();
                 let has_failed = uid.is_some_and(|uid| outcome.failed_owners.contains(uid));
                 if !has_failed && !outcome.is_delayed(&change.target) {
-                    writes.push(self.write_change(change));
+                    writes.push(timed(self.write_change(change)));
                 }
             }
-            let Some((target, written, result)) = writes.next().await else {
+            let Some(((target, written, result), elapsed)) = writes.next().await else {
                 return;
             };
             outcome.written.extend(written);
             if outcome.settle(&target, result, &self.timing) {
-                successive_failures = 0;
-            } else {
-                successive_failures += 1;
+                slow_failures = 0;
+            } else if elapsed >= SLOW_FAILURE {
+                slow_failures += 1;
             }
         }
     }

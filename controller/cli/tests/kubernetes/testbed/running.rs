@@ -89,7 +89,7 @@ impl Testbed {
             timing: Timing {
                 debounce_quiet: Duration::from_millis(5),
                 debounce_max: Duration::from_millis(50),
-                retry: (Duration::from_millis(20), Duration::from_millis(200)),
+                retry: self.retry,
                 request_timeout: self.request,
                 watch_idle_timeout: self.idle,
                 watch_gap_limit: self.watch_gap,
