@@ -7,12 +7,14 @@
 //!
 //! A report is about one version of the ClusterNetworkConnect, and about the nodes and networks
 //! that the zone has seen ([`InputDigest`]). It counts only while the zone renews its lease
-//! ([`ZoneState`]).
+//! ([`ZoneState`](super::zone_liveness::ZoneState)).
+
+mod collection;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use patchbay_connects::{ConnectReport, ZoneReports, ZoneSummary};
+use patchbay_connects::{ConnectReport, ZoneSummary};
 use patchbay_resources::object::Object;
 use patchbay_resources::object::{ConfigMap, Node};
 use serde::{Deserialize, Serialize};
@@ -22,7 +24,8 @@ use sha2::{Digest, Sha256};
 use super::connect_revision::ConnectRevision;
 use super::input_digest::InputDigest;
 use super::projections::WatchedConnect;
-use super::zone_liveness::ZoneState;
+
+pub(super) use collection::{CollectedReports, ZoneNode, reports_about};
 
 /// Label selector of all zones' `ConfigMap`s.
 pub(super) const SELECTOR: &str = "app.kubernetes.io/component=patchbay-zone";
@@ -195,75 +198,6 @@ pub(super) fn zone_object_name(zone: &str) -> String {
     format!("{NAME_PREFIX}{:032x}", u128::from_be_bytes(first))
 }
 
-/// A node of the cluster, and the state of its zone.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ZoneNode<'a> {
-    /// Name of the node, and of the zone.
-    pub(super) name: &'a str,
-    /// `true` if OVN does not manage the node, so that there is no zone.
-    pub(super) is_unmanaged: bool,
-    pub(super) state: ZoneState,
-}
-
-/// Reports of all zones about one ClusterNetworkConnect.
-#[derive(Debug, Default)]
-pub(super) struct CollectedReports<'a> {
-    pub(super) reports: ZoneReports<'a>,
-    /// `true` if it is not known yet of some zone whether it runs.
-    pub(super) is_unobserved: bool,
-}
-
-/// Selects the reports of the given nodes' zones about one ClusterNetworkConnect. `inputs` is the
-/// digest of the present nodes and networks. A report without a revision counts as outdated.
-pub(super) fn reports_about<'a>(
-    connect: &WatchedConnect,
-    inputs: &InputDigest,
-    nodes: impl Iterator<Item = ZoneNode<'a>>,
-    reports: &'a BTreeMap<&'a str, &'a WatchedZoneReport>,
-) -> CollectedReports<'a> {
-    let meta = &connect.object.metadata;
-    let name = meta.name.as_deref().unwrap_or_default();
-    let mut collected = CollectedReports::default();
-    let about = &mut collected.reports;
-    for ZoneNode {
-        name: zone,
-        is_unmanaged,
-        state,
-    } in nodes
-    {
-        if is_unmanaged {
-            about.unmanaged.push(zone);
-            continue;
-        }
-        let report = reports.get(zone);
-        if report.is_none() {
-            about.joining.insert(zone);
-        }
-        let connect_summary = report
-            .and_then(|report| report.connects.get(name))
-            .filter(|summary| summary.uid == meta.uid);
-        let Some(summary) = connect_summary else {
-            about.silent.push(zone);
-            continue;
-        };
-        let is_current = summary.revision.as_ref() == Some(&connect.revision);
-        let is_up_to_date = is_current && summary.inputs.as_ref() == Some(inputs);
-        if state == ZoneState::NotRunning {
-            about.expired.push(zone);
-        } else if is_up_to_date || summary.is_unreachable {
-            collected.is_unobserved |= state == ZoneState::Unobserved;
-            about.current.push((zone, &summary.summary));
-            continue;
-        } else {
-            about.outdated.push(zone);
-        }
-        if is_current || summary.is_unreachable {
-            about.former.push((zone, &summary.summary));
-        }
-    }
-    collected
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,7 +205,7 @@ mod tests {
     use crate::tolerant_object::TolerantObject;
     use patchbay_connects::{NetworkSkip, SkippedNetwork};
 
-    fn connect(uid: &str, generation: i64) -> Arc<WatchedConnect> {
+    pub(super) fn connect(uid: &str, generation: i64) -> Arc<WatchedConnect> {
         let object = json!({
             "metadata": {"name": "c", "uid": uid, "generation": generation},
             "spec": {"networkSelectors": [], "connectSubnets": [], "connectivity": []},
@@ -279,7 +213,7 @@ mod tests {
         projections::project_connect(TolerantObject::of(object))
     }
 
-    fn written(connects: &[(&str, ConnectSummary)]) -> ConfigMap {
+    pub(super) fn written(connects: &[(&str, ConnectSummary)]) -> ConfigMap {
         let connects = connects.iter().cloned();
         let report = ZoneReport {
             node_uid: Some("n".to_owned()),
@@ -359,88 +293,7 @@ mod tests {
         assert_eq!(project_report(orphan), None);
     }
 
-    #[test]
-    fn a_report_counts_for_its_own_revision_only() {
-        let report = ConnectReport::default();
-        let report_about = |seen: &WatchedConnect| {
-            let summary = ConnectSummary::new(seen, &InputDigest::default(), &report);
-            let object = written(&[("c", summary)]);
-            seen_report(object)
-        };
-        let seen = connect("u", 2);
-        let (current, former) = (report_about(&seen), report_about(&connect("u", 1)));
-        let another = report_about(&connect("v", 2));
-        // Written by a version without revisions, and with a field that is unknown here.
-        let mut old = written(&[]);
-        let text = r#"{"uid":"u","networks":2,"ports":6,"more":0,"else":[]}"#;
-        old.data = Some([("c".to_owned(), text.to_owned())].into());
-        let old = seen_report(old);
-        let reports = [
-            ("n1", &*current),
-            ("n2", &*former),
-            ("n3", &*another),
-            ("n4", &*old),
-        ];
-        let reports = reports.into();
-        let nodes = ["n1", "n2", "n3", "n4", "n5"].map(running);
-        let inputs = InputDigest::default();
-        let about = reports_about(&seen, &inputs, nodes.into_iter(), &reports).reports;
-        assert_eq!(names(&about.current), ["n1"]);
-        assert_eq!(about.outdated, ["n2", "n4"]);
-        assert_eq!(about.silent, ["n3", "n5"]);
-        assert_eq!(about.joining, ["n5"].into());
-    }
-
-    fn running(name: &str) -> ZoneNode<'_> {
-        ZoneNode {
-            name,
-            is_unmanaged: false,
-            state: ZoneState::Running,
-        }
-    }
-
-    fn names<'a>(summaries: &[(&'a str, &ZoneSummary)]) -> Vec<&'a str> {
-        summaries.iter().map(|(zone, _)| *zone).collect()
-    }
-
-    #[test]
-    fn a_report_counts_for_the_present_inputs_of_a_running_zone_only() {
-        let seen = connect("u", 1);
-        let [present, other]: [InputDigest; 2] =
-            ["1", "2"].map(|digest| serde_json::from_value(json!(digest)).unwrap());
-        let report = ConnectReport::default();
-        let report_about = |inputs| {
-            let summary = ConnectSummary::new(&seen, inputs, &report);
-            seen_report(written(&[("c", summary)]))
-        };
-        let (current, former) = (report_about(&present), report_about(&other));
-        let lost = ConnectSummary::unreachable(&seen, None);
-        let lost = seen_report(written(&[("c", lost)]));
-        let reports = [
-            ("n1", &*current),
-            ("n2", &*former),
-            ("n3", &*current),
-            ("n4", &*lost),
-        ];
-        let reports = reports.into();
-        let mut nodes = ["n1", "n2", "n3", "n4", "n5"].map(running);
-        nodes[2].state = ZoneState::NotRunning;
-        nodes[4].is_unmanaged = true;
-        let collected = reports_about(&seen, &present, nodes.into_iter(), &reports);
-        assert!(!collected.is_unobserved);
-        let about = collected.reports;
-        assert_eq!(names(&about.current), ["n1", "n4"]);
-        assert_eq!(about.outdated, ["n2"]);
-        assert_eq!(about.expired, ["n3"]);
-        assert_eq!(names(&about.former), ["n2", "n3"]);
-        assert_eq!(about.unmanaged, ["n5"]);
-        assert!(about.silent.is_empty() && about.joining.is_empty());
-        nodes[0].state = ZoneState::Unobserved;
-        let collected = reports_about(&seen, &present, nodes.into_iter(), &reports);
-        assert!(collected.is_unobserved);
-    }
-
-    fn seen_report(object: ConfigMap) -> Arc<WatchedZoneReport> {
+    pub(super) fn seen_report(object: ConfigMap) -> Arc<WatchedZoneReport> {
         project_report(object).unwrap()
     }
 
