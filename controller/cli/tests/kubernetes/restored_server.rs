@@ -7,8 +7,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::apiserver::{Fault, Reply, WatchEnd};
-use crate::testbed::{Testbed, eventually, subnets};
+use crate::apiserver::{Backup, Fault, Reply, WatchEnd};
+use crate::testbed::{Running, Testbed, eventually, subnets};
 
 fn failing_lists(path: &'static str) -> Fault {
     Fault {
@@ -17,6 +17,18 @@ fn failing_lists(path: &'static str) -> Fault {
         reply: Reply::Status(503, None),
         times: usize::MAX,
     }
+}
+
+/// Runs a cluster manager that connects two networks, and then that of blue only. The backup is from
+/// the time between.
+async fn run_with_backup(bed: &Testbed) -> (Running, Backup) {
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let backup = bed.api().back_up();
+    bed.label_nad("green", &json!({"app": null})).await;
+    bed.until_allocated(1).await;
+    (cluster, backup)
 }
 
 /// Makes many versions.
@@ -45,12 +57,7 @@ async fn until_only_green(bed: &Testbed) {
 async fn objects_are_listed_again_after_a_restore() {
     for end in [WatchEnd::Cut, WatchEnd::Clean] {
         let bed = Testbed::simulated().await;
-        let cluster = bed.run_cluster("one");
-        bed.connect().await;
-        bed.until_allocated(2).await;
-        let backup = bed.api().back_up();
-        bed.label_nad("green", &json!({"app": null})).await;
-        bed.until_allocated(1).await;
+        let (cluster, backup) = run_with_backup(&bed).await;
         // Renewals of the lease do not pass the known versions before they are compared.
         annotate_blue(&bed, 300).await;
         bed.api().restore(backup, end);
@@ -65,12 +72,7 @@ async fn objects_are_listed_again_after_a_restore() {
 async fn objects_are_listed_again_after_a_watch_was_lost_for_long() {
     let mut bed = Testbed::simulated().await;
     bed.watch_gap = Duration::from_millis(500);
-    let cluster = bed.run_cluster("one");
-    bed.connect().await;
-    bed.until_allocated(2).await;
-    let backup = bed.api().back_up();
-    bed.label_nad("green", &json!({"app": null})).await;
-    bed.until_allocated(1).await;
+    let (cluster, backup) = run_with_backup(&bed).await;
     let kinds = failing_lists("s$");
     bed.api().fail(kinds);
     bed.api().restore(backup, WatchEnd::Cut);
@@ -93,12 +95,7 @@ async fn objects_are_listed_again_after_a_watch_was_lost_for_long() {
 #[tokio::test]
 async fn a_restore_that_one_watch_notices_is_one_for_all() {
     let bed = Testbed::simulated().await;
-    let cluster = bed.run_cluster("one");
-    bed.connect().await;
-    bed.until_allocated(2).await;
-    let backup = bed.api().back_up();
-    bed.label_nad("green", &json!({"app": null})).await;
-    bed.until_allocated(1).await;
+    let (cluster, backup) = run_with_backup(&bed).await;
     annotate_blue(&bed, 300).await;
     let definitions = failing_lists("/network-attachment-definitions$");
     bed.api().fail(definitions);
