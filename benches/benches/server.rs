@@ -4,8 +4,9 @@
 //! `cargo bench --workspace --bench server` prints their figures, and how many times better those
 //! of ovsdb-sim are: wall-clock time as a client measures it, and server CPU, which depends less
 //! on the load of the machine. Each figure is the best of three runs, or of N with `-- N`; the
-//! servers take turns. ovsdb-server, ovsdb-tool and OVN's
-//! schema must be installed; ovsdb-sim is built if it has changed.
+//! servers take turns. `-- N routers`, `start`, `inserts` and `monitors` choose parts of the table.
+//! ovsdb-server, ovsdb-tool and OVN's schema must be installed; ovsdb-sim is built if it has
+//! changed.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
@@ -42,6 +43,17 @@ struct Figure {
     is_rate: bool,
 }
 
+/// Function that adds the figures of one part.
+type Part = fn(ServerKind, &mut Figures) -> Result<()>;
+
+/// Parts of the table by their names on the command line.
+const PARTS: [(&str, Part); 4] = [
+    ("routers", measure_routers),
+    ("start", measure_start),
+    ("inserts", measure_independent),
+    ("monitors", measure_monitors),
+];
+
 /// Figures of one server, with the same lines for each server.
 #[derive(Debug, Default)]
 struct Figures(Vec<Figure>);
@@ -49,10 +61,20 @@ struct Figures(Vec<Figure>);
 fn main() -> Result<()> {
     let kinds = ServerKind::available();
     let mut all: Vec<Figures> = kinds.iter().map(|_| Figures::default()).collect();
-    let rounds = std::env::args().find_map(|argument| argument.parse().ok());
+    let arguments: Vec<String> = std::env::args().collect();
+    let rounds = arguments.iter().find_map(|argument| argument.parse().ok());
+    let is_named = |name: &str| arguments.iter().any(|argument| argument == name);
+    let names_none = !PARTS.iter().any(|(name, _)| is_named(name));
     for _ in 0..rounds.unwrap_or(ROUNDS) {
         for (kind, figures) in kinds.iter().zip(&mut all) {
-            figures.keep_better(measure(*kind)?);
+            let mut round = Figures::default();
+            for (_, part) in PARTS
+                .iter()
+                .filter(|(name, _)| names_none || is_named(name))
+            {
+                part(*kind, &mut round)?;
+            }
+            figures.keep_better(round);
         }
     }
     print!("{:<72}", "");
@@ -106,16 +128,13 @@ impl Figures {
     }
 }
 
-fn measure(kind: ServerKind) -> Result<Figures> {
-    let mut figures = Figures::default();
+/// Loads routers of several sizes.
+fn measure_routers(kind: ServerKind, figures: &mut Figures) -> Result<()> {
     for ports in SIZES {
-        measure_router(kind, ports, &mut figures)
+        measure_router(kind, ports, figures)
             .with_context(|| format!("{} with {ports} ports", kind.name()))?;
     }
-    measure_start(kind, &mut figures)?;
-    measure_independent(kind, &mut figures)?;
-    measure_monitors(kind, &mut figures)?;
-    Ok(figures)
+    Ok(())
 }
 
 /// Loads a router, reads all rows and adds ports.
