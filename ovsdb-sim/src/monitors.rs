@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::RandomState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
 use patchbay_schemas::json::Json;
@@ -22,6 +23,13 @@ use crate::session_id::SessionId;
 use crate::update::{
     MonitorSpec, NetChanges, UpdateText, encode_changes, encode_condition_change, encode_initial,
 };
+
+/// Number of monitors of a group for each millisecond by which its updates are delayed in a stream
+/// of changes. A write to one client costs several microseconds, so that writing takes a small
+/// part of the server's time however many clients there are.
+const MONITORS_PER_MILLISECOND: usize = 16;
+/// Largest delay of updates in a stream of changes.
+const MAX_UPDATE_DELAY: Duration = Duration::from_millis(8);
 
 /// Content of a database, as monitors report it.
 #[derive(Debug)]
@@ -97,6 +105,15 @@ struct GroupMember {
     session: Arc<MonitoringSession>,
     /// The monitor's id.
     id: Json,
+}
+
+impl MonitorGroup {
+    /// Delay of the group's updates in a stream of changes: a millisecond, and more if there are
+    /// many monitors.
+    fn update_delay(&self) -> Duration {
+        let milliseconds = 1 + self.members.len() / MONITORS_PER_MILLISECOND;
+        Duration::from_millis(milliseconds as u64).min(MAX_UPDATE_DELAY)
+    }
 }
 
 impl Monitors {
@@ -257,7 +274,9 @@ impl Monitors {
         let mut rows: Vec<&RowChange> = changes.rows.iter().collect();
         rows.sort_by_key(|change| change.table);
         let mut slow_readers = BTreeMap::new();
-        for MonitorGroup { spec, members } in self.groups.values() {
+        for group in self.groups.values() {
+            let MonitorGroup { spec, members } = group;
+            let delay = group.update_delay();
             let mut body = None;
             // Most clients of one kind give their monitors one id, so they share its text, too.
             let mut whole = None;
@@ -279,11 +298,12 @@ impl Monitors {
                     let encode = || reply::whole_update(monitor, spec.version, id, body);
                     let (of_id, text) = whole.get_or_insert_with(|| (monitor, encode()));
                     if *of_id == monitor {
-                        outbox.push_update([Chunk::Update(text.clone())]);
+                        outbox.push_update([Chunk::Update(text.clone())], delay);
                         continue;
                     }
                 }
-                outbox.push_update(reply::update(monitor, spec.version, id, body.clone()));
+                let update = reply::update(monitor, spec.version, id, body.clone());
+                outbox.push_update(update, delay);
             }
         }
         for (id_of_session, session) in slow_readers {

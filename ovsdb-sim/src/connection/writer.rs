@@ -1,7 +1,6 @@
 //! The writer of a connection.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep_until;
@@ -14,10 +13,6 @@ use crate::session_handle::SessionHandle;
 
 use super::pace::UpdatePacer;
 
-/// Delay of updates after updates were written, if there are [many](UpdatePacer): they are written
-/// together.
-const UPDATE_BATCH_DELAY: Duration = Duration::from_millis(1);
-
 /// Size in bytes up to which chunks are copied together, so that each wake-up costs one system
 /// call.
 const WRITE_BATCH_BYTES: usize = 1 << 16;
@@ -29,7 +24,7 @@ const LONG_COLLECTED_ROWS: usize = 1_000;
 pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl AsyncWrite + Unpin) {
     let mut batch = Vec::new();
     let mut pacer = UpdatePacer::new();
-    while let Some((next, urgent)) = session.outbox().take().await {
+    while let Some((next, delay)) = session.outbox().take().await {
         let chunks = match next {
             Batch::Chunks(chunks) => chunks,
             Batch::Collected(changes) => {
@@ -69,8 +64,11 @@ pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl A
         }
         // An idle connection keeps no memory for what is to be written.
         batch = Vec::new();
-        if !urgent && !pacer.take_credit() {
-            session.outbox().delay_updates(UPDATE_BATCH_DELAY).await;
+        // A stream of updates is written in batches.
+        if let Some(delay) = delay
+            && !pacer.take_credit()
+        {
+            session.outbox().delay_updates(delay).await;
         }
     }
     output.shutdown().await.unwrap_or_default();

@@ -50,6 +50,8 @@ struct Queue {
     is_closing: bool,
     /// `true` if an item should be written without delay.
     urgent: bool,
+    /// Delay of the update that was added last.
+    update_delay: Duration,
     /// `true` while the writer delays updates.
     delaying: bool,
 }
@@ -148,6 +150,7 @@ impl Outbox {
             end: None,
             is_closing: false,
             urgent: false,
+            update_delay: Duration::ZERO,
             delaying: false,
         };
         Self {
@@ -163,16 +166,17 @@ impl Outbox {
     /// before. A client with too many unwritten bytes is cut off, because it can get the content
     /// again with new monitors.
     pub(crate) fn push(&self, message: impl IntoIterator<Item = Chunk>) {
-        self.add(message, true);
+        self.add(message, None);
     }
 
-    /// Adds a message like [`push`](Self::push). It may wait for others during the writer's
-    /// [delay](Self::delay_updates).
-    pub(crate) fn push_update(&self, message: impl IntoIterator<Item = Chunk>) {
-        self.add(message, false);
+    /// Adds a message like [`push`](Self::push). It may wait for others while the writer [delays
+    /// updates](Self::delay_updates), and those after it may wait for `delay`.
+    pub(crate) fn push_update(&self, message: impl IntoIterator<Item = Chunk>, delay: Duration) {
+        self.add(message, Some(delay));
     }
 
-    fn add(&self, message: impl IntoIterator<Item = Chunk>, urgent: bool) {
+    /// Adds a message. `None`: it is urgent.
+    fn add(&self, message: impl IntoIterator<Item = Chunk>, delay: Option<Duration>) {
         let mut queue = self.lock();
         if queue.end.is_some() {
             return;
@@ -195,7 +199,8 @@ impl Outbox {
         let Some(mut queue) = self.keep_within_budget(queue) else {
             return;
         };
-        queue.urgent |= urgent || queue.bytes > END_DELAY_BYTES;
+        queue.urgent |= delay.is_none() || queue.bytes > END_DELAY_BYTES;
+        queue.update_delay = delay.unwrap_or(queue.update_delay);
         let wakes_writer = queue.urgent || !queue.delaying;
         drop(queue);
         if wakes_writer {
@@ -330,18 +335,19 @@ impl Outbox {
         }
     }
 
-    /// Waits for a batch and takes it. The second value is true if the batch or a later item is
-    /// urgent. `None`: the session ends.
-    pub(crate) async fn take(&self) -> Option<(Batch, bool)> {
+    /// Waits for a batch and takes it, with the delay of the updates after it. `None` as the delay:
+    /// the batch or a later item is urgent. `None`: the session ends.
+    pub(crate) async fn take(&self) -> Option<(Batch, Option<Duration>)> {
         loop {
             {
                 let mut queue = self.lock();
                 if let Some(batch) = queue.take() {
                     if !queue.items.is_empty() {
-                        return Some((batch, true));
+                        return Some((batch, None));
                     }
                     let urgent = std::mem::take(&mut queue.urgent);
-                    return Some((batch, urgent));
+                    let delay = (!urgent).then_some(queue.update_delay);
+                    return Some((batch, delay));
                 }
                 if queue.end.is_some() {
                     return None;
@@ -400,41 +406,44 @@ mod tests {
         [Chunk::Bytes(text.as_bytes().to_vec())]
     }
 
-    async fn take_text(outbox: &Outbox) -> (String, bool) {
-        let (Batch::Chunks(chunks), urgent) = outbox.take().await.unwrap() else {
+    async fn take_text(outbox: &Outbox) -> (String, Option<Duration>) {
+        let (Batch::Chunks(chunks), delay) = outbox.take().await.unwrap() else {
             panic!("nothing was collected")
         };
         let bytes = chunks.iter().flat_map(Chunk::bytes).copied();
-        (String::from_utf8(bytes.collect()).unwrap(), urgent)
+        (String::from_utf8(bytes.collect()).unwrap(), delay)
     }
 
+    /// Delay of updates.
+    const DELAY: Duration = Duration::from_millis(1);
     /// Longer than a test runs.
     const LONG_DELAY: Duration = Duration::from_secs(3600);
 
     #[tokio::test]
     async fn updates_are_batched_during_the_delay_and_a_reply_ends_it() {
         let outbox = Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
-        outbox.push_update(text("a"));
-        assert_eq!(take_text(&outbox).await, ("a".into(), false));
+        outbox.push_update(text("a"), DELAY);
+        assert_eq!(take_text(&outbox).await, ("a".into(), Some(DELAY)));
 
-        tokio::join!(outbox.delay_updates(Duration::from_millis(1)), async {
-            outbox.push_update(text("b"));
-            outbox.push_update(text("c"));
+        tokio::join!(outbox.delay_updates(DELAY), async {
+            outbox.push_update(text("b"), DELAY);
+            outbox.push_update(text("c"), 2 * DELAY);
         });
-        assert_eq!(take_text(&outbox).await, ("bc".into(), false));
+        assert_eq!(take_text(&outbox).await, ("bc".into(), Some(2 * DELAY)));
 
         tokio::join!(outbox.delay_updates(LONG_DELAY), async {
-            outbox.push_update(text("d"));
+            outbox.push_update(text("d"), DELAY);
             outbox.push(text("e"));
         });
-        assert_eq!(take_text(&outbox).await, ("de".into(), true));
+        assert_eq!(take_text(&outbox).await, ("de".into(), None));
     }
 
     #[tokio::test]
     async fn many_bytes_and_the_end_of_the_session_end_the_delay() {
         let outbox = Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
         tokio::join!(outbox.delay_updates(LONG_DELAY), async {
-            outbox.push_update([Chunk::Bytes(vec![b'x'; END_DELAY_BYTES + 1])]);
+            let text = Chunk::Bytes(vec![b'x'; END_DELAY_BYTES + 1]);
+            outbox.push_update([text], LONG_DELAY);
         });
         outbox.take().await.unwrap();
         tokio::join!(outbox.delay_updates(LONG_DELAY), async { outbox.close() });
