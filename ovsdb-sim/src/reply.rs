@@ -16,6 +16,8 @@ use crate::update::UpdateText;
 /// Bytes that are reserved for each operation's result: the length of an `insert`'s.
 const INSERT_RESULT_BYTES: usize =
     br#"{"uuid":["uuid","550e8400-e29b-41d4-a716-446655440000"]},"#.len();
+/// Bytes that are reserved for the end of a reply, so that a long text is not copied for it.
+const REPLY_END_BYTES: usize = 32;
 
 /// Text of an update notification behind the changes.
 const UPDATE_TAIL: &[u8] = b"]}";
@@ -132,7 +134,8 @@ pub(crate) fn transaction(
 ) -> Option<Chunk> {
     let mut is_complete = true;
     let reply = success(id, |out| {
-        out.reserve(results.len().saturating_mul(INSERT_RESULT_BYTES).min(limit));
+        let bytes = results.len().saturating_mul(INSERT_RESULT_BYTES);
+        out.reserve(bytes.saturating_add(REPLY_END_BYTES).min(limit));
         out.push(b'[');
         for (i, result) in results.iter().enumerate() {
             if i > 0 {

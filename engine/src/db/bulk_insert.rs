@@ -35,6 +35,7 @@ pub(super) fn insert_rows(
     results: &mut Vec<OperationResult>,
 ) -> Option<usize> {
     let mut by_table: Vec<Vec<NewRow<'_>>> = Vec::new();
+    let count = inserts.len();
     for (index, operation) in inserts.iter_mut().enumerate() {
         if let Operation::Insert {
             table, uuid, row, ..
@@ -47,6 +48,8 @@ pub(super) fn insert_rows(
             let rows = &mut by_table[table.index()];
             if rows.is_empty() {
                 overlay.touch_table(*table);
+                // Room that is not used takes no memory.
+                rows.reserve_exact(count - index);
             }
             rows.push(NewRow {
                 index,
@@ -62,8 +65,10 @@ pub(super) fn insert_rows(
         Some((touched, rows))
     });
     let tables: Vec<_> = tables.collect();
+    // A long transaction inserts into few tables, which must not be in one task.
     let taken = tables
         .into_par_iter()
+        .with_max_len(1)
         .filter_map(|(touched, rows)| insert_into(touched, base, rows))
         .min();
     if let Some(index) = taken {

@@ -225,13 +225,11 @@ impl Snapshot {
         } else {
             let runs: Vec<&[RowChange]> =
                 changes.rows.chunk_by(|a, b| a.table == b.table).collect();
-            tables.par_iter_mut().enumerate().for_each(|(i, table)| {
-                let rows = runs
-                    .iter()
-                    .filter(|run| run[0].table.index() == i)
-                    .flat_map(|run| run.iter());
-                rows.clone().for_each(|change| table.remove_keys(change));
-                rows.for_each(|change| table.apply(change));
+            // A long transaction changes few tables, which must not be in one task.
+            let tables = tables.par_iter_mut().with_max_len(1).enumerate();
+            tables.for_each(|(i, table)| {
+                let runs = runs.iter().filter(|run| run[0].table.index() == i);
+                table.apply_many(&runs.flat_map(|run| run.iter()));
             });
         }
         let rows = self.row_count();

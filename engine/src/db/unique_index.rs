@@ -8,6 +8,7 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::ColumnId;
 use uuid::Uuid;
 
+use super::change::RowChange;
 use super::index_key::IndexKey;
 
 /// One unique index of one table.
@@ -41,7 +42,26 @@ impl UniqueIndex {
         self.rows.get(key).copied()
     }
 
-    pub(super) fn insert(&mut self, row: &Row) {
+    /// Removes the key that a row loses. All keys are removed before the first one is added, because
+    /// rows may swap keys.
+    pub(super) fn remove_key(&mut self, change: &RowChange) {
+        if let Some(old) = &change.old
+            && !self.keeps_key(change)
+        {
+            self.remove(old);
+        }
+    }
+
+    /// Adds the key that a row gains.
+    pub(super) fn add_key(&mut self, change: &RowChange) {
+        if let Some(new) = &change.new
+            && !self.keeps_key(change)
+        {
+            self.insert(new);
+        }
+    }
+
+    fn insert(&mut self, row: &Row) {
         let key = match self.key(row) {
             Cow::Borrowed(key) => key.iter().cloned().collect(),
             Cow::Owned(key) => key.into_iter().collect(),
@@ -50,10 +70,18 @@ impl UniqueIndex {
     }
 
     /// Removes the entry of a row unless the key belongs to another row by now.
-    pub(super) fn remove(&mut self, row: &Row) {
+    fn remove(&mut self, row: &Row) {
         let key = self.key(row);
         if self.rows.get(&*key) == Some(&row.uuid) {
             self.rows.remove(&*key);
+        }
+    }
+
+    /// `true` if a row has the same key before and after a change.
+    fn keeps_key(&self, change: &RowChange) -> bool {
+        match (&change.old, &change.new) {
+            (Some(old), Some(new)) => self.has_same_key(old, new),
+            _ => false,
         }
     }
 

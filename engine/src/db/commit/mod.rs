@@ -86,16 +86,17 @@ impl<'a, 'o> Commit<'a, 'o> {
     /// Returns the changed rows, with new versions, and the changes of the numbers of strong
     /// references. Call this after [`check`](Self::check) succeeded.
     pub(super) fn into_changes(self, uuids: &mut UuidSource) -> (ChangeSet, Vec<(RowId, i64)>) {
+        let count = self.overlay.touched_count();
         // Each row occurs once in the result, so the deltas of rows in the overlay are added up
         // first.
-        let mut strong_deltas = Vec::new();
+        let mut strong_deltas = Vec::with_capacity(count);
         for (row, delta) in self.strong_deltas {
             match self.overlay.touched(row) {
                 Some(touched) => touched.add_strong_delta(delta),
                 None => strong_deltas.push((row, delta)),
             }
         }
-        let mut rows = Vec::with_capacity(self.overlay.touched_count());
+        let mut rows = Vec::with_capacity(count);
         for touched in &mut self.overlay.tables {
             let table = touched.id;
             for (uuid, row) in touched.rows.drain(..) {

@@ -30,6 +30,7 @@ impl Commit<'_, '_> {
         let columns: Vec<_> = self.strong_columns().collect();
         let counted: Vec<Result<StrongDeltas, OvsdbError>> = columns
             .par_iter()
+            .with_max_len(1)
             .map(|(touched, reference)| {
                 let mut outside = StrongDeltas::default();
                 self.count_column(touched, *reference, &mut outside)?;
