@@ -123,6 +123,13 @@ impl Node {
             Ok(())
         });
         made.await?;
+        // ovn-northd would insert the row, and ovn-controller crashes if it has a tunnel to make
+        // before.
+        let made = databases.southbound.change(|txn| {
+            txn.insert_row("SB_Global", [])?;
+            Ok(())
+        });
+        made.await?;
         Ok(Self {
             id,
             folder,

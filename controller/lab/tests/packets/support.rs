@@ -21,6 +21,12 @@ pub(crate) fn release() -> Option<Release> {
     Some(release)
 }
 
+/// OVN 25.03. `None`: it is not available; standard error has the reason.
+pub(crate) fn older_release() -> Option<Release> {
+    let unpacked = testing::Release::trixie()?;
+    Some(Release::find(unpacked.folder()).unwrap())
+}
+
 /// Time of conditions.
 pub(crate) fn now() -> Time {
     Time(Timestamp::UNIX_EPOCH)
