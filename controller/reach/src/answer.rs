@@ -10,7 +10,7 @@ use crate::northbound::{Northbound, PortId};
 use crate::packet::Transport;
 use crate::question::{Destination, Protocol, Question};
 use crate::resolve::NameError;
-use crate::trace::{End, Entry, Hop, Path, Source, Trace};
+use crate::trace::{End, Entry, Hop, Path, Source, Trace, Traced};
 
 /// Outcome of a packet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
@@ -61,6 +61,9 @@ pub struct Answer {
     /// Destination address at the end. `None`: it is not translated, or the packet does not arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dest: Option<IpAddr>,
+    /// Destination port at the end. `None`: it is not translated, or the packet does not arrive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dest_port: Option<u16>,
     /// Decisions on the way.
     pub hops: Vec<Hop>,
     /// Place of the end, in words.
@@ -88,6 +91,31 @@ pub enum QuestionError {
         /// Destination.
         to: String,
     },
+}
+
+/// Addresses and the port that differ at the end of a path from those that were sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Translation {
+    source: Option<IpAddr>,
+    dest: Option<IpAddr>,
+    dest_port: Option<u16>,
+}
+
+impl Translation {
+    /// The differences of a traced packet to what was sent.
+    pub(crate) fn of(
+        traced: &Traced,
+        source: IpAddr,
+        destination: IpAddr,
+        transport: Transport,
+    ) -> Self {
+        let port = traced.transport.destination_port();
+        Self {
+            source: (traced.source != source).then_some(traced.source),
+            dest: (traced.destination != destination).then_some(traced.destination),
+            dest_port: (port != transport.destination_port()).then_some(port),
+        }
+    }
 }
 
 impl Northbound {
@@ -139,25 +167,26 @@ impl Northbound {
         self.limit_sender(source.port, destination, &mut path);
         let frame = match self.frame(source, destination, transport, &mut path) {
             Ok(frame) => frame,
-            Err(end) => return self.compose(end, path, None, None),
+            Err(end) => return self.compose(end, path, Translation::default()),
         };
         if let Some(at) = self.blocked_resolution(&frame, &mut path) {
-            return self.compose(End::unanswered(at), path, None, None);
+            return self.compose(End::unanswered(at), path, Translation::default());
         }
         let sent = frame.source();
         let traced = Trace::run(self, Entry::Switch(source.port), frame.packet, path);
-        let new_source = (Some(traced.source) != sent).then_some(traced.source);
-        let new_destination = (traced.destination != destination).then_some(traced.destination);
-        self.compose(traced.end, traced.path, new_source, new_destination)
+        let translation = Translation {
+            source: (Some(traced.source) != sent).then_some(traced.source),
+            ..Translation::of(&traced, traced.source, destination, transport)
+        };
+        self.compose(traced.end, traced.path, translation)
     }
 
-    pub(crate) fn compose(
-        &self,
-        end: End,
-        path: Path,
-        source: Option<IpAddr>,
-        dest: Option<IpAddr>,
-    ) -> Answer {
+    pub(crate) fn compose(&self, end: End, path: Path, translation: Translation) -> Answer {
+        let Translation {
+            source,
+            dest,
+            dest_port,
+        } = translation;
         let arrives = matches!(end.verdict, Verdict::Reaches | Verdict::Leaves);
         let out = match end.out {
             Some(port) => Some(self.port_name(PortId::Switch(port)).to_owned()),
@@ -169,6 +198,7 @@ impl Northbound {
             out,
             source: source.filter(|_| arrives),
             dest: dest.filter(|_| arrives),
+            dest_port: dest_port.filter(|_| arrives),
             hops: path.hops,
             at: end.at,
             open: path.open,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::address::Mac;
-use crate::answer::Answer;
+use crate::answer::{Answer, Translation};
 use crate::northbound::{Link, Northbound, PortId};
 use crate::packet::{IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 use crate::question::Protocol;
@@ -36,13 +36,14 @@ impl Northbound {
             ..
         } = *arrival;
         let port = self.find_any_port(&arrival.port)?;
+        let transport = Transport::from(arrival.protocol);
         let packet = Packet {
             eth_source: Mac::ZERO,
             eth_destination: self.mac_behind(port),
             payload: Payload::Ip(IpPacket {
                 source,
                 destination,
-                transport: Transport::from(arrival.protocol),
+                transport,
             }),
             input: port,
             output: None,
@@ -52,9 +53,8 @@ impl Northbound {
             is_tracked: false,
         };
         let traced = Trace::run(self, Entry::Tunnel(port), packet, Path::default());
-        let new_source = (traced.source != source).then_some(traced.source);
-        let new_destination = (traced.destination != destination).then_some(traced.destination);
-        Ok(self.compose(traced.end, traced.path, new_source, new_destination))
+        let translation = Translation::of(&traced, source, destination, transport);
+        Ok(self.compose(traced.end, traced.path, translation))
     }
 
     /// MAC address of the machine or router behind a port.

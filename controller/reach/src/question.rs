@@ -96,6 +96,17 @@ impl Protocol {
             Self::Tcp(port) | Self::Udp(port) | Self::Sctp(port) => Some(port),
         }
     }
+
+    /// The protocol with another destination port, or itself without ports.
+    #[must_use]
+    pub fn with_port(self, port: u16) -> Self {
+        match self {
+            Self::Icmp => self,
+            Self::Tcp(_) => Self::Tcp(port),
+            Self::Udp(_) => Self::Udp(port),
+            Self::Sctp(_) => Self::Sctp(port),
+        }
+    }
 }
 
 /// Error: a text is not a protocol.

@@ -21,7 +21,7 @@ use std::net::IpAddr;
 
 use crate::answer::Verdict;
 use crate::northbound::{Backend, Link, Northbound, PortId, RouterId, RouterPortId, SwitchPortId};
-use crate::packet::{IpPacket, Packet, Payload};
+use crate::packet::{IpPacket, Packet, Payload, Transport};
 
 /// Routers that a packet crosses at most: its time to live.
 const ROUTERS_MAX: usize = 64;
@@ -69,6 +69,7 @@ pub(crate) struct Traced {
     pub(crate) path: Path,
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
+    pub(crate) transport: Transport,
 }
 
 impl<'a> Trace<'a> {
@@ -80,8 +81,11 @@ impl<'a> Trace<'a> {
         path: Path,
     ) -> Traced {
         let sent = match &packet.payload {
-            Payload::Ip(ip) => (ip.source, ip.destination),
-            Payload::Arp(arp) => (arp.source.into(), arp.target.into()),
+            Payload::Ip(ip) => (ip.source, ip.destination, ip.transport),
+            Payload::Arp(arp) => {
+                let echo = Transport::Echo { is_reply: false };
+                (arp.source.into(), arp.target.into(), echo)
+            }
         };
         let mut trace = Self {
             northbound,
@@ -96,8 +100,8 @@ impl<'a> Trace<'a> {
             routers: 0,
         };
         let end = trace.follow(entry);
-        let (source, destination) = match &trace.packet.payload {
-            Payload::Ip(ip) => (ip.source, ip.destination),
+        let (source, destination, transport) = match &trace.packet.payload {
+            Payload::Ip(ip) => (ip.source, ip.destination, ip.transport),
             Payload::Arp(_) => sent,
         };
         Traced {
@@ -105,6 +109,7 @@ impl<'a> Trace<'a> {
             path: trace.path,
             source,
             destination,
+            transport,
         }
     }
 
@@ -142,7 +147,12 @@ impl<'a> Trace<'a> {
             return end;
         };
         let name = &self.northbound.router(router).name;
-        if end.verdict != Verdict::Dropped && end.out.is_some() && end.out == self.sender {
+        let gets_back = match self.sender {
+            Some(sender) => end.verdict != Verdict::Dropped && end.out == Some(sender),
+            // The sender is on another chassis, to which a tunnel leads.
+            None => end.verdict == Verdict::Reaches,
+        };
+        if gets_back {
             return End {
                 verdict: Verdict::Answered,
                 out: None,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod arrivals;
 mod choices;
 mod hostile;
 mod limits;
