@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use patchbay_app::Cluster;
-use patchbay_model::{ConnectSubnets, IpFamily, Topology};
+use patchbay_model::{ConnectSubnets, Feature, IpFamily, Topology};
 use patchbay_resources::conversion;
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::lab::Lab;
+use super::outside;
 use super::pods::{Pod, PodName};
 use super::policies::{NetworkPolicies, Packet};
 use super::questions::{Answer, Protocol, ProtocolError, QuestionError};
@@ -280,9 +281,12 @@ impl Lab {
         let has_services_only = connects
             .into_iter()
             .any(|c| c.connectivity.is_service_only());
+        let has_egress_ips = cluster.settings().has_feature(Feature::EgressIp);
+        let has_marks = has_egress_ips && !outside::marks(cluster).is_empty();
         let is_concerned = |limit| match limit {
             Limit::Layer3AcrossNodes => has_layer3 && cluster.connects().next().is_some(),
             Limit::ServicesOnly => has_services_only,
+            Limit::MarksAcrossNodes => has_marks && self.nodes().nth(1).is_some(),
         };
         let limits = self.release().limits().into_iter();
         limits

@@ -290,7 +290,7 @@ impl Node {
             self.appctl("ovs/route/add", &network).await?;
             let local = [own.as_str(), "br-phys", &mark, LOCAL_TABLE];
             if let Err(error) = self.appctl("ovs/route/add", &local).await {
-                // Open vSwitch before 4.0 has one table, and needs no such route.
+                // Open vSwitch before 3.7 has one table, and drops tunnel packets with marks.
                 tracing::debug!(%error, "no route in the table of local addresses");
             }
             self.routed_marks.insert(number);

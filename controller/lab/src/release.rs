@@ -24,6 +24,9 @@ const OLDEST: Version = Version::new(23, 9, 0);
 const LAYER3_ACROSS_NODES: Version = Version::new(25, 3, 0);
 /// First release that commits packets to conntrack which the ACL action `pass` lets through.
 const SERVICES_ONLY: Version = Version::new(25, 3, 1);
+/// First release of Open vSwitch in which tunnel packets with a mark may have a source address: its
+/// table of local addresses can have entries for marks.
+const MARKS_ACROSS_NODES: Version = Version::new(3, 7, 0);
 
 /// Version of a release, such as 25.03.1.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -74,6 +77,8 @@ pub enum Limit {
     Layer3AcrossNodes,
     /// ClusterNetworkConnects for services only.
     ServicesOnly,
+    /// EgressIPs on several nodes.
+    MarksAcrossNodes,
 }
 
 /// Error: the programs or schemas of a release cannot be used.
@@ -208,19 +213,34 @@ impl Release {
     pub fn limits(&self) -> Vec<(Limit, String)> {
         let limits = [
             (
+                "OVN",
+                self.ovn,
                 LAYER3_ACROSS_NODES,
                 Limit::Layer3AcrossNodes,
                 "packets to and from layer3 networks do not cross nodes in a ClusterNetworkConnect",
             ),
             (
+                "OVN",
+                self.ovn,
                 SERVICES_ONLY,
                 Limit::ServicesOnly,
                 "connectivity for services only loses TCP and ICMP inside the connected networks",
             ),
+            (
+                "Open vSwitch",
+                self.ovs,
+                MARKS_ACROSS_NODES,
+                Limit::MarksAcrossNodes,
+                "packets of pods that an EgressIP serves do not cross nodes",
+            ),
         ];
-        let limits = limits.into_iter().filter(|(first, ..)| self.ovn < *first);
+        let limits = limits
+            .into_iter()
+            .filter(|(_, version, first, ..)| version < first);
         limits
-            .map(|(first, limit, text)| (limit, format!("OVN {} before {first}: {text}", self.ovn)))
+            .map(|(program, version, first, limit, text)| {
+                (limit, format!("{program} {version} before {first}: {text}"))
+            })
             .collect()
     }
 

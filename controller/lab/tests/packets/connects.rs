@@ -2,9 +2,7 @@
 
 use patchbay_lab::{Lab, Protocol};
 
-use crate::support::{
-    ask, ask_connected, cluster, connect, diagnose, manifests, older_release, release,
-};
+use crate::support::{ask, ask_connected, cluster, connect, diagnose, manifests, release};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn packets_cross_a_connect_of_layer3_and_layer2_networks_and_reach_nothing_else() {
@@ -69,18 +67,4 @@ async fn packets_cross_a_connect_of_layer3_and_layer2_networks_and_reach_nothing
     lab.apply(&cluster(&connected)).await.unwrap();
     let verdict = ask_connected(&lab, "green-3", "amber-1", Protocol::Icmp).await;
     assert_eq!(verdict, "reached through 3 routers");
-}
-
-/// ovn-controller crashes if it has a tunnel to make before there is a row of `SB_Global`.
-#[tokio::test(flavor = "multi_thread")]
-async fn nodes_of_an_older_release_start_at_any_time_of_ovn_northd() {
-    let Some(release) = older_release() else {
-        return;
-    };
-    let networks = [("blue", "Layer3", "10.1.0.0/16")];
-    for _ in 0..3 {
-        let lab = Lab::start(release.clone(), &cluster(&manifests(&networks))).await;
-        let verdict = ask_connected(&lab.unwrap(), "blue-1", "blue-3", Protocol::Icmp).await;
-        assert_eq!(verdict, "reached through 2 routers");
-    }
 }

@@ -9,6 +9,7 @@ mod connection_states;
 mod connects;
 mod ends;
 mod faults;
+mod older_releases;
 mod own_rows;
 mod own_topologies;
 mod port_security;
