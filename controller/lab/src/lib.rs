@@ -62,6 +62,6 @@ pub use process::ProgramError;
 pub use questions::{Answer, Passage, Protocol, ProtocolError, QuestionError, Verdict};
 pub use release::{Limit, PROGRAMS, Release, ReleaseError, Version};
 pub use report::CheckReport;
-pub use row_trace::{LabRows, Obstacle, RowDiagnosis, RowTrace};
+pub use row_trace::{AddressDiagnosis, AddressEnd, LabRows, Obstacle, RowDiagnosis, RowTrace};
 pub use services::ServiceTarget;
 pub use wire::cable::CableQuality;

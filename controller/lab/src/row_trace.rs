@@ -1,5 +1,7 @@
 //! Courses of packets by the rows of the Northbound databases.
 
+mod address_trace;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -12,6 +14,8 @@ use super::lab::Lab;
 use super::pods::{Pod, PodName};
 use super::questions::{Protocol, QuestionError};
 use super::tunnel_port::{CHASSIS, TunnelPort};
+
+pub use address_trace::{AddressDiagnosis, AddressEnd};
 
 /// End of the names of the stages in which ACLs decide.
 const ACL_STAGE: &str = "_eval";
@@ -46,6 +50,16 @@ pub struct Obstacle {
     pub reason: String,
     /// The last row that decided. `None`: no row did.
     pub row: Option<RowRef>,
+}
+
+impl Obstacle {
+    /// The obstacle at the end of a path.
+    fn after(path: &patchbay_reach::Answer, reason: String) -> Self {
+        Self {
+            reason,
+            row: path.hops.iter().rev().find_map(|hop| hop.row),
+        }
+    }
 }
 
 impl fmt::Display for Obstacle {
@@ -220,10 +234,8 @@ impl LabRows<'_> {
         else {
             return delivery_obstacle(path, target);
         };
-        let row = path.hops.iter().rev().find_map(|hop| hop.row);
-        let obstacle = |reason: String| Some(Obstacle { reason, row });
+        let obstacle = |reason: String| Some(Obstacle::after(path, reason));
         let snapshot = &self.nodes.get(&source.node)?.snapshot;
-        let other = &self.nodes.get(&target.node)?.snapshot;
         let chassis = self.lab.chassis(&target.node)?;
         let Some(here) = TunnelPort::find(snapshot, out) else {
             return obstacle(format!("reaches {out}"));
@@ -235,20 +247,22 @@ impl LabRows<'_> {
                 target.node
             ));
         }
-        let Some(there) = TunnelPort::find(other, out) else {
-            return obstacle(format!(
-                "leaves for node {} by {out}, which that node does not have",
-                target.node
+        obstacle(self.tunnel_obstacle(&here, out, &target.node)?)
+    }
+
+    /// The reason why a node does not get a packet that enters the tunnel by a port.
+    fn tunnel_obstacle(&self, here: &TunnelPort, out: &str, node: &str) -> Option<String> {
+        let Some(there) = TunnelPort::find(&self.nodes.get(node)?.snapshot, out) else {
+            return Some(format!(
+                "leaves for node {node} by {out}, which that node does not have"
             ));
         };
-        if here.keys == there.keys {
-            None
-        } else {
-            obstacle(format!(
-                "leaves for node {} by {out} with the tunnel keys {}, and that node has {}",
-                target.node, here.keys, there.keys
-            ))
-        }
+        (here.keys != there.keys).then(|| {
+            format!(
+                "leaves for node {node} by {out} with the tunnel keys {}, and that node has {}",
+                here.keys, there.keys
+            )
+        })
     }
 }
 
@@ -273,13 +287,12 @@ impl RowTrace {
 
 /// Reason why rows do not deliver a packet to the port of the asked pod.
 fn delivery_obstacle(path: &patchbay_reach::Answer, target: &Pod) -> Option<Obstacle> {
-    let row = path.hops.iter().rev().find_map(|hop| hop.row);
     let reason = match (path.verdict, &path.out) {
         (Verdict::Reaches, Some(out)) if *out == target.port => return None,
         (Verdict::Reaches, Some(out)) => format!("reaches {out}, and not {}", target.port),
         (verdict, _) => format!("{verdict}: {}", path.at),
     };
-    Some(Obstacle { reason, row })
+    Some(Obstacle::after(path, reason))
 }
 
 /// Addresses of two pods in the first common family.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use patchbay_app::Cluster;
-use patchbay_model::{IpFamily, Service, ServiceKey};
+use patchbay_model::{IpFamily, Service, ServiceKey, ServicePort};
 use patchbay_resources::conversion::{endpoint_slice, network_service};
 
 use super::lab::Lab;
@@ -19,6 +19,28 @@ pub struct ServiceTarget {
     pub cluster_ips: Vec<IpAddr>,
     /// Pods that its EndpointSlices name, or that its selector selects if it has none.
     pub endpoints: Vec<PodName>,
+    /// Ports.
+    pub ports: Vec<ServicePort>,
+}
+
+impl ServiceTarget {
+    /// Reasons of the service itself why no pod gets its packets, one line each.
+    pub fn reasons(&self, protocol: Protocol) -> Vec<String> {
+        let key = &self.key;
+        let mut reasons = Vec::new();
+        if self.endpoints.is_empty() {
+            reasons.push(format!("Service {key} has no pod as endpoint"));
+        }
+        let ports = self.ports.iter();
+        let ports = ports.map(|port| format!("{} {}", port.protocol, port.port).to_lowercase());
+        let ports: Vec<String> = ports.collect();
+        let asked = protocol.to_string();
+        if !ports.contains(&asked) {
+            let known = ports.join(", ");
+            reasons.push(format!("Service {key} has no port {asked}, but {known}"));
+        }
+        reasons
+    }
 }
 
 impl Lab {
@@ -49,6 +71,7 @@ impl Lab {
             key: service.key.clone(),
             cluster_ips: service.cluster_ips.clone(),
             endpoints: self.endpoints(cluster, service),
+            ports: service.ports.clone(),
         })
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::env;
 
 use patchbay_app::Cluster;
-use patchbay_lab::{Lab, Promises, Protocol, Question};
+use patchbay_lab::{AddressEnd, Lab, Promises, Protocol, Question};
 use patchbay_model::ClusterSettings;
 use patchbay_resources::conversion;
 use rand::rngs::StdRng;
@@ -272,6 +272,7 @@ async fn compare(lab: &Lab, cluster: &Cluster, graph: &Graph, seed: u64) -> Vec<
 async fn compare_services(lab: &Lab, cluster: &Cluster, graph: &Graph) -> Vec<String> {
     let mut differences = Vec::new();
     let shared = shared_services(cluster);
+    let rows = lab.rows();
     for Service {
         namespace,
         has_endpoints,
@@ -288,6 +289,15 @@ async fn compare_services(lab: &Lab, cluster: &Cluster, graph: &Graph) -> Vec<St
                 lab.ask_service(&pod.name, &service, Protocol::Tcp(80), None)
                     .await
             };
+            let course =
+                rows.diagnose_address(&pod.name, service.cluster_ips[0], Protocol::Tcp(80));
+            let course = course.unwrap();
+            if matches!(course.end, AddressEnd::Pod(_)) != is_promised {
+                let from = &pod.name;
+                differences.push(format!(
+                    "{from} svc/{namespace}/web {is_promised}: rows: {course}"
+                ));
+            }
             let answer = ask_patiently(is_promised, async || ask().await.unwrap()).await;
             let verdict = answer.verdict;
             if verdict.is_reached() != is_promised {
