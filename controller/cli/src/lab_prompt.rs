@@ -14,7 +14,8 @@ use patchbay_snapshots::{Release, show};
 use super::colours::{Colour, Colours};
 use super::console::Console;
 use super::failure::Failure;
-use super::lab_reasons::reasons;
+use super::lab_reasons::{reasons, service_reasons};
+use super::lab_target::{Target, read_echo_target, read_target};
 use super::reach_text::write_answer;
 
 /// Commands, one line each.
@@ -39,9 +40,6 @@ start NODE PROGRAM              starts a killed program
 capture POD FILE                writes all packets of a pod to a file for tcpdump
 quit                            ends the lab
 ";
-
-/// Start of a service among the targets of a question.
-const SERVICE: &str = "svc/";
 
 /// Next step after a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -98,15 +96,18 @@ pub(super) async fn execute(
         [] => return Ok(Next::Command),
         ["quit" | "exit"] => return Ok(Next::Quit),
         ["help"] => Ok(HELP.to_owned().into()),
-        ["ping", from, to] => ask(lab, cluster, from, to, Protocol::Icmp, colours).await,
+        ["ping", from, to] => match read_echo_target(to) {
+            Ok(to) => ask(lab, cluster, from, to, Protocol::Icmp, colours).await,
+            Err(error) => Err(error),
+        },
         ["udp" | "tcp", from, to] => match read_target(words[0], to) {
-            Some((to, protocol)) => match to.strip_prefix(SERVICE) {
-                Some(service) => ask_service(lab, cluster, from, service, protocol, colours).await,
-                None => ask(lab, cluster, from, to, protocol, colours).await,
-            },
-            None => Err(format!(
-                "{to:?} is not POD:PORT, svc/SERVICE:PORT or ADDRESS:PORT with a port from 1 to 49151"
-            )),
+            Ok((Target::Service(service), protocol)) => {
+                ask_service(lab, cluster, from, service, protocol, colours).await
+            }
+            Ok((Target::Other(to), protocol)) => {
+                ask(lab, cluster, from, to, protocol, colours).await
+            }
+            Err(error) => Err(error),
         },
         ["trace", from, to] => trace(lab, from, to).await.map(Reply::from),
         ["matrix"] => matrix(lab, cluster, colours).await,
@@ -180,15 +181,6 @@ fn usage(command: &str) -> String {
     }
 }
 
-/// Reads `POD:PORT`, `svc/SERVICE:PORT` or `ADDRESS:PORT`. IPv6 addresses may have brackets.
-fn read_target<'a>(protocol: &str, target: &'a str) -> Option<(&'a str, Protocol)> {
-    let (pod, port) = target.rsplit_once(':')?;
-    let inner = pod.strip_prefix('[').and_then(|pod| pod.strip_suffix(']'));
-    let pod = inner.unwrap_or(pod);
-    let protocol = format!("{protocol} {port}").parse().ok()?;
-    Some((pod, protocol))
-}
-
 async fn ask(
     lab: &Lab,
     cluster: &Cluster,
@@ -201,7 +193,7 @@ async fn ask(
     if let Ok(address) = to.parse::<IpAddr>() {
         let answer = lab.ask_address(&find(from)?, address, protocol).await;
         let answer = answer.map_err(|error| error.to_string())?;
-        return Ok(Reply::naming_pod(&answer, colours));
+        return reply_of_address(lab, &find(from)?, &answer, protocol, &[], colours);
     }
     let (from, to) = (find(from)?, find(to)?);
     let answer = lab.ask(&from, &to, protocol, None).await;
@@ -226,7 +218,27 @@ async fn ask_service(
     let service = service.map_err(|error| error.to_string())?;
     let answer = lab.ask_service(&from, &service, protocol, None).await;
     let answer = answer.map_err(|error| error.to_string())?;
-    Ok(Reply::naming_pod(&answer, colours))
+    let reasons = service_reasons(lab, cluster, &from, &service, protocol);
+    reply_of_address(lab, &from, &answer, protocol, &reasons, colours)
+}
+
+/// The answer of an address, with reasons and the course by rows if nobody was reached.
+fn reply_of_address(
+    lab: &Lab,
+    from: &PodName,
+    answer: &Answer,
+    protocol: Protocol,
+    reasons: &[String],
+    colours: Colours,
+) -> Result<Reply, String> {
+    let mut reply = Reply::naming_pod(answer, colours);
+    if !reply.is_good {
+        let diagnosis = lab.rows().diagnose_address(from, answer.address, protocol);
+        let diagnosis = diagnosis.map_err(|error| error.to_string())?.to_string();
+        let reasons = reasons.iter().map(String::as_str);
+        reply.text += &indented(reasons.chain(diagnosis.lines()));
+    }
+    Ok(reply)
 }
 
 /// Reasons why a packet is lost: of the manifests, of the rows, and of the logical flows.
@@ -241,7 +253,12 @@ pub(super) async fn diagnose(
     let diagnosis = diagnosis.map_err(|error| error.to_string())?.to_string();
     let reasons = reasons(lab, cluster, from, to);
     let lines = reasons.iter().map(String::as_str).chain(diagnosis.lines());
-    Ok(lines.fold(String::new(), |text, line| text + "  " + line + "\n"))
+    Ok(indented(lines))
+}
+
+/// Lines below an answer.
+fn indented<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines.fold(String::new(), |text, line| text + "  " + line + "\n")
 }
 
 /// The path of an echo request and of its answer on the nodes of the two pods.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use patchbay_app::Cluster;
 use patchbay_explain::{Explanation, NetworkExplanation, ZoneView, explain};
-use patchbay_lab::{Lab, Pod, PodName};
+use patchbay_lab::{Lab, Pod, PodName, Protocol, ServiceTarget};
+use patchbay_model::Role;
 use patchbay_resources::conversion;
 
 /// Reasons why the pods' networks are not connected, one line each. Empty: the pods are in one
@@ -56,6 +57,43 @@ pub(super) fn reasons(lab: &Lab, cluster: &Cluster, from: &PodName, to: &PodName
         let (one, other) = (&from.network, &to.network);
         let none = format!("no ClusterNetworkConnect joins {one} and {other}");
         reasons.insert(0, none);
+    }
+    reasons
+}
+
+/// Reasons of the manifests why a service does not answer a pod, one line each.
+pub(super) fn service_reasons(
+    lab: &Lab,
+    cluster: &Cluster,
+    from: &PodName,
+    service: &ServiceTarget,
+    protocol: Protocol,
+) -> Vec<String> {
+    let mut reasons = service.reasons(protocol);
+    let networks = cluster.networks();
+    let owner = networks.iter().find(|network| {
+        let mut namespaces = network.namespaces.iter();
+        network.role == Role::Primary && namespaces.any(|name| **name == *service.key.namespace)
+    });
+    let pod = lab.pods().find(|pod| pod.name == *from);
+    let (Some(owner), Some(pod)) = (owner, pod) else {
+        return reasons;
+    };
+    let (own, other) = (pod.network.as_str(), owner.name.as_str());
+    let connects = cluster.connects();
+    let connects = connects.filter_map(|object| conversion::connect(object).ok());
+    let mut connects = connects.filter(|connect| connect.connectivity.service_network);
+    let is_shared = own == other
+        || connects.any(|connect| {
+            let ids = connect.subnets.owners().map(|owner| owner.network_id);
+            let names = ids.filter_map(|id| Some(networks.by_id(id)?.name.as_str()));
+            let names: Vec<&str> = names.collect();
+            names.contains(&own) && names.contains(&other)
+        });
+    if !is_shared {
+        reasons.push(format!(
+            "no ClusterNetworkConnect with connectivity ServiceNetwork joins {own} and {other}"
+        ));
     }
     reasons
 }

@@ -43,6 +43,8 @@ mod lab_input;
 mod lab_prompt;
 #[cfg(feature = "lab")]
 mod lab_reasons;
+#[cfg(feature = "lab")]
+mod lab_target;
 mod log_writer;
 mod manifest_limit;
 #[cfg(feature = "kubernetes")]

@@ -54,7 +54,14 @@ fn describe(answer: &Answer) -> String {
     };
     let source = translated("source", answer.source);
     let destination = translated("destination", answer.dest);
-    format!("{}: {}{source}{destination}", answer.verdict, line(end))
+    let port = answer
+        .dest_port
+        .map_or_else(String::new, |port| format!(", port {port}"));
+    format!(
+        "{}: {}{source}{destination}{port}",
+        answer.verdict,
+        line(end)
+    )
 }
 
 /// Writes one line for each answer.

@@ -272,6 +272,43 @@ fn a_service_answers_across_a_connect_and_a_policy_is_promised() {
 }
 
 #[test]
+fn a_lost_packet_to_a_service_or_an_address_has_its_reasons() {
+    let Some(ovn) = ovn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["1-cluster.yaml", "2-networks.yaml", "3-pods.yaml"] {
+        let text = fs::read_to_string(Path::new(SHOP).join(file)).unwrap();
+        // The networks are connected for pods only.
+        let text = text.replace(", ServiceNetwork]", "]");
+        fs::write(folder.path().join(file), text).unwrap();
+    }
+    let empty = "{apiVersion: v1, kind: Service, metadata: {name: empty, namespace: partner}, spec: \
+                 {clusterIP: 10.96.0.20, selector: {app: nobody}, ports: [{port: 80}]}}";
+    fs::write(folder.path().join("5-empty.yaml"), empty).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_patchbay"))
+        .args(["lab", "--service-cidr", "10.96.0.0/16", "--ovn"])
+        .arg(&ovn)
+        .arg("-f")
+        .arg(folder.path())
+        .args(["-c", "tcp client svc/shop/web:80"])
+        .args(["-c", "tcp web svc/shop/web:81"])
+        .args(["-c", "tcp client svc/empty:80"])
+        .args(["-c", "tcp client 10.10.0.1:80"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "\n  no ClusterNetworkConnect with connectivity ServiceNetwork joins cluster_udn_partner \
+         and cluster_udn_shop\n",
+        "\n  Service shop/web has no port tcp 81, but tcp 80\n",
+        "\n  Service partner/empty has no pod as endpoint\n  reach on node-2, packet: dropped: ",
+        "\n  reach on node-1, packet: dropped: 10.10.0.1 belongs to the router",
+    ] {
+        assert!(text.contains(expected), "{expected}{text}");
+    }
+}
+
+#[test]
 fn commands_of_arguments_are_executed_and_a_lost_packet_has_status_2() {
     let Some(ovn) = ovn() else { return };
     let ping = ["-c", "ping blue-1 green-3", "-c", "pods", "--ovsdb-server"];
