@@ -29,6 +29,8 @@ pub(crate) const TTL: u8 = 64;
 const OUTSIDE_MAC: Mac = [0x02, 0, 0, 0, 0xff, 0xfe];
 /// Time for a neighbour to answer before it is asked again.
 const NEIGHBOUR_TIMEOUT: Duration = Duration::from_millis(200);
+/// Time for a neighbour to answer the last time. A busy machine answers late.
+const LATE_NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(1);
 /// Number of times that a neighbour is asked.
 const NEIGHBOUR_ATTEMPTS: u8 = 3;
 
@@ -128,15 +130,7 @@ impl Endpoint {
         questions: Arc<OpenQuestions>,
     ) -> Self {
         let (outgoing, frames) = FrameSender::new();
-        let state = Arc::new(EndpointState {
-            config,
-            questions,
-            outgoing,
-            neighbours: Mutex::default(),
-            learned: Notify::new(),
-            searches: Mutex::default(),
-            capture: Mutex::default(),
-        });
+        let state = Arc::new(EndpointState::new(config, questions, outgoing));
         let own = state.clone();
         let task = tokio::spawn(async move {
             frames::exchange(&socket, frames, |frame| own.receive(frame)).await;
@@ -167,6 +161,18 @@ impl Endpoint {
 }
 
 impl EndpointState {
+    fn new(config: EndpointConfig, questions: Arc<OpenQuestions>, outgoing: FrameSender) -> Self {
+        Self {
+            config,
+            questions,
+            outgoing,
+            neighbours: Mutex::default(),
+            learned: Notify::new(),
+            searches: Mutex::default(),
+            capture: Mutex::default(),
+        }
+    }
+
     /// The own address in the family of another one.
     pub(super) fn source(&self, to: IpAddr) -> Option<IpNet> {
         let mut addresses = self.config.addresses.iter().copied();
@@ -203,7 +209,7 @@ impl EndpointState {
 
     /// Asks for the Ethernet address of a neighbour on the wire.
     async fn search(self: Arc<Self>, source: IpAddr, hop: IpAddr) -> Option<Mac> {
-        for _ in 0..NEIGHBOUR_ATTEMPTS {
+        for attempt in 1..=NEIGHBOUR_ATTEMPTS {
             self.questions.turn(FlowTurn::New).await;
             self.send(&neighbour_request(self.config.mac, source, hop));
             let known = async {
@@ -215,7 +221,12 @@ impl EndpointState {
                     learned.await;
                 }
             };
-            if let Ok(mac) = timeout(NEIGHBOUR_TIMEOUT, known).await {
+            let patience = if attempt < NEIGHBOUR_ATTEMPTS {
+                NEIGHBOUR_TIMEOUT
+            } else {
+                LATE_NEIGHBOUR_TIMEOUT
+            };
+            if let Ok(mac) = timeout(patience, known).await {
                 return Some(mac);
             }
         }
@@ -294,4 +305,37 @@ pub(crate) fn answer_arp(frame: &[u8], mac_of: impl Fn(IpAddr) -> Option<Mac>) -
         }),
     };
     Some(reply.encode())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_neighbour_that_answers_late_is_known() {
+        let mac = [0x0a, 0, 0, 0, 0, 1];
+        let [own, hop] = ["10.0.0.2", "10.0.0.1"].map(|text| text.parse::<IpAddr>().unwrap());
+        for (milliseconds, found) in [(0, Some(mac)), (1_200, Some(mac)), (2_000, None)] {
+            let (outgoing, mut frames) = FrameSender::new();
+            let config = EndpointConfig::outside(1);
+            let state = Arc::new(EndpointState::new(config, Arc::default(), outgoing));
+            let answer = async {
+                sleep(Duration::from_millis(milliseconds)).await;
+                state.learn(hop, mac);
+            };
+            let (resolved, ()) = tokio::join!(state.resolve(own, hop), answer);
+            assert_eq!(resolved, found, "{milliseconds} ms");
+            let requests = if milliseconds == 0 {
+                1
+            } else {
+                NEIGHBOUR_ATTEMPTS
+            };
+            for _ in 0..requests {
+                assert!(frames.try_recv().is_ok(), "{milliseconds} ms");
+            }
+            assert!(frames.try_recv().is_err(), "{milliseconds} ms");
+        }
+    }
 }

@@ -108,11 +108,13 @@ pub(crate) async fn ask(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> 
     ask_promised(lab, (from, to), protocol, false).await
 }
 
-/// Asks again while a promised answer does not come, because a busy machine answers late.
+/// Asks again while a promised answer does not come, because a busy machine answers late. An answer
+/// that the next hop is unknown is late, too: then no packet was sent, whose loss would count.
 pub(crate) async fn ask_patiently(is_promised: bool, ask: impl AsyncFn() -> Answer) -> Answer {
     let mut answer = ask().await;
     for _ in 1..ATTEMPTS {
-        if !is_promised || answer.verdict.is_reached() {
+        let is_sent = !matches!(answer.verdict, Verdict::NoNeighbour(_));
+        if is_sent && !is_promised || answer.verdict.is_reached() {
             break;
         }
         answer = ask().await;
