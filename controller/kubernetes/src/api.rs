@@ -9,6 +9,7 @@ use kube::api::{
 use kube::core::ObjectList;
 use kube::core::request::{self, Request};
 use kube::{Client, Result};
+use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::{Object, ObjectMeta};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -147,4 +148,19 @@ pub(super) fn identity_of(object: &Value) -> ObjectMeta {
         resource_version: text("resourceVersion"),
         ..ObjectMeta::default()
     }
+}
+
+/// Key of an object of an API server.
+pub(super) fn key_of(object: &Value) -> ObjectKey {
+    let metadata = &object["metadata"];
+    ObjectKey {
+        namespace: metadata["namespace"].as_str().map(str::to_owned),
+        name: metadata["name"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Resource version of an object of an API server; empty: it has none.
+pub(super) fn version_of(object: &Value) -> String {
+    let version = object["metadata"]["resourceVersion"].as_str();
+    version.unwrap_or_default().to_owned()
 }

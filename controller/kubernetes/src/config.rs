@@ -110,8 +110,6 @@ pub struct Timing {
     /// Time after the loss of a watch from which it does not continue at its resource version.
     ///
     /// API servers keep the events of 75 s (`eventFreshDuration`), so later ones may be gone anyway.
-    /// After a restore of etcd from a backup that is older, versions cannot have passed the known
-    /// one again within this time.
     pub watch_gap_limit: Duration,
     /// Time for which the objects of a kind are kept after the API server has lost the kind.
     ///

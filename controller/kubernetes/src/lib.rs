@@ -103,6 +103,7 @@ mod task_set;
 mod tolerant_object;
 mod watch_backoff;
 mod watch_error;
+mod watch_position;
 mod write_overlay;
 mod write_retries;
 mod zone_controller;

@@ -9,15 +9,15 @@ use futures_util::StreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use patchbay_resources::Violation;
 use patchbay_resources::manifests::ObjectKey;
-use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::api::Api;
+use super::api::{Api, key_of, version_of};
 use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
 use super::object_sink::ObjectSink;
 use super::watch_backoff::{Recovery, WatchBackoff};
-use super::watch_error::{WatchError, with_timeout};
+use super::watch_error::{WatchEnd, WatchError, with_timeout};
+use super::watch_position::{Replay, SeenChange, WatchPosition, is_earlier};
 
 /// Objects per page of a list. A page of nodes, each with the subnets of 1,000 networks in its
 /// annotations, is up to 12 MB of JSON.
@@ -42,9 +42,12 @@ const WATCH_SECONDS: u32 = 290;
 ///
 /// A restore of etcd makes the known resource version one of the future. A watch from there would
 /// miss what differs between the two histories, and all changes up to that version. So the present
-/// version is read before a watch continues that was lost. If it is lower than the known one, all
-/// watches of this process list their objects again. Versions may have passed the known one again
-/// if the watch was lost for longer than [`Timing::watch_gap_limit`].
+/// version is read before a watch continues that was lost. A present version that is lower than the
+/// known one is a sign of a restore.
+///
+/// Versions may have passed the known one again. So a watch that was lost continues before the last
+/// change that it has seen ([`WatchPosition`]). Another first change is a sign of a restore, too.
+/// After either sign, all watches of this process list their objects again.
 ///
 /// # Why not `kube::runtime::watcher`
 ///
@@ -83,21 +86,6 @@ pub(super) enum KindPresence {
     Required,
     /// A cluster may lack the kind. It has no objects of it until the kind is defined.
     Optional,
-}
-
-/// End of a watch that did not fail.
-#[derive(Debug)]
-enum WatchEnd {
-    /// The API server ended the watch after [`WATCH_SECONDS`].
-    InTime,
-    /// The API server or a proxy ended the watch earlier, as an API server does that stops.
-    Early,
-    /// A reader requests a list, or another watch has noticed a restore of etcd.
-    ListRequested,
-    /// Nothing arrived for `Timing::watch_idle_timeout`.
-    Idle,
-    /// Nothing arrived at all for `Timing::watch_idle_timeout`, not even a bookmark.
-    Silent,
 }
 
 impl ListWatch {
@@ -232,13 +220,14 @@ impl ListWatch {
     ///
     /// A new watch that is as silent as the last one may never have an event, because an API server
     /// whose etcd has gone backwards leaves out everything up to the version.
-    async fn watch_from(&mut self, mut version: String) {
+    async fn watch_from(&mut self, version: String) {
+        let mut position = WatchPosition::listed(version);
         let (mut was_lost, mut was_idle) = (false, false);
         loop {
-            if was_lost && !self.can_continue(&version).await {
+            if was_lost && !self.can_continue(position.version()).await {
                 return;
             }
-            let watched = self.watch_once(&mut version).await;
+            let watched = self.watch_once(&mut position, was_lost).await;
             let is_silent = matches!(watched, Ok(WatchEnd::Silent));
             if is_silent && was_idle {
                 let kind = self.kind;
@@ -250,6 +239,13 @@ impl ListWatch {
             match watched {
                 Ok(WatchEnd::InTime | WatchEnd::Early) => {}
                 Ok(WatchEnd::ListRequested) => return,
+                Ok(WatchEnd::OtherHistory) => {
+                    let (kind, known) = (self.kind, position.version());
+                    tracing::warn!(%kind, known,
+                        "the last known change is missing from the API server's history; listing all objects again");
+                    self.restores.announce();
+                    return;
+                }
                 Ok(WatchEnd::Idle | WatchEnd::Silent) => {
                     let kind = self.kind;
                     tracing::debug!(%kind, "the watch is idle; opening it again");
@@ -277,7 +273,7 @@ impl ListWatch {
             }
             let present = self.api.present_version();
             match with_timeout(self.timing.request_timeout, present).await {
-                Ok(present) if is_earlier(present.as_deref(), version) => {
+                Ok(Some(present)) if is_earlier(&present, version) => {
                     tracing::warn!(%kind, known = version, present,
                         "resource versions have gone backwards; listing all objects again");
                     self.restores.announce();
@@ -290,17 +286,23 @@ impl ListWatch {
         }
     }
 
-    /// Opens one watch at `version`, applies its events to the store, and advances `version`.
-    async fn watch_once(&mut self, version: &mut String) -> Result<WatchEnd, WatchError> {
+    /// Opens one watch at `position`, applies its events to the store, and advances `position`.
+    ///
+    /// After a lost watch, the last known change has to come first.
+    async fn watch_once(
+        &mut self,
+        position: &mut WatchPosition,
+        was_lost: bool,
+    ) -> Result<WatchEnd, WatchError> {
+        let mut expected = position.last_change().filter(|_| was_lost);
         let begun = Instant::now();
         let params = WatchParams::default()
             .labels(self.labels)
             .timeout(WATCH_SECONDS);
-        let events = with_timeout(
-            self.timing.request_timeout,
-            self.api.watch(&params, version),
-        )
-        .await?;
+        let version = expected.as_ref().map(SeenChange::before);
+        let version = version.unwrap_or(position.version());
+        let watched = self.api.watch(&params, version);
+        let events = with_timeout(self.timing.request_timeout, watched).await?;
         self.announce_recovery();
         let mut events = pin!(events);
         let opened = Instant::now();
@@ -329,33 +331,40 @@ impl ListWatch {
                 Err(_) => return Ok(WatchEnd::Idle),
             };
             is_silent = false;
-            let seen_version = match event {
-                Ok(WatchEvent::Bookmark(mark)) => mark.metadata.resource_version,
-                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
-                    has_event = true;
-                    let (key, version) = (key_of(&object), version_of(&object));
-                    let put = self.sink.put(key.clone(), object);
-                    self.note_decoding(key, put);
-                    version
+            let (object, is_deleted) = match event {
+                Ok(WatchEvent::Bookmark(mark)) => {
+                    let version = mark.metadata.resource_version;
+                    match expected.as_ref().map(|one| one.compare_bookmark(&version)) {
+                        Some(Replay::OtherHistory) => return Ok(WatchEnd::OtherHistory),
+                        Some(_) => {}
+                        None => position.record_bookmark(version),
+                    }
+                    continue;
                 }
-                Ok(WatchEvent::Deleted(object)) => {
-                    has_event = true;
-                    let key = key_of(&object);
-                    self.sink.remove(&key);
-                    self.undecodable.remove(&key);
-                    version_of(&object)
-                }
+                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => (object, false),
+                Ok(WatchEvent::Deleted(object)) => (object, true),
                 Ok(WatchEvent::Error(status)) => {
                     return Err(WatchError::ErrorEvent(status.boxed()));
                 }
                 Err(error) => return Err(WatchError::Request(error)),
             };
-            if !seen_version.is_empty() {
-                *version = seen_version;
+            let (key, version) = (key_of(&object), version_of(&object));
+            if let Some(expected) = expected.take() {
+                match expected.compare_change(&key, &version) {
+                    Replay::Confirmed => continue,
+                    _ => return Ok(WatchEnd::OtherHistory),
+                }
             }
-            if has_event {
-                self.backoff.reset();
+            has_event = true;
+            if is_deleted {
+                self.sink.remove(&key);
+                self.undecodable.remove(&key);
+            } else {
+                let put = self.sink.put(key.clone(), object);
+                self.note_decoding(key.clone(), put);
             }
+            position.record_change(key, version);
+            self.backoff.reset();
         }
     }
 
@@ -388,27 +397,4 @@ impl ListWatch {
             self.recovery.announce();
         }
     }
-}
-
-/// Key of an object of an API server.
-fn key_of(object: &Value) -> ObjectKey {
-    let metadata = &object["metadata"];
-    ObjectKey {
-        namespace: metadata["namespace"].as_str().map(str::to_owned),
-        name: metadata["name"].as_str().unwrap_or_default().to_owned(),
-    }
-}
-
-/// Resource version of an object of an API server; empty: it has none.
-fn version_of(object: &Value) -> String {
-    let version = object["metadata"]["resourceVersion"].as_str();
-    version.unwrap_or_default().to_owned()
-}
-
-/// `true` if a resource version is lower than another one. Versions that are not numbers cannot be
-/// compared.
-fn is_earlier(present: Option<&str>, known: &str) -> bool {
-    let number = |version: &str| version.parse::<u64>().ok();
-    let versions = present.and_then(number).zip(number(known));
-    versions.is_some_and(|(present, known)| present < known)
 }

@@ -1,4 +1,4 @@
-//! Failures of lists and watches.
+//! Ends of watches, and failures of lists and watches.
 
 use std::time::Duration;
 
@@ -7,6 +7,23 @@ use thiserror::Error;
 use tokio::time::timeout;
 
 use super::api_error;
+
+/// End of a watch that did not fail.
+#[derive(Debug)]
+pub(super) enum WatchEnd {
+    /// The API server ended the watch after the time that it is asked for.
+    InTime,
+    /// The API server or a proxy ended the watch earlier, as an API server does that stops.
+    Early,
+    /// A reader requests a list, or another watch has noticed a restore of etcd.
+    ListRequested,
+    /// Nothing arrived for `Timing::watch_idle_timeout`.
+    Idle,
+    /// Nothing arrived at all for `Timing::watch_idle_timeout`, not even a bookmark.
+    Silent,
+    /// The last change that was seen is not in the history of the API server.
+    OtherHistory,
+}
 
 /// Failure of a list or a watch.
 #[derive(Debug, Error)]

@@ -93,6 +93,23 @@ async fn objects_are_listed_again_after_a_watch_was_lost_for_long() {
 }
 
 #[tokio::test]
+async fn objects_are_listed_again_if_versions_have_passed_the_known_ones() {
+    let bed = Testbed::simulated().await;
+    let (cluster, backup) = run_with_backup(&bed).await;
+    // The backup has the version from which the watch of definitions would continue.
+    bed.label_nad("green", &json!({"more": "1"})).await;
+    bed.until_allocated(1).await;
+    let kinds = failing_lists("s$");
+    bed.api().fail(kinds);
+    bed.api().restore(backup, WatchEnd::Cut);
+    annotate_blue(&bed, 200).await;
+    bed.api().end_faults();
+    bed.label_nad("blue", &json!({"app": null})).await;
+    until_only_green(&bed).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn a_restore_that_one_watch_notices_is_one_for_all() {
     let bed = Testbed::simulated().await;
     let (cluster, backup) = run_with_backup(&bed).await;
