@@ -1,9 +1,10 @@
-//! Restores of etcd that watches of this process notice.
+//! Restores of etcd that tasks of this process notice.
 
 use tokio::sync::watch;
 
 /// Announcements of restores. A watch of a kind that rarely changes knows an old resource version,
-/// so it may not notice a restore itself. Each clone has seen those until its last list.
+/// so it may not notice a restore itself. Each clone has seen those until its last list, or its last
+/// report.
 #[derive(Clone, Debug)]
 pub(super) struct EtcdRestores {
     announced: watch::Sender<()>,

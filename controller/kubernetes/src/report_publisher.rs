@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::api::Api;
 use super::api_error;
 use super::config::Timing;
+use super::etcd_restores::EtcdRestores;
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
 use super::zone_reports::{ConnectSummary, ZoneReport, report_config_map, zone_object_name};
@@ -78,12 +79,14 @@ impl ReportSource {
     }
 }
 
-/// Writes a zone's report whenever it changes, and at `Timing::report_refresh_interval` although it
-/// is unchanged. Zones do not watch `ConfigMap`s, so this restores one that was deleted.
+/// Writes a zone's report whenever it changes, after a restore of etcd, and at
+/// `Timing::report_refresh_interval` although it is unchanged. Zones do not watch `ConfigMap`s, so
+/// this restores one that was deleted or replaced by an older one.
 pub(super) struct ReportPublisher {
     pub(super) client: Client,
     pub(super) namespace: String,
     pub(super) source: ReportSource,
+    pub(super) restores: EtcdRestores,
     pub(super) timing: Timing,
 }
 
@@ -102,10 +105,17 @@ impl ReportPublisher {
             } else {
                 rest
             };
-            match tokio::time::timeout(limit, self.source.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return,
-                Err(_) => written = ZoneReport::default(),
+            let is_outdated = tokio::select! {
+                changed = tokio::time::timeout(limit, self.source.changed()) => match changed {
+                    Ok(Ok(())) => false,
+                    Ok(Err(_)) => return,
+                    Err(_) => true,
+                },
+                () = self.restores.wait() => true,
+            };
+            if is_outdated {
+                self.restores.mark_seen();
+                written = ZoneReport::default();
             }
             // More changes follow soon, and all zones have something to report at the same time.
             tokio::time::sleep(self.publish_delay()).await;

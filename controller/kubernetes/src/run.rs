@@ -158,6 +158,7 @@ async fn run_until(
             zone: settings.zone.clone(),
             identity,
             nodes: nodes.clone(),
+            restores: tasks.restores.clone(),
             timing,
         };
         publishers.spawn(renewer.run());
@@ -171,6 +172,7 @@ async fn run_until(
                 connects: sources.connects.clone(),
                 nodes: nodes.clone(),
             },
+            restores: tasks.restores.clone(),
             timing,
         };
         publishers.spawn(publisher.run());

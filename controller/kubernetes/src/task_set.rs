@@ -32,7 +32,7 @@ pub(super) struct TaskSet {
     pub(super) running: JoinSet<RunError>,
     timing: Timing,
     recovery: Recovery,
-    restores: EtcdRestores,
+    pub(super) restores: EtcdRestores,
 }
 
 impl TaskSet {

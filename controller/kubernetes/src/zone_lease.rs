@@ -3,6 +3,10 @@
 //! A lease is small and separate from the zone's report, as the leases of kubelets are separate
 //! from the status of their nodes. Only the leader watches it. The lease is not released at the
 //! end, so that a quick restart is no outage.
+//!
+//! A renewal names the version of the last one. After a restore of etcd from a backup that is older
+//! than that, the versions differ. So each zone notices the restore, even if no watched object does
+//! (see [`ListWatch`](super::list_watch::ListWatch)).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +27,7 @@ use tokio::time::timeout;
 use super::api_error;
 use super::api_object::{self, ApiObject};
 use super::config::Timing;
+use super::etcd_restores::EtcdRestores;
 use super::projections::WatchedNode;
 use super::store::StoreReader;
 use super::zone_reports::{LABEL_KEY, LABEL_VALUE, zone_object_name};
@@ -77,6 +82,7 @@ pub(super) struct ZoneLeaseRenewer {
     /// Unique name of this process.
     pub(super) identity: String,
     pub(super) nodes: StoreReader<Arc<WatchedNode>>,
+    pub(super) restores: EtcdRestores,
     pub(super) timing: Timing,
 }
 
@@ -85,11 +91,24 @@ impl ZoneLeaseRenewer {
     pub(super) async fn run(mut self) {
         let api = Api::<Lease>::namespaced(self.client.clone(), &self.namespace);
         let mut backoff = self.timing.retry_backoff();
+        let mut version = None;
         loop {
-            let wait = match timeout(self.timing.request_timeout, self.renew(&api)).await {
-                Ok(Ok(())) => {
+            // A renewal without a response may have changed the version.
+            let known = version.take();
+            let is_known = known.is_some();
+            let wait = match timeout(self.timing.request_timeout, self.renew(&api, known)).await {
+                Ok(Ok(renewed)) => {
+                    version = renewed;
+                    self.restores.mark_seen();
                     backoff.reset();
                     self.timing.zone_lease.renew_interval
+                }
+                Ok(Err(kube::Error::Api(status))) if is_known && status.code == 409 => {
+                    tracing::warn!(
+                        "the zone's lease has another version; listing all objects again"
+                    );
+                    self.restores.announce();
+                    continue;
                 }
                 Ok(Err(error)) => {
                     let description = api_error::describe(&error);
@@ -114,22 +133,32 @@ impl ZoneLeaseRenewer {
     }
 
     /// Renews the lease, and creates it if there is none. Without the zone's node there is none.
-    async fn renew(&mut self, api: &Api<Lease>) -> kube::Result<()> {
+    ///
+    /// `known` is the version of the last renewal. Returns the version of this one.
+    async fn renew(
+        &mut self,
+        api: &Api<Lease>,
+        known: Option<String>,
+    ) -> kube::Result<Option<String>> {
         let name = zone_object_name(&self.zone);
         let renewed = MicroTime(Timestamp::now());
-        let patch = json!({"spec": {"holderIdentity": self.identity, "renewTime": renewed}});
+        let mut patch = json!({"spec": {"holderIdentity": self.identity, "renewTime": renewed}});
+        if let Some(version) = known {
+            patch["metadata"] = json!({"resourceVersion": version});
+        }
         let renewal = api
             .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
             .await;
-        match renewal {
+        let lease = match renewal {
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                match self.make_lease(name, renewed) {
-                    Some(lease) => api.create(&PostParams::default(), &lease).await.map(drop),
-                    None => Ok(()),
-                }
+                let Some(lease) = self.make_lease(name, renewed) else {
+                    return Ok(None);
+                };
+                api.create(&PostParams::default(), &lease).await?
             }
-            renewal => renewal.map(drop),
-        }
+            renewal => renewal?,
+        };
+        Ok(lease.metadata.resource_version)
     }
 
     /// The lease, which the zone's node owns. `None`: the node is not known yet.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use crate::apiserver::{Backup, Fault, Reply, WatchEnd};
-use crate::testbed::{Running, Testbed, eventually, subnets};
+use crate::testbed::{CONNECT, NAMESPACE, Running, Testbed, ZONE, eventually, subnets};
 
 fn failing_lists(path: &'static str) -> Fault {
     Fault {
@@ -107,6 +107,42 @@ async fn objects_are_listed_again_if_versions_have_passed_the_known_ones() {
     bed.label_nad("blue", &json!({"app": null})).await;
     until_only_green(&bed).await;
     cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_report_that_a_restore_has_changed_is_written_again() {
+    let bed = Testbed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
+    bed.connect().await;
+    let reports = Api::<ConfigMap>::namespaced(bed.client.clone(), NAMESPACE);
+    let name = format!("patchbay-zone-{ZONE}");
+    let reported = async || {
+        let report = reports.get_opt(&name).await.unwrap()?;
+        let summary = report.data?.remove(CONNECT)?;
+        summary.contains(r#""networks":2"#).then_some(())
+    };
+    eventually("the zone reports", reported).await;
+    let outdated = Patch::Merge(json!({"data": {CONNECT: "an older report"}}));
+    let parameters = PatchParams::default();
+    let patched = reports.patch(&name, &parameters, &outdated);
+    patched.await.unwrap();
+    let backup = bed.api().back_up();
+    let renewals = || {
+        let requests = bed.api().requests();
+        let renewals = requests.iter().filter(|one| one.method == "PATCH");
+        let renewals = renewals.filter(|one| one.path.ends_with(&format!("/leases/{name}")));
+        renewals.count()
+    };
+    let before = renewals();
+    eventually("the lease is renewed after the backup", async || {
+        (renewals() > before + 1).then_some(())
+    })
+    .await;
+    bed.api().restore(backup, WatchEnd::Clean);
+    eventually("the zone reports again", reported).await;
+    cluster.stop().await;
+    node.stop().await;
 }
 
 #[tokio::test]
