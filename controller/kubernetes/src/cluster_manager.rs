@@ -28,7 +28,7 @@ use super::outcome_writer::{OutcomeWriter, RetryLater, ZoneKnowledge};
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
 use super::write_overlay::WriteOverlay;
-use super::write_retries::{SLOW_FAILURE, WriteRetries, timed};
+use super::write_retries::{SLOW_FAILURE, WriteFailure, WriteRetries, timed};
 use super::zone_liveness::{ZoneLiveness, ZoneState};
 use super::zone_reports::{WatchedZoneReport, ZoneNode};
 
@@ -347,7 +347,8 @@ impl<'a> LeaderLoop<'a> {
                 later = later.max(Some(None));
                 continue;
             }
-            let (written, elapsed) = timed(outcome_writer.write(seen, outcome)).await;
+            let write = outcome_writer.write(seen, outcome, retries.is_lasting(&name));
+            let (written, elapsed) = timed(write).await;
             let Err(failed) = written else {
                 retries.forget(&name);
                 slow_failures = 0;
@@ -356,7 +357,12 @@ impl<'a> LeaderLoop<'a> {
             later = later.max(Some(failed.retry_after));
             match failed.error {
                 Some(error) => {
-                    retries.record_failure(name, &error, failed.retry_after, timing);
+                    let failure = WriteFailure {
+                        error: &error,
+                        retry_after: failed.retry_after,
+                        is_answer: failed.is_answer,
+                    };
+                    retries.record_failure(name, failure, timing);
                     slow_failures += usize::from(elapsed >= SLOW_FAILURE);
                 }
                 None => retries.forget(&name),
@@ -371,6 +377,7 @@ impl<'a> LeaderLoop<'a> {
                 retry_after,
                 error: None,
                 blocks_all: false,
+                is_answer: false,
             }),
         }
     }

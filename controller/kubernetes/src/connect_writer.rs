@@ -81,6 +81,9 @@ pub(super) enum WriteError {
         retry_after: Option<Duration>,
         /// `true` if writes to other objects would fail, too.
         blocks_all: bool,
+        /// `true` if the API server answers that it cannot write this object, such as for a webhook
+        /// that is down.
+        is_answer: bool,
     },
     /// Another client has changed the object, which the watch will show.
     #[error("{0}")]
@@ -181,6 +184,7 @@ impl WriteError {
             error: api_error::NO_ANSWER.to_owned(),
             retry_after: None,
             blocks_all: false,
+            is_answer: false,
         }
     }
 
@@ -190,6 +194,7 @@ impl WriteError {
             error: "the lease has expired".to_owned(),
             retry_after: None,
             blocks_all: true,
+            is_answer: false,
         }
     }
 }
@@ -203,18 +208,23 @@ impl From<kube::Error> for WriteError {
                 error: description,
                 retry_after,
                 blocks_all: false,
+                is_answer: false,
             };
         };
         match status.code {
             404 => Self::Gone,
             409 => Self::Conflict(description),
             // Expired credentials are renewed.
-            401 | 408 | 429 | 500.. => Self::Retry {
-                error: description,
-                retry_after,
+            401 | 408 | 429 | 500.. => {
                 // A webhook that fails or does not respond concerns its objects only.
-                blocks_all: status.code == 401 || retry_after.is_some(),
-            },
+                let blocks_all = status.code == 401 || retry_after.is_some();
+                Self::Retry {
+                    error: description,
+                    retry_after,
+                    blocks_all,
+                    is_answer: !blocks_all,
+                }
+            }
             _ => Self::Rejected(status.message),
         }
     }
@@ -263,12 +273,13 @@ mod tests {
             let WriteError::Retry {
                 retry_after: None,
                 blocks_all,
+                is_answer,
                 ..
             } = api_error(code, 0)
             else {
                 panic!("a retry is expected after {code}");
             };
-            assert_eq!(blocks_all, is_general, "{code}");
+            assert_eq!((blocks_all, is_answer), (is_general, !is_general), "{code}");
         }
         let WriteError::Retry { retry_after, .. } = api_error(429, 3) else {
             panic!("a retry is expected");

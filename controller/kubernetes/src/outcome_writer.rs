@@ -61,6 +61,8 @@ pub(super) struct RetryLater {
     pub(super) error: Option<String>,
     /// `true` if all other writes would fail, too.
     pub(super) blocks_all: bool,
+    /// `true` if the API server answers that it cannot write this object.
+    pub(super) is_answer: bool,
 }
 
 impl RetryLater {
@@ -79,18 +81,23 @@ impl RetryLater {
         retry_after: None,
         error: None,
         blocks_all: false,
+        is_answer: false,
     };
 }
 
 impl OutcomeWriter<'_> {
     /// Writes what differs between an object and its outcome.
+    ///
+    /// An annotation that the API server refuses is in the status, and one that it has failed to
+    /// write for some time (`is_lasting`).
     pub(super) async fn write(
         &mut self,
         seen: &Arc<WatchedConnect>,
         outcome: CncOutcome,
+        is_lasting: bool,
     ) -> Result<(), RetryLater> {
         let mut latest = seen.clone();
-        let mut rejected = None;
+        let (mut rejected, mut failed) = (None, None);
         if seen.spec_error.is_none() {
             for (key, value) in outcome.annotations() {
                 let Some(annotation) = ManagedAnnotation::of(key) else {
@@ -104,19 +111,24 @@ impl OutcomeWriter<'_> {
                     .writer
                     .apply_annotation(&latest.object, annotation, &value)
                     .await;
-                match self.record_write(&outcome.name, written)? {
-                    WriteOutcome::Written(seen) => latest = seen,
-                    WriteOutcome::Gone => return Ok(()),
-                    WriteOutcome::Rejected(error) => {
-                        let (title, name) = (annotation.title(), &outcome.name);
-                        rejected =
-                            Some(format!("failed to update {title} for CNC {name}: {error}"));
-                        break;
+                let (error, later) = match self.record_write(&outcome.name, written) {
+                    Ok(WriteOutcome::Written(seen)) => {
+                        latest = seen;
+                        continue;
                     }
-                }
+                    Ok(WriteOutcome::Gone) => return Ok(()),
+                    Ok(WriteOutcome::Rejected(error)) => (error, RetryLater::REJECTED),
+                    Err(later) => match &later.error {
+                        Some(error) if is_lasting && later.is_answer => (error.clone(), later),
+                        _ => return Err(later),
+                    },
+                };
+                let (title, name) = (annotation.title(), &outcome.name);
+                rejected = Some(format!("failed to update {title} for CNC {name}: {error}"));
+                failed = Some(later);
+                break;
             }
         }
-        let is_rejected = rejected.is_some();
         let spec_error = seen
             .spec_error
             .as_ref()
@@ -144,10 +156,7 @@ impl OutcomeWriter<'_> {
             let obstacles = reports.reports.obstacles();
             self.emit_connected_event(&latest.object, &status, &obstacles);
         }
-        if is_rejected {
-            return Err(RetryLater::REJECTED);
-        }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Adds the condition `Connected` to a status.
@@ -226,6 +235,7 @@ impl OutcomeWriter<'_> {
                     retry_after: None,
                     error: None,
                     blocks_all: false,
+                    is_answer: false,
                 };
                 Err(retry.logged(connect, &error))
             }
@@ -233,11 +243,13 @@ impl OutcomeWriter<'_> {
                 error,
                 retry_after,
                 blocks_all,
+                is_answer,
             }) => {
                 let retry = RetryLater {
                     retry_after,
                     error: Some(error.clone()),
                     blocks_all,
+                    is_answer,
                 };
                 Err(retry.logged(connect, &error))
             }

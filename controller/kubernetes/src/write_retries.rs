@@ -13,6 +13,10 @@ use super::config::Timing;
 /// respond. Quick failures of many objects do not.
 pub(super) const SLOW_FAILURE: Duration = Duration::from_secs(1);
 
+/// Time from the first failure of an object's write to the one that users see. A change of etcd's
+/// leader takes less; a webhook that is down fails until it is back.
+const LASTING_FAILURE: Duration = Duration::from_secs(3);
+
 /// Objects, by kind and key, whose last write failed although the same write may succeed later.
 ///
 /// Each has a back-off of its own, so that a slow failure, such as a webhook that does not respond,
@@ -20,9 +24,23 @@ pub(super) const SLOW_FAILURE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct WriteRetries(BTreeMap<(&'static str, ObjectKey), FailedWrite>);
 
+/// Failure of a write that may succeed later.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WriteFailure<'a> {
+    pub(super) error: &'a str,
+    /// Time that the API server asks to wait.
+    pub(super) retry_after: Option<Duration>,
+    /// `true` if the API server answers that it cannot write this object.
+    pub(super) is_answer: bool,
+}
+
 #[derive(Debug)]
 struct FailedWrite {
     error: String,
+    /// `true` if the error is an answer of the API server about this object.
+    is_answer: bool,
+    /// Time of the first of successive failures.
+    since: Instant,
     backoff: Backoff,
     /// Time of the next attempt.
     due: Instant,
@@ -55,24 +73,38 @@ impl WriteRetries {
     pub(super) fn record_failure(
         &mut self,
         object: (&'static str, ObjectKey),
-        error: &str,
-        retry_after: Option<Duration>,
+        failure: WriteFailure<'_>,
         timing: &Timing,
     ) {
+        let WriteFailure {
+            error,
+            retry_after,
+            is_answer,
+        } = failure;
         let now = Instant::now();
         let failed = self.0.entry(object).or_insert_with(|| FailedWrite {
             error: String::new(),
+            is_answer,
+            since: now,
             backoff: timing.retry_backoff(),
             due: now,
             is_current: true,
         });
         error.clone_into(&mut failed.error);
+        failed.is_answer = is_answer;
         failed.is_current = true;
         failed.due = now
             + failed
                 .backoff
                 .next_delay()
                 .max(retry_after.unwrap_or_default());
+    }
+
+    /// `true` if the API server answers that it cannot write the object, and the writes have failed
+    /// for [`LASTING_FAILURE`].
+    pub(super) fn is_lasting(&self, object: &(&'static str, ObjectKey)) -> bool {
+        let failed = self.0.get(object);
+        failed.is_some_and(|failed| failed.is_answer && failed.since.elapsed() >= LASTING_FAILURE)
     }
 
     /// Records a write that did not fail in this way.
@@ -96,29 +128,45 @@ mod tests {
         ("Pod", ObjectKey::namespaced("blue", name))
     }
 
+    fn answer(error: &str, retry_after: Option<Duration>) -> WriteFailure<'_> {
+        WriteFailure {
+            error,
+            retry_after,
+            is_answer: true,
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn each_object_waits_for_its_own_back_off() {
         let timing = Timing::default();
         let mut retries = WriteRetries::default();
-        retries.record_failure(pod("a"), "busy", None, &timing);
-        retries.record_failure(pod("b"), "busy", Some(Duration::from_secs(7)), &timing);
+        retries.record_failure(pod("a"), answer("busy", None), &timing);
+        retries.record_failure(
+            pod("b"),
+            answer("busy", Some(Duration::from_secs(7))),
+            &timing,
+        );
         assert_eq!(retries.delayed(&pod("a")), Some("busy"));
         assert_eq!(retries.delayed(&pod("c")), None);
         tokio::time::sleep(timing.retry.0).await;
         assert_eq!(retries.delayed(&pod("a")), None);
         assert_eq!(retries.delayed(&pod("b")), Some("busy"));
-        retries.record_failure(pod("a"), "gone", None, &timing);
+        retries.record_failure(pod("a"), answer("gone", None), &timing);
         tokio::time::sleep(timing.retry.0).await;
         assert_eq!(retries.delayed(&pod("a")), Some("gone"));
+        assert!(!retries.is_lasting(&pod("a")));
+        tokio::time::sleep(LASTING_FAILURE).await;
+        retries.record_failure(pod("a"), answer("gone", None), &timing);
+        assert!(retries.is_lasting(&pod("a")));
         retries.forget(&pod("a"));
-        assert!(!retries.contains(&pod("a")));
+        assert!(!retries.contains(&pod("a")) && !retries.is_lasting(&pod("a")));
     }
 
     #[tokio::test(start_paused = true)]
     async fn objects_without_writes_are_forgotten() {
         let mut retries = WriteRetries::default();
         for object in ["a", "b"] {
-            retries.record_failure(pod(object), "busy", None, &Timing::default());
+            retries.record_failure(pod(object), answer("busy", None), &Timing::default());
         }
         retries.begin_pass();
         retries.delayed(&pod("a"));

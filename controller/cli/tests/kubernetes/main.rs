@@ -24,6 +24,7 @@ mod networks;
 mod next_leader;
 mod operator_mistakes;
 mod persistent_errors;
+mod refused_writes;
 mod relay;
 mod restored_server;
 mod scale;

@@ -149,13 +149,9 @@ impl ManagerTerm {
         self.write(&before, &mut after, &now, &mut outcome).await;
         self.retries = outcome.take_retries();
         let problems: Vec<_> = problems.iter().chain(&after.warnings).collect();
-        self.events.update(
-            problems
-                .iter()
-                .filter_map(|one| object_problem(one))
-                .collect(),
-            &before,
-        );
+        let of_objects = problems.iter().filter_map(|one| object_problem(one));
+        let of_objects = of_objects.chain(outcome.refused_problems());
+        self.events.update(of_objects.collect(), &before);
         let problems = problems.iter().map(ToString::to_string);
         let problems = problems.chain(undecoded);
         let problems = problems.chain(outcome.failures.iter().cloned());

@@ -5,13 +5,14 @@ use std::mem;
 use std::time::Duration;
 
 use patchbay_resources::manifests::ObjectKey;
-use patchbay_resources::object::ObjectMeta;
+use patchbay_resources::object::{Object as _, ObjectMeta, Pod};
 
 use super::object_change::Target;
+use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem};
 use super::sources::number;
 use crate::config::Timing;
 use crate::connect_writer::WriteError;
-use crate::write_retries::WriteRetries;
+use crate::write_retries::{WriteFailure, WriteRetries};
 
 /// A write that has succeeded.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -41,11 +42,11 @@ pub(super) struct WriteOutcome {
     pub(super) retries: WriteRetries,
     /// UIDs of the owners of objects that could not be written.
     pub(super) failed_owners: BTreeSet<String>,
-    /// Writes that the API server refuses.
+    /// Writes that the API server refuses, or has failed to do for some time.
     refused: Vec<Refused>,
 }
 
-/// Write that the API server refuses.
+/// Write that the API server refuses, or has failed to do for some time.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Refused {
     kind: &'static str,
@@ -71,13 +72,30 @@ impl WriteOutcome {
 
     /// `true` if the object waits for its next attempt. It counts as failed, as in the last pass.
     pub(super) fn is_delayed(&mut self, target: &Target) -> bool {
-        let Some(error) = self.retries.delayed(&target.name()) else {
+        let Some(error) = self.retries.delayed(&target.name()).map(str::to_owned) else {
             return false;
         };
         let failure = format!("{}: {error}", target.describe());
         self.failures.push(failure);
         self.fail_owners(&target.meta);
+        self.note_lasting_answer(target, &error);
         true
+    }
+
+    /// Notes an answer of the API server that a write fails, if it has failed for some time.
+    fn note_lasting_answer(&mut self, target: &Target, error: &str) {
+        let name = target.name();
+        if self.retries.is_lasting(&name) {
+            self.refuse(target, error);
+        }
+    }
+
+    fn refuse(&mut self, target: &Target, message: &str) {
+        self.refused.push(Refused {
+            kind: target.kind,
+            key: ObjectKey::of(&target.meta),
+            message: message.to_owned(),
+        });
     }
 
     fn fail_owners(&mut self, meta: &ObjectMeta) {
@@ -93,28 +111,38 @@ impl WriteOutcome {
         result: Result<(), WriteError>,
         timing: &Timing,
     ) -> bool {
-        let mut is_retried = false;
-        if let Err(WriteError::Retry {
-            error, retry_after, ..
-        }) = &result
-        {
-            is_retried = true;
-            self.retries
-                .record_failure(target.name(), error, *retry_after, timing);
-        } else {
+        let Err(error) = result else {
             self.retries.forget(&target.name());
-        }
-        if let Err(error) = result {
-            self.fail_owners(&target.meta);
-            if let WriteError::Rejected(message) = &error {
-                self.refused.push(Refused {
-                    kind: target.kind,
-                    key: ObjectKey::of(&target.meta),
-                    message: message.clone(),
-                });
+            return true;
+        };
+        self.fail_owners(&target.meta);
+        let is_retried = match &error {
+            WriteError::Retry {
+                error,
+                retry_after,
+                is_answer,
+                ..
+            } => {
+                let failure = WriteFailure {
+                    error,
+                    retry_after: *retry_after,
+                    is_answer: *is_answer,
+                };
+                self.retries.record_failure(target.name(), failure, timing);
+                self.note_lasting_answer(target, error);
+                true
             }
-            self.fail(&target.describe(), error);
-        }
+            WriteError::Rejected(message) => {
+                self.retries.forget(&target.name());
+                self.refuse(target, message);
+                false
+            }
+            WriteError::Gone | WriteError::Conflict(_) => {
+                self.retries.forget(&target.name());
+                false
+            }
+        };
+        self.fail(&target.describe(), error);
         !is_retried
     }
 
@@ -127,6 +155,7 @@ impl WriteOutcome {
                 error,
                 retry_after,
                 blocks_all,
+                is_answer: _,
             } => {
                 self.failures.push(format!("{object}: {error}"));
                 self.retry_after = self.retry_after.max(retry_after.unwrap_or_default());
@@ -141,9 +170,22 @@ impl WriteOutcome {
         self.failures.is_empty() && self.conflicts.is_empty()
     }
 
-    /// Writes of a kind that the API server refuses.
+    /// Refused writes of a kind.
     pub(super) fn refused_of(&self, kind: &str) -> impl Iterator<Item = &Refused> {
         self.refused.iter().filter(move |one| one.kind == kind)
+    }
+
+    /// Refused writes as problems of their objects.
+    pub(super) fn refused_problems(&self) -> impl Iterator<Item = ObjectProblem> {
+        let refused = self.refused.iter();
+        refused.map(|one| {
+            let problem = ObjectProblem::new(one.kind, one.key.clone(), &*one.message);
+            if one.kind == Pod::KIND {
+                problem.with_reason(ERROR_ALLOCATING_POD)
+            } else {
+                problem
+            }
+        })
     }
 
     /// Lets objects of these UIDs be written although objects that they own could not be.

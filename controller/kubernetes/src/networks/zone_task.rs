@@ -147,7 +147,8 @@ impl ZoneWork {
         let others = failures.chain(undecoded).chain(other_problems(&rows));
         self.problems
             .update(lines.chain(others), &outcome.conflicts);
-        self.emit_events(of_pods, of_objects, &cluster.inventory);
+        let of_pods = of_pods.into_iter().chain(outcome.refused_problems());
+        self.emit_events(of_pods.collect(), of_objects, &cluster.inventory);
         Ok(outcome)
     }
 

@@ -1,0 +1,144 @@
+//! Writes that an API server refuses, or that fail as those to objects of a webhook that is down.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::DynamicObject;
+use kube::{Api, ResourceExt};
+
+use crate::apiserver::Reply;
+use crate::networks::{
+    RED, create_network, create_pod, events_about, fail_each, layer2, pods, udns,
+};
+use crate::stored::ClusterNetworkConnect;
+use crate::testbed::{CONNECT, Testbed, accepted, connect, eventually};
+
+const ORDERED: &str = "as ordered by the test";
+
+async fn manager_bed() -> Testbed {
+    let mut bed = Testbed::simulated().await;
+    bed.networks = true;
+    bed
+}
+
+/// Message of the condition `NetworkCreated`, if its status is this one.
+fn created(network: &DynamicObject, status: &str) -> Option<String> {
+    let mut conditions = network.data["status"]["conditions"].as_array()?.iter();
+    let found = conditions.find(|one| one["type"] == "NetworkCreated")?;
+    let message = found["message"].as_str().unwrap_or_default();
+    (found["status"] == status).then(|| message.to_owned())
+}
+
+async fn until_created(api: &Api<DynamicObject>, status: &str) -> String {
+    eventually(&format!("NetworkCreated is {status}"), async || {
+        created(&api.get(RED).await.unwrap(), status)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_whose_webhook_is_down_is_in_the_condition() {
+    let bed = manager_bed().await;
+    let definitions = "/network-attachment-definitions$";
+    let down = Reply::Status(500, None);
+    fail_each(&bed, [("POST", definitions, down, usize::MAX)]);
+    let manager = bed.run_cluster("one");
+    create_network(&bed, layer2()).await;
+    let message = until_created(&udns(&bed), "False").await;
+    let expected = format!("failed to create NetworkAttachmentDefinition: {ORDERED}");
+    assert!(message.starts_with(&expected), "{message}");
+    bed.api().end_faults();
+    until_created(&udns(&bed), "True").await;
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_cannot_be_written_have_an_event() {
+    for code in [403, 500] {
+        let bed = manager_bed().await;
+        let refused = Reply::Status(code, None);
+        let writes = ["/pods/a$", "/userdefinednetworks/red$"];
+        fail_each(
+            &bed,
+            writes.map(|path| ("PATCH", path, refused, usize::MAX)),
+        );
+        let manager = bed.run_cluster("one");
+        create_network(&bed, layer2()).await;
+        create_pod(&bed, "a").await;
+        let objects = [
+            ("Pod", "a", "ErrorAllocatingPod"),
+            ("UserDefinedNetwork", RED, "NetworkAllocationFailed"),
+        ];
+        for (kind, name, reason) in objects {
+            eventually(&format!("an event about {kind} {name}"), async || {
+                let events = events_about(&bed, kind).await.into_iter();
+                let mut events = events.filter(|one| one.0 == name && one.1 == reason);
+                events.find(|one| one.2.starts_with(ORDERED))
+            })
+            .await;
+        }
+        bed.api().end_faults();
+        eventually("the pod has addresses", async || {
+            let pod: Pod = pods(&bed).get("a").await.unwrap();
+            let networks = pod.annotations().get("k8s.ovn.org/pod-networks");
+            networks.map(drop)
+        })
+        .await;
+        for (kind, name, reason) in objects {
+            let events = events_about(&bed, kind).await;
+            let own = events.iter().filter(|one| one.0 == name && one.1 == reason);
+            let own = own.filter(|one| one.2.starts_with(ORDERED));
+            assert_eq!(own.count(), 1, "{events:?}");
+        }
+        manager.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_connect_whose_webhook_is_down_is_not_accepted() {
+    let bed = Testbed::simulated().await;
+    let down = Reply::Status(500, None);
+    let object = "/clusternetworkconnects/blue-green-connect$";
+    fail_each(&bed, [("PATCH", object, down, usize::MAX)]);
+    let manager = bed.run_cluster("one");
+    bed.connect().await;
+    let until = async |wanted: &str| {
+        eventually(&format!("Accepted is {wanted}"), async || {
+            let (status, message) = accepted(&bed.connected().await)?;
+            (status == wanted).then_some(message)
+        })
+        .await
+    };
+    let message = until("False").await;
+    let expected = format!(
+        "failed to update network connect router tunnel key annotation for CNC {CONNECT}: {ORDERED}"
+    );
+    assert!(message.starts_with(&expected), "{message}");
+    bed.api().end_faults();
+    until("True").await;
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn a_connect_behind_many_quick_failures_is_written_in_the_same_pass() {
+    let mut bed = Testbed::simulated().await;
+    // So many passes with a delay before each take longer than the test.
+    bed.retry = (Duration::from_secs(30), Duration::from_secs(30));
+    let down = Reply::Status(500, None);
+    let others = "/clusternetworkconnects/aaa";
+    fail_each(&bed, [("PATCH", others, down, usize::MAX)]);
+    for number in 0..20 {
+        let mut other: ClusterNetworkConnect = connect();
+        other.metadata.name = Some(format!("aaa{number:02}"));
+        other.spec.connect_subnets[0].cidr = format!("192.{}.0.0/16", 170 + number);
+        bed.create(&other).await;
+    }
+    bed.connect().await;
+    let manager = bed.run_cluster("one");
+    eventually("the last one is accepted", async || {
+        let (status, _) = accepted(&bed.connected().await)?;
+        (status == "True").then_some(())
+    })
+    .await;
+    manager.stop().await;
+}
