@@ -233,12 +233,21 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// `true` if the prefix leads to a subnet that is refused to the node.
-    pub(crate) fn refuses(&self, prefix: IpNet, member: &Member) -> bool {
-        let refused = self
-            .node
-            .map_or(&[][..], |node| node.refused_subnets_of(&member.name));
-        refused.iter().any(|refusal| refusal.forbids(prefix))
+    /// `true` if a route to this prefix stays if it is there, although the node has no such subnet:
+    /// it has none of the prefix's IP family, and that one is not refused.
+    pub(crate) fn keeps_route(&self, prefix: IpNet, member: &Member) -> bool {
+        let Some(node) = self.node else {
+            return false;
+        };
+        let family = IpFamily::of_net(prefix);
+        let mut subnets = self.node_subnets.iter();
+        let has_other = subnets.any(|subnet| IpFamily::of_net(*subnet) == family);
+        let mut ranges = member.pod_subnets.iter();
+        let refused = node.refused_subnets_of(&member.name);
+        !has_other
+            && self.addresses_of(family).is_some()
+            && ranges.any(|range| range.contains(&prefix))
+            && !refused.iter().any(|refusal| refusal.forbids(prefix))
     }
 
     /// Number of routes over the link.

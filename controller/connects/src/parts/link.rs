@@ -162,8 +162,9 @@ impl Connects {
         link.map_or_else(String::new, |link| link.name.into())
     }
 
-    /// `true` if a route stays although it is not wanted: the subnets of the node cannot be read,
-    /// and the route leads to none that is refused.
+    /// `true` if a route stays although it is not wanted: as in OVN-Kubernetes, the node has no
+    /// subnet of the route's IP family, or one that cannot be read. A route to a refused subnet
+    /// goes.
     pub(crate) fn keeps_route(
         &self,
         connect: &SmolStr,
@@ -183,8 +184,7 @@ impl Connects {
         };
         let prefix = row.view().column("ip_prefix");
         let prefix = prefix.and_then(|prefix| prefix.as_scalar()?.as_str()?.parse().ok());
-        link.has_unreadable_subnets(member)
-            && !prefix.is_some_and(|prefix| link.refuses(prefix, member))
+        prefix.is_some_and(|prefix| link.keeps_route(prefix, member))
     }
 }
 

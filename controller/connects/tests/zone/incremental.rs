@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use patchbay_connects::ZoneController;
 use patchbay_engine::txn::Transaction;
-use patchbay_model::{ConnectSubnetMap, NodeId, UnreadableAnnotations};
+use patchbay_model::{ConnectSubnetMap, NodeId, Topology, UnreadableAnnotations};
 use patchbay_schemas::nb::{Copp, LogicalRouterPort};
 use patchbay_schemas::uuids::UuidSource;
 use proptest::prelude::*;
@@ -85,7 +85,12 @@ proptest! {
                 .nodes
                 .values()
                 .all(|node| node.unreadable == UnreadableAnnotations::default());
-        if is_readable && all_known && all_owned && has_id && world.count::<Copp>() == 1 {
+        // Routes to subnets that a node has lost stay, too.
+        let has_subnets = world.inputs.nodes.values().all(|node| {
+            let mut layer3 = networks.iter().filter(|network| network.topology == Topology::Layer3);
+            layer3.all(|network| !node.subnets_of(&network.name).is_empty())
+        });
+        if is_readable && all_known && all_owned && has_id && has_subnets && world.count::<Copp>() == 1 {
             prop_assert_eq!(dump(&world.database.snapshot()), made_anew(&world));
         }
     }

@@ -1,7 +1,9 @@
 //! Rows are retained while annotations of a node cannot be read, also by a new controller.
 
+use patchbay_connects::ZoneController;
 use patchbay_model::{NodeId, NodeSubnetOwners, UnreadableSubnets};
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
+use patchbay_schemas::uuids::UuidSource;
 
 use crate::dump::dump;
 use crate::unknown::connected;
@@ -114,19 +116,46 @@ fn routes_are_retained_while_subnets_cannot_be_read() {
         world.controller.resync();
         world.pass();
         assert_eq!(state(&world), before);
-        // A node that has none loses its routes.
         world.node("n2").unreadable.subnets = UnreadableSubnets::default();
-        world.pass();
-        let routes = |world: &World| {
-            let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
-            let routes = routes.map(|route| route.ip_prefix);
-            routes.filter(|prefix| prefix.ends_with(".2.0/24")).count()
-        };
-        assert_eq!(routes(&world), 0);
         world.node("n2").subnets = subnets;
         world.pass();
-        assert_eq!(routes(&world), 2);
+        assert_eq!(state(&world), before);
     }
+}
+
+#[test]
+fn routes_to_lost_subnets_stay_until_the_node_has_other_ones_or_goes() {
+    let mut world = connected(CONNECTIVITY[0]);
+    let routes = |world: &World| {
+        let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
+        let mut routes: Vec<String> = routes.map(|route| route.ip_prefix).collect();
+        routes.sort();
+        routes
+    };
+    let before = state(&world);
+    world.node("n2").subnets.remove("red");
+    for _ in 0..2 {
+        let report = world.pass_of_c();
+        assert_eq!(state(&world), before);
+        assert_eq!(
+            report.messages(),
+            ["network red, node n2: the node has no subnet of the network yet"]
+        );
+        world.controller = ZoneController::new(UuidSource::seeded(5));
+    }
+    let other = vec!["10.1.9.0/24".parse().unwrap()];
+    world.node("n2").subnets.insert("red".to_owned(), other);
+    assert!(world.pass_of_c().is_complete());
+    assert!(routes(&world).contains(&"10.1.9.0/24".to_owned()));
+    assert!(!routes(&world).contains(&"10.1.2.0/24".to_owned()));
+    world.node("n2").subnets.remove("red");
+    world.pass();
+    world.inputs.nodes.remove("n2");
+    world.pass();
+    assert_eq!(
+        routes(&world),
+        ["10.1.1.0/24", "10.11.0.0/16", "10.2.1.0/24"]
+    );
 }
 
 /// Gives `n2` this annotation of network `red`, as it is after the check of all nodes.
