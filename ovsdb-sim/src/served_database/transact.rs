@@ -114,13 +114,14 @@ impl ServedDatabase {
         let (params, charge) = params
             .map(|params| (params.text, Some(params.charge)))
             .unwrap_or_default();
+        let now = Instant::now();
         let mut transaction = ClientTransaction {
             session: session.clone(),
             id,
             transaction,
             params,
             _charge: charge,
-            arrived: Instant::now(),
+            arrived: now,
         };
         let mut state = self.state();
         if let Err(error) = state.check_not_removed() {
@@ -131,7 +132,7 @@ impl ServedDatabase {
             transaction.reply_canceled();
             return;
         }
-        match self.run_once(&mut state, &mut transaction) {
+        match self.run_once(&mut state, &mut transaction, now) {
             RunOutcome::Finished { changed, reply } => {
                 if let Some(reply) = reply {
                     session.reply(reply);
@@ -207,14 +208,16 @@ impl ServedDatabase {
     }
 
     /// Executes a client's transaction once, and publishes the commit if rows changed. The caller
-    /// sends the reply.
+    /// sends the reply. The first time, `now` is the arrival: as in ovsdb-server, a `wait` with
+    /// timeout 0 has not timed out after some milliseconds, however busy the machine is.
     pub(super) fn run_once(
         &self,
         state: &mut DatabaseState,
         client: &mut ClientTransaction,
+        now: Instant,
     ) -> RunOutcome {
         let session = &client.session.clone();
-        let arrived = client.arrived;
+        let elapsed = now.saturating_duration_since(client.arrived);
         let owns_lock = |lock: &str| {
             self.locks
                 .lock()
@@ -235,7 +238,7 @@ impl ServedDatabase {
             read_only: is_refused.then_some(&*reason),
             rules: restricted.as_ref().map(|client| client as _),
             owns_lock: &owns_lock,
-            elapsed_ms: arrived.elapsed().as_millis() as u64,
+            elapsed_ms: elapsed.as_millis() as u64,
             release,
         };
         if self.is_relay {

@@ -12,7 +12,7 @@ use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::TableId;
 use patchbay_schemas::wire::Operation;
 use tokio::task::AbortHandle;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 
 use crate::limits::resources_exhausted;
 use crate::long_work::run_long;
@@ -135,7 +135,7 @@ impl ServedDatabase {
         let Some(mut waiting) = state.waiting.remove(place) else {
             return BTreeSet::new();
         };
-        match self.run_once(state, &mut waiting.client) {
+        match self.run_once(state, &mut waiting.client, Instant::now()) {
             RunOutcome::Finished { changed, reply } => {
                 waiting.client.free_id();
                 if let Some(reply) = reply {

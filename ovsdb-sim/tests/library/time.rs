@@ -1,5 +1,6 @@
 //! Time is the runtime's: in a test that pauses it, an hour takes no time.
 
+use std::thread;
 use std::time::Duration;
 
 use ovsdb_sim::Sim;
@@ -90,4 +91,30 @@ async fn a_wait_ends_when_it_is_satisfied() {
     assert_eq!(reply.get("result").unwrap().to_text(), "[{}]");
     assert_eq!(start.elapsed().as_secs(), 1800);
     owner.await.unwrap();
+}
+
+/// ovsdb-server measures the time of a `wait` from the first execution.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_without_time_fails_at_once_however_busy_the_database_is() {
+    let sim = Sim::builder().build().unwrap();
+    let database = sim.database("OVN_Northbound").unwrap();
+    let owner = thread::spawn(move || {
+        for _ in 0..12 {
+            let mut txn = database.txn();
+            for _ in 0..2000 {
+                txn.insert(&LogicalSwitch::default()).unwrap();
+            }
+            database.transact(&txn.finish()).unwrap();
+        }
+    });
+    let mut client = Raw::new(&sim);
+    for id in 0.. {
+        if owner.is_finished() {
+            break;
+        }
+        client.send(&wait(id, "never", 0)).await;
+        let text = client.next().await.to_text();
+        assert!(text.contains(r#"\"where\" clause test failed"#), "{text}");
+    }
+    owner.join().unwrap();
 }
