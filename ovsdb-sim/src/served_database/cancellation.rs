@@ -23,6 +23,8 @@ pub(crate) struct Cancellation {
 impl DatabaseState {
     /// Removes all monitors and waiting transactions.
     pub(super) fn cancel_all(&mut self) -> Cancellation {
+        #[cfg(feature = "unixctl")]
+        self.transaction_log.clear();
         let forwarded = self.relay.as_mut().map(RelayState::take_forwarded);
         let transactions: Vec<_> = std::mem::take(&mut self.waiting)
             .into_transactions()

@@ -10,6 +10,7 @@
 //! | `relay.rs` | database of a relay, transactions that are forwarded |
 //! | `backup.rs` | backup of another server's database |
 //! | `removal.rs`, `cancellation.rs` | end of the database, of its monitors and waiting transactions |
+//! | `transaction_log.rs` | log of changed rows |
 //! | `turns.rs` | turns of the sessions, long requests |
 //! | `server_row.rs` | the database's row in `_Server` |
 
@@ -21,10 +22,14 @@ mod relay;
 mod removal;
 mod server_row;
 mod transact;
+#[cfg(feature = "unixctl")]
+mod transaction_log;
 mod turns;
 mod waiting;
 mod waiting_queue;
 
+#[cfg(feature = "unixctl")]
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,6 +53,8 @@ pub use cluster_role::NotClustered;
 use relay::RelayState;
 use server_row::ServerRow;
 pub(crate) use transact::RequestParams;
+#[cfg(feature = "unixctl")]
+use transaction_log::TransactionLog;
 use turns::Turns;
 use waiting_queue::WaitingQueue;
 
@@ -99,6 +106,8 @@ pub(crate) struct DatabaseState {
     is_removed: bool,
     pub(crate) monitors: Monitors,
     waiting: WaitingQueue,
+    #[cfg(feature = "unixctl")]
+    transaction_log: TransactionLog,
     /// Number of transactions that changed something. Watched by embedded clients and `db:`
     /// remotes.
     commits: watch::Sender<u64>,
@@ -167,6 +176,8 @@ impl ServedDatabase {
             is_removed: false,
             monitors: Monitors::default(),
             waiting: WaitingQueue::default(),
+            #[cfg(feature = "unixctl")]
+            transaction_log: TransactionLog::default(),
             commits: watch::Sender::new(0),
         };
         Self {
@@ -255,6 +266,28 @@ impl DatabaseState {
     #[cfg(feature = "unixctl")]
     pub(crate) fn role(&self) -> Role {
         self.role
+    }
+
+    /// Switches the log of a table's changed rows on or off, until the schema is replaced. Returns
+    /// `false` if there is no such table.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn log_table(&mut self, table: &str, on: bool) -> bool {
+        let table = self.database.schema().table_id(table);
+        if let Some(table) = table {
+            self.transaction_log.set(table, on);
+        }
+        table.is_some()
+    }
+
+    /// The names of all tables, sorted, with `true` if their changed rows are logged.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn logged_tables(&self) -> BTreeMap<String, bool> {
+        let schema = self.database.schema();
+        let table = |id| {
+            let name = schema.table(id).name.to_string();
+            (name, self.transaction_log.has(id))
+        };
+        schema.table_ids().map(table).collect()
     }
 
     /// The content that a new monitor reports.

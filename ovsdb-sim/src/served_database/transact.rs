@@ -323,6 +323,8 @@ impl DatabaseState {
     }
 
     fn notify_monitors(&mut self, changes: &ChangeSet) {
+        #[cfg(feature = "unixctl")]
+        self.transaction_log.write(self.database.schema(), changes);
         let id = self.last_id();
         self.monitors.publish(self.database.schema(), changes, id);
     }

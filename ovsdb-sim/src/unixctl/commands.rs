@@ -16,7 +16,9 @@ use super::Configuration;
 use super::cluster;
 use super::error_text;
 use super::memory;
-use super::usage::{COMMANDS, Command, Usage, list_commands};
+use super::reply_format::ReplyFormat;
+use super::transaction_log;
+use super::usage::{COMMANDS, Command, Usage};
 use super::vlog::{self, Log};
 
 /// Output of `coverage/show`: there are no counters.
@@ -27,6 +29,10 @@ const NO_COVERAGE: &str = "Event coverage, avg rate over last: 5 seconds, last m
 pub(super) enum CommandResult {
     /// The output.
     Text(String),
+    /// Commands that `list-commands` lists.
+    Commands(Vec<&'static Usage>),
+    /// Another format of the replies on the connection. `None`: it stays.
+    Options(Option<ReplyFormat>),
     /// The server is to exit.
     Exit,
 }
@@ -191,7 +197,12 @@ impl Commands {
                 no_output()
             }
             Command::Exit => return Ok(CommandResult::Exit),
-            Command::ListCommands => list_commands(self.known()),
+            Command::ListCommands => {
+                return Ok(CommandResult::Commands(self.known().collect()));
+            }
+            Command::SetOptions => {
+                return ReplyFormat::from_options(arguments).map(CommandResult::Options);
+            }
             Command::MemoryShow => memory::show(&self.server),
             Command::AddDatabase => {
                 let added = match parse_relay(required) {
@@ -241,6 +252,11 @@ impl Commands {
             Command::MemoryTrim if ["on", "off"].contains(&required) => no_output(),
             Command::MemoryTrim => return Err("invalid argument".to_owned()),
             Command::SyncStatus => self.server.sync_status(),
+            Command::ListLoggedTables => transaction_log::list(&self.server),
+            Command::LogTable => {
+                transaction_log::set(&self.server, arguments)?;
+                no_output()
+            }
             Command::Version => self.version.clone(),
             Command::CloseLog => {
                 self.log.close_file();

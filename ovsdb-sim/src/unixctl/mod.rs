@@ -8,6 +8,8 @@ mod cluster;
 mod commands;
 mod error_text;
 mod memory;
+mod reply_format;
+mod transaction_log;
 mod usage;
 mod vlog;
 
@@ -31,6 +33,7 @@ use crate::sim::Sim;
 
 use commands::{CommandResult, Commands};
 pub(crate) use error_text::add_error;
+use reply_format::ReplyFormat;
 pub use vlog::{Log, LogDestination, LogSink, LogSpecificationError, ReopenLogError, module_of};
 
 /// Length of the longest request, in bytes: more than any command has.
@@ -158,6 +161,7 @@ async fn serve_connection(
     shared: &SharedState,
 ) -> Result<(), UnixctlError> {
     let mut framer = Framer::new(MAX_REQUEST_BYTES);
+    let mut format = ReplyFormat::default();
     loop {
         while let Some(text) = framer.next_text()? {
             let (method, arguments, id) = match Message::decode(&text)? {
@@ -170,11 +174,14 @@ async fn serve_connection(
                     return Err(UnixctlError::NotARequest);
                 }
             };
-            let success = |text| reply::success(&id, |out| end_line(text).write(out));
-            let (reply, exits) = match shared.commands.execute(&method, &arguments).await {
-                Ok(CommandResult::Text(text)) => (success(text), false),
-                Ok(CommandResult::Exit) => (success(String::new()), true),
-                Err(text) => (reply::failure(&id, &end_line(text)), false),
+            let executed = shared.commands.execute(&method, &arguments).await;
+            let exits = matches!(executed, Ok(CommandResult::Exit));
+            if let Ok(CommandResult::Options(Some(set))) = executed {
+                format = set;
+            }
+            let reply = match executed {
+                Ok(result) => reply::success(&id, |out| format.result(result).write(out)),
+                Err(text) => reply::failure(&id, &end_line(text)),
             };
             stream.write_all(reply.bytes()).await?;
             if exits {

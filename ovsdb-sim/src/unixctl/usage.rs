@@ -39,6 +39,9 @@ pub(super) enum Command {
     RemoveRemote,
     MemoryTrim,
     SyncStatus,
+    ListLoggedTables,
+    LogTable,
+    SetOptions,
     Version,
     CloseLog,
     RateLimit,
@@ -94,7 +97,7 @@ impl Usage {
 }
 
 /// Commands, sorted by name.
-pub(super) const COMMANDS: [Usage; 41] = [
+pub(super) const COMMANDS: [Usage; 44] = [
     Usage::new(
         "cluster/change-election-timer",
         "DB TIME",
@@ -223,6 +226,24 @@ pub(super) const COMMANDS: [Usage; 41] = [
         Command::SetExcludedTables,
     ),
     Usage::new("ovsdb-server/sync-status", "", 0..=0, Command::SyncStatus),
+    Usage::new(
+        "ovsdb-server/tlog-list",
+        "",
+        0..=0,
+        Command::ListLoggedTables,
+    ),
+    Usage::new(
+        "ovsdb-server/tlog-set",
+        "DB:TABLE on|off",
+        2..=2,
+        Command::LogTable,
+    ),
+    Usage::new(
+        "set-options",
+        "[--format text|json]",
+        1..=2,
+        Command::SetOptions,
+    ),
     Usage::new("version", "", 0..=0, Command::Version),
     Usage::new("vlog/close", "", 0..=0, Command::CloseLog),
     Usage::new(
@@ -248,13 +269,17 @@ pub(super) const COMMANDS: [Usage; 41] = [
     ),
 ];
 
+/// The names of commands, with their arguments as users see them.
+pub(super) fn usage_texts(
+    commands: &[&'static Usage],
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    commands.iter().map(|usage| (usage.name, usage.arguments))
+}
+
 /// Output of `list-commands`.
-pub(super) fn list_commands(commands: impl Iterator<Item = &'static Usage>) -> String {
+pub(super) fn list_commands(commands: &[&'static Usage]) -> String {
     let mut text = "The available commands are:\n".to_owned();
-    for Usage {
-        name, arguments, ..
-    } in commands
-    {
+    for (name, arguments) in usage_texts(commands) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "  {name:<23} {arguments}");
     }

@@ -6,6 +6,8 @@
 mod backups;
 mod databases;
 mod remotes;
+mod reply_format;
+mod transaction_log;
 mod vlog;
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -151,7 +153,7 @@ fn same(servers: &mut [Server; 2], command: &str) -> (String, Option<i32>) {
 }
 
 /// Commands that came with later releases than the installed one.
-const LATER_COMMANDS: [&str; 2] = ["/reload", "/set-relay-source-probe-interval"];
+const LATER_COMMANDS: [&str; 3] = ["/reload", "/set-relay-source-probe-interval", "set-options"];
 
 #[test]
 fn commands_have_the_same_output_as_in_ovsdb_server() {

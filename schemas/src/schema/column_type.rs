@@ -242,6 +242,14 @@ impl ColumnType {
         }
     }
 
+    /// Returns the text of a value in messages: `[a]` for one element if there may be several.
+    pub fn to_text(&self, datum: &Datum) -> String {
+        match datum {
+            Datum::Set(set) if set.len() == 1 && self.is_composite() => format!("[{datum}]"),
+            _ => datum.to_string(),
+        }
+    }
+
     /// Returns the type in the words of error messages: `integer`, `set of up to 1 strings`, ...
     pub fn to_english(&self) -> String {
         if self.is_scalar() {

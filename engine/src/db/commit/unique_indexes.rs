@@ -107,13 +107,8 @@ impl Commit<'_, '_> {
     /// Text of an index key.
     fn key_text(&self, table: TableId, index: &UniqueIndex, key: &[Datum]) -> String {
         let schema = self.schema.table(table);
-        let show = |(column, datum): (&ColumnId, &Datum)| {
-            let ty = schema.column_type(*column);
-            match datum {
-                Datum::Set(set) if set.len() == 1 && ty.is_composite() => format!("[{datum}]"),
-                _ => datum.to_string(),
-            }
-        };
+        let show =
+            |(column, datum): (&ColumnId, &Datum)| schema.column_type(*column).to_text(datum);
         join_with_and(&index.columns.iter().zip(key).map(show).collect::<Vec<_>>())
     }
 

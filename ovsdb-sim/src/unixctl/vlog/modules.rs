@@ -24,7 +24,7 @@ pub(super) const OTHER_TARGETS: &str = "ovsdb_server";
 
 /// Log targets of the simulator and of its program, with ovsdb-server's modules for the same
 /// subjects.
-pub(super) const TARGETS: [(&str, &str); 15] = [
+pub(super) const TARGETS: [(&str, &str); 16] = [
     ("daemon_unix", "daemon_unix"),
     ("ovsdb_sim::connection", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::dial", "reconnect"),
@@ -39,6 +39,7 @@ pub(super) const TARGETS: [(&str, &str); 15] = [
     ("replication", "replication"),
     ("socket_util", "socket_util"),
     ("stream_ssl", "stream_ssl"),
+    ("transaction", "transaction"),
     ("vlog", "vlog"),
 ];
 
