@@ -72,7 +72,7 @@ impl ClusterJournal {
         entry: &LogEntry,
         snapshot: &Snapshot,
     ) -> Result<(), OvsdbError> {
-        let content = content(snapshot, "converted by ovsdb-server");
+        let content = content(snapshot, writer::CONVERTED);
         let texts = cluster_record::transaction(entry, Some(snapshot.schema()), &content);
         self.write(texts, false)
     }
@@ -116,7 +116,7 @@ impl ClusterJournal {
         cluster: &Cluster,
         snapshot: &Snapshot,
     ) -> Result<(), OvsdbError> {
-        let header = header(cluster, snapshot, "compacting database online");
+        let header = header(cluster, snapshot, writer::COMPACTED);
         let vote = cluster_record::vote(cluster.position().term, cluster.member().server_id);
         self.log = RecordLog::replace(&self.path, FileKind::Clustered, vec![header, vote])
             .map_err(|source| FileError::replace(&self.path, source))?;

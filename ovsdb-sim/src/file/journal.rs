@@ -28,7 +28,10 @@ impl Journal {
     /// Creates a file with the schema and the content of a database.
     pub(super) fn create(path: &Path, snapshot: &Snapshot) -> Result<Self, FileError> {
         let lock = LockFile::take(path)?;
-        let log = RecordLog::create(path, FileKind::Standalone, content(snapshot))
+        let content = writer::content(snapshot);
+        let content = writer::transaction(snapshot.schema(), &content, "");
+        let records = [schema(snapshot)].into_iter().chain(content);
+        let log = RecordLog::create(path, FileKind::Standalone, records.collect())
             .map_err(|source| FileError::io(path, source))?;
         Ok(Self {
             path: path.to_owned(),
@@ -51,25 +54,25 @@ impl Journal {
             .map_err(|error| FileError::write(&self.path, &error))
     }
 
-    /// Replaces the journal by a file with only the schema and the content of a database. Its lock
-    /// stays valid, because the new file has the same name.
+    /// Replaces the journal by a file with only the schema and the content of a database, whose
+    /// comment has the reason. Its lock stays valid, because the new file has the same name.
     ///
     /// # Errors
     /// The file could not be written. The journal is as before.
-    pub(super) fn rewrite(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
-        self.log = RecordLog::replace(&self.path, FileKind::Standalone, content(snapshot))
+    pub(super) fn rewrite(&mut self, snapshot: &Snapshot, reason: &str) -> Result<(), OvsdbError> {
+        let content = writer::commented_content(snapshot, reason);
+        let records = vec![schema(snapshot), content];
+        self.log = RecordLog::replace(&self.path, FileKind::Standalone, records)
             .map_err(|source| FileError::replace(&self.path, source))?;
         Ok(())
     }
 }
 
-/// Records with the schema and the content of a database.
-fn content(snapshot: &Snapshot) -> Vec<Vec<u8>> {
+/// Record with the schema of a database.
+fn schema(snapshot: &Snapshot) -> Vec<u8> {
     let mut schema = Vec::new();
     snapshot.schema().to_json().write(&mut schema);
-    let content = writer::content(snapshot);
-    let content = writer::transaction(snapshot.schema(), &content, "");
-    [Some(schema), content].into_iter().flatten().collect()
+    schema
 }
 
 /// Open journal whose content is not in a database yet.

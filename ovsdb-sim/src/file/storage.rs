@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, ClusterMember};
 use crate::history::History;
 
 use super::transaction::FileTransaction;
-use super::{ClusterJournal, FileError, Journal};
+use super::{ClusterJournal, FileError, Journal, writer};
 
 /// Storage of a database.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ impl Storage {
     /// The file could not be written. It is as before.
     pub(crate) fn convert(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
         match self {
-            Self::Standalone(journal) => rewrite(journal.as_mut(), snapshot),
+            Self::Standalone(journal) => rewrite(journal.as_mut(), snapshot, writer::CONVERTED),
             // It follows its source.
             Self::Relay(_) => Ok(()),
             Self::Clustered { cluster, journal } => {
@@ -182,7 +182,7 @@ impl Storage {
     #[cfg(feature = "unixctl")]
     pub(crate) fn compact(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
         match self {
-            Self::Standalone(journal) => rewrite(journal.as_mut(), snapshot),
+            Self::Standalone(journal) => rewrite(journal.as_mut(), snapshot, writer::COMPACTED),
             Self::Relay(_) => Ok(()),
             Self::Clustered { cluster, journal } => {
                 if let Some(journal) = journal {
@@ -230,7 +230,11 @@ impl Storage {
 }
 
 /// Replaces the file of a standalone database, if there is one, by one with the content of
-/// `snapshot`.
-fn rewrite(journal: Option<&mut Journal>, snapshot: &Snapshot) -> Result<(), OvsdbError> {
-    journal.map_or(Ok(()), |journal| journal.rewrite(snapshot))
+/// `snapshot`, whose comment has the reason.
+fn rewrite(
+    journal: Option<&mut Journal>,
+    snapshot: &Snapshot,
+    reason: &str,
+) -> Result<(), OvsdbError> {
+    journal.map_or(Ok(()), |journal| journal.rewrite(snapshot, reason))
 }

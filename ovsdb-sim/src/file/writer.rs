@@ -9,6 +9,13 @@ use patchbay_schemas::json::write;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableSchema};
 
+/// Comment of the content of a database that was compacted. This text and the next one are those of
+/// ovsdb-server, which `ovsdb-tool show-log` prints.
+#[cfg(feature = "unixctl")]
+pub(super) const COMPACTED: &str = "compacting database online";
+/// Comment of the content of a database that was converted to another schema.
+pub(super) const CONVERTED: &str = "converted by ovsdb-server";
+
 /// The content of a database as changes of an empty one.
 pub(super) fn content(snapshot: &Snapshot) -> ChangeSet {
     let rows = snapshot.schema().table_ids().flat_map(|table| {
@@ -30,6 +37,19 @@ pub(super) fn transaction(
     changes: &ChangeSet,
     comment: &str,
 ) -> Option<Vec<u8>> {
+    let (text, is_persistent) = object(schema, changes, comment);
+    is_persistent.then_some(text)
+}
+
+/// Encodes the JSON object of the content of a database, even if it has no rows. As in
+/// ovsdb-server, the comment has the reason why a file has it.
+pub(super) fn commented_content(snapshot: &Snapshot, comment: &str) -> Vec<u8> {
+    let (text, _) = object(snapshot.schema(), &content(snapshot), comment);
+    text
+}
+
+/// The JSON object of a transaction. `true`: persistent columns changed.
+fn object(schema: &DatabaseSchema, changes: &ChangeSet, comment: &str) -> (Vec<u8>, bool) {
     let writer = RecordWriter {
         whole_values: changes
             .rows
@@ -64,7 +84,7 @@ pub(super) fn transaction(
     }
     let persistent = out.len() > empty;
     out.push(b'}');
-    persistent.then_some(out)
+    (out, persistent)
 }
 
 /// `true` if a difference in this change would be ambiguous. If the old value is a default that is

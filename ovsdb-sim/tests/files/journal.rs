@@ -1,9 +1,10 @@
 //! Journals of the simulator.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use ovsdb_sim::Sim;
@@ -54,6 +55,61 @@ fn the_records_are_those_of_ovsdb_server() {
         );
     }
     assert_eq!(records(&file), records(&real.databases()[0]));
+}
+
+#[test]
+fn the_content_after_a_compaction_or_conversion_has_the_comment_of_ovsdb_server() {
+    let dir = ScratchDir::new();
+    let schema = schema_file(dir.path());
+    let files = ["real.db", "sim.db"].map(|name| {
+        let file = dir.path().join(name);
+        run(tool("create", &file).arg(&schema));
+        file
+    });
+    let real = RealServer::open([&files[0]]);
+    let [socket, unixctl] = ["sim.sock", "sim.ctl"].map(|name| dir.path().join(name));
+    let mut sim = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
+        .arg(format!("--remote=punix:{}", socket.display()))
+        .arg(format!("--unixctl={}", unixctl.display()))
+        .arg(&files[1])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let client = |command: &str, socket: &Path, arguments: &[&OsStr]| {
+        run(Command::new(program("ovsdb-client"))
+            .args(["--timeout=60", command])
+            .arg(format!("unix:{}", socket.display()))
+            .args(arguments))
+    };
+    client("wait", &socket, &["D".as_ref(), "connected".as_ref()]);
+    let compact = || {
+        for unixctl in [real.unixctl(), &unixctl] {
+            run(Command::new(program("ovs-appctl"))
+                .arg("-t")
+                .arg(unixctl)
+                .arg("ovsdb-server/compact"));
+        }
+    };
+    let both = || files.each_ref().map(|file| records(file));
+    // Without rows, too.
+    compact();
+    let mut steps = vec![both()];
+    for socket in [real.socket(), &socket] {
+        execute(socket);
+    }
+    compact();
+    steps.push(both());
+    fs::write(&schema, SCHEMA.replace("1.2.3", "1.2.4")).unwrap();
+    for socket in [real.socket(), &socket] {
+        client("convert", socket, &[schema.as_ref()]);
+    }
+    steps.push(both());
+    sim.kill().unwrap();
+    sim.wait().unwrap();
+    for [real, sim] in steps {
+        assert_eq!(sim, real);
+        assert!(real[1].get("_comment").is_some(), "{real:?}");
+    }
 }
 
 #[test]
