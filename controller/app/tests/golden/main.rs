@@ -156,6 +156,13 @@ const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn_further",
+        scenario: "connects-subnet-lost-restart",
+        rules: "W7",
+        what: "the port to a node that lost its subnets stays at a restart, as its routes do",
+        test: "../networks/tests/topology/node_subnets.rs",
+    },
+    Purpose {
+        folder: "udn_further",
         scenario: "dynamic-gone-at-restart",
         rules: "W7",
         what: "a network without users goes with all its rows",
@@ -296,9 +303,10 @@ fn interrupted_scenarios_end_as_recorded() {
     interrupt("cnc", Half::Zone, &[]);
 }
 
-/// The port of a pod elsewhere keeps the chassis that a running controller has given to it. A new
-/// controller gives it that of the node. A running one also remembers that advertising has changed,
-/// subnets of advertised networks that have gone, and the last address that it gave to a pod.
+/// The port to a pod or a node elsewhere keeps the chassis that a running controller has given to
+/// it. A new controller gives it that of the node. A running one also remembers that advertising
+/// has changed, subnets of advertised networks that have gone, and the last address that it gave to
+/// a pod.
 #[test]
 fn interrupted_networks_end_as_recorded() {
     let remembered = [
@@ -314,6 +322,8 @@ fn interrupted_networks_end_as_recorded() {
         "l3-evpn-dual",
         "l3-no-overlay-dual",
         "l3-no-overlay-lgw",
+        "l3-nodes-change",
+        "l3-pods-complete-v4",
         "l3-pods-made-again-dual",
     ];
     interrupt("udn_further", Half::UdnZone, &remembered);
