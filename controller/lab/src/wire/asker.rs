@@ -60,7 +60,8 @@ impl Asker {
     pub(crate) fn probe(&self, way: Way) -> Probe {
         let state = &*self.0;
         let number = state.config.number;
-        let (token, events) = state.questions.begin(number, ConnectionUse::Closed);
+        let questions = &state.questions;
+        let (token, events) = questions.begin(number, way.destination, ConnectionUse::Closed);
         let packet = first_packet(token, Request::Echo);
         state.send_ip(way.mac, way.source, way.destination, packet);
         Probe { token, events }
@@ -108,9 +109,10 @@ impl Asker {
         let Some(mac) = state.resolve(source.addr(), hop).await else {
             return nothing(RequestResult::NoNeighbour(hop));
         };
-        let (token, mut events) = state
-            .questions
-            .begin(state.config.number, ConnectionUse::Closed);
+        let (token, mut events) =
+            state
+                .questions
+                .begin(state.config.number, to, ConnectionUse::Closed);
         let mut result = RequestResult::Silence;
         let (mut time, mut sent) = (Duration::ZERO, 0);
         while sent < ATTEMPTS && result == RequestResult::Silence {

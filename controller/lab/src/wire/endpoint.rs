@@ -311,7 +311,64 @@ pub(crate) fn answer_arp(frame: &[u8], mac_of: impl Fn(IpAddr) -> Option<Mac>) -
 mod tests {
     use tokio::time::sleep;
 
+    use super::super::open_questions::{ConnectionUse, Event};
+    use super::super::packet::{Tcp, Udp, tcp_flag};
     use super::*;
+
+    /// State of a pod, and the queue of its frames.
+    fn pod() -> (EndpointState, tokio::sync::mpsc::Receiver<Vec<u8>>) {
+        let (outgoing, frames) = FrameSender::new();
+        let config = EndpointConfig {
+            is_outside: false,
+            addresses: vec!["10.0.0.2/24".parse().unwrap()],
+            ..EndpointConfig::outside(1)
+        };
+        let state = EndpointState::new(config, Arc::default(), outgoing);
+        (state, frames)
+    }
+
+    #[tokio::test]
+    async fn only_the_asked_address_answers_a_question() {
+        let [own, asked, other] =
+            ["10.0.0.2", "10.96.0.1", "10.0.0.3"].map(|text| text.parse::<IpAddr>().unwrap());
+        for is_tcp in [true, false] {
+            for (source, is_answered) in [(other, false), (asked, true)] {
+                let (state, mut frames) = pod();
+                let (token, mut events) = state.questions.begin(1, asked, ConnectionUse::Closed);
+                let body = if is_tcp {
+                    Body::Tcp(Tcp {
+                        source_port: 80,
+                        destination_port: token.client_port(),
+                        acknowledgement: token.0.wrapping_add(1),
+                        flags: tcp_flag::SYN | tcp_flag::ACK,
+                        ..Tcp::default()
+                    })
+                } else {
+                    Body::Udp(Udp {
+                        source_port: 53,
+                        destination_port: token.client_port(),
+                        data: token.data(),
+                    })
+                };
+                let frame = Frame {
+                    destination: OUTSIDE_MAC,
+                    source: [0x0a, 0, 0, 0, 0, 1],
+                    payload: Payload::Ip(IpPacket {
+                        source,
+                        destination: own,
+                        ttl: TTL,
+                        body,
+                    }),
+                };
+                state.receive(&frame.encode());
+                // A client sends data when the connection is accepted.
+                assert_eq!(frames.try_recv().is_ok(), is_tcp && is_answered, "{source}");
+                let event = events.try_recv();
+                let is_reply = matches!(event, Ok(Event::Reply { .. }));
+                assert_eq!(is_reply, !is_tcp && is_answered, "{source}");
+            }
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_neighbour_that_answers_late_is_known() {

@@ -133,6 +133,8 @@ pub(crate) struct Passage {
 #[derive(Debug)]
 struct OpenQuestion {
     endpoint: usize,
+    /// Address that is asked.
+    asked: IpAddr,
     connection: ConnectionUse,
     events: mpsc::UnboundedSender<Event>,
     seen: Seen,
@@ -198,16 +200,18 @@ impl OpenQuestions {
         sleep_until(turn).await;
     }
 
-    /// Begins a question or a connection of an endpoint.
+    /// Begins a question or a connection of an endpoint. `asked`: address that is asked.
     pub(crate) fn begin(
         &self,
         endpoint: usize,
+        asked: IpAddr,
         connection: ConnectionUse,
     ) -> (Token, mpsc::UnboundedReceiver<Event>) {
         let (events, received) = mpsc::unbounded_channel();
         let token = self.next.fetch_add(1, Ordering::Relaxed);
         let question = OpenQuestion {
             endpoint,
+            asked,
             connection,
             events,
             seen: Seen::default(),
@@ -231,13 +235,19 @@ impl OpenQuestions {
             .unwrap_or_default()
     }
 
-    /// Kind of a question. `None`: the endpoint has not asked it.
-    pub(crate) fn connection_use(&self, token: Token, endpoint: usize) -> Option<ConnectionUse> {
+    /// Kind of a question that an address answers. `None`: the endpoint has not asked it, or has
+    /// asked another address. A client accepts the answers of the asked address only.
+    pub(crate) fn connection_use(
+        &self,
+        token: Token,
+        endpoint: usize,
+        answering: IpAddr,
+    ) -> Option<ConnectionUse> {
         let questions = lock(&self.open);
         let question = questions.get(&token.0);
         Some(
             question
-                .filter(|question| question.endpoint == endpoint)?
+                .filter(|question| question.endpoint == endpoint && question.asked == answering)?
                 .connection,
         )
     }

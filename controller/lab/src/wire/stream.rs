@@ -46,7 +46,8 @@ impl Stream {
         port: u16,
     ) -> Option<Self> {
         let number = state.config.number;
-        let (token, events) = state.questions.begin(number, ConnectionUse::KeptOpen);
+        let questions = &state.questions;
+        let (token, events) = questions.begin(number, destination, ConnectionUse::KeptOpen);
         let mut stream = Self {
             state,
             mac,

@@ -106,7 +106,7 @@ impl EndpointState {
                 }
                 serve(tcp).map(Body::Tcp).into_iter().for_each(answer);
             }
-            Body::Echo(_) | Body::Udp(_) => self.reply(token, reply),
+            Body::Echo(_) | Body::Udp(_) => self.reply(token, source, reply),
             Body::Tcp(tcp) => self.receive_as_client(from, (source, destination), &tcp, reply),
             _ => {}
         }
@@ -118,9 +118,11 @@ impl EndpointState {
         }
     }
 
-    fn reply(&self, token: Option<Token>, event: Event) {
-        if let Some(token) = token {
-            self.questions.report(token, self.config.number, event);
+    fn reply(&self, token: Option<Token>, source: IpAddr, event: Event) {
+        let number = self.config.number;
+        let is_asked = |token| self.questions.connection_use(token, number, source);
+        if let Some(token) = token.filter(|token| is_asked(*token).is_some()) {
+            self.questions.report(token, number, event);
         }
     }
 
@@ -141,7 +143,7 @@ impl EndpointState {
             body: Body::Tcp(tcp.clone()),
         };
         let asked = Token::of(&packet)
-            .and_then(|token| Some((token, self.questions.connection_use(token, number)?)));
+            .and_then(|token| Some((token, self.questions.connection_use(token, number, source)?)));
         let Some((token, connection)) = asked else {
             return;
         };
