@@ -106,11 +106,20 @@ impl ClusterJournal {
         )
     }
 
+    /// `true` if the file has grown so much that it is to be compacted.
+    pub(super) fn is_compaction_due(&self) -> bool {
+        self.log.is_compaction_due()
+    }
+
+    /// Postpones the next attempt of a compaction that has failed.
+    pub(super) fn postpone_compaction(&mut self) {
+        self.log.postpone_compaction();
+    }
+
     /// Replaces the file by one whose snapshot has the content of a database.
     ///
     /// # Errors
     /// The file could not be written. The journal is as before.
-    #[cfg(feature = "unixctl")]
     pub(super) fn rewrite(
         &mut self,
         cluster: &Cluster,
@@ -185,11 +194,11 @@ impl UnreadCluster {
         versions: UuidSource,
         ids: UuidSource,
     ) -> Result<(Database, Cluster, ClusterJournal), FileError> {
-        let end = self.log.end();
+        let extent = self.log.extent();
         let (database, cluster) = self.log.replay(&self.path, versions, ids)?;
         let journal = ClusterJournal {
             path: self.path,
-            log: RecordLog::resume(self.file, FileKind::Clustered, end),
+            log: RecordLog::resume(self.file, FileKind::Clustered, extent),
             _lock: self.lock,
         };
         Ok((database, cluster, journal))

@@ -18,6 +18,7 @@ use crate::cluster::{Cluster, LogEntry, LogPosition, check_persistent_columns};
 use crate::history::History;
 
 use super::cluster_record::{self, ClusterHeader, ClusterRecord, MemberError, SnapshotHeader};
+use super::growth::Extent;
 use super::reader::{FILE_READ_BYTES, ReplayError, display_path, replay_transaction};
 use super::record::{FileKind, RecordError, Records};
 use super::{Damage, FileError};
@@ -76,8 +77,8 @@ pub(super) struct ClusterLog {
     entries: Vec<(LogEntry, TextBuf)>,
     /// Position at the end of the log.
     position: LogPosition,
-    /// End of the last intact record, an offset in bytes.
-    end: u64,
+    /// Intact records of the file.
+    extent: Extent,
 }
 
 /// Entries of a log that is being read.
@@ -119,6 +120,10 @@ impl ClusterLog {
                 return Err(FileError::not_a_database(path, damage));
             }
         };
+        let mut extent = Extent {
+            base: records.offset(),
+            ..Extent::default()
+        };
         let header = ClusterHeader::parse(header_text.as_text())
             .map_err(|error| refused(ClusterLogError::record(0, &error)))?;
         let Some(snapshot) = &header.snapshot else {
@@ -133,7 +138,10 @@ impl ClusterLog {
         for number in 1_u64.. {
             let offset = records.offset();
             match records.next() {
-                Ok(Some(text)) => read.add(number, text).map_err(refused)?,
+                Ok(Some(text)) => {
+                    read.add(number, text).map_err(refused)?;
+                    extent.records += 1;
+                }
                 Ok(None) => break,
                 Err(RecordError::Io(source)) => return Err(FileError::io(path, source)),
                 Err(RecordError::OtherKind) => {
@@ -166,7 +174,10 @@ impl ClusterLog {
             schema,
             entries,
             position,
-            end: records.offset(),
+            extent: Extent {
+                end: records.offset(),
+                ..extent
+            },
         })
     }
 
@@ -175,9 +186,9 @@ impl ClusterLog {
         &self.schema
     }
 
-    /// End of the last intact record, an offset in bytes.
-    pub(super) fn end(&self) -> u64 {
-        self.end
+    /// Intact records of the file.
+    pub(super) fn extent(&self) -> Extent {
+        self.extent
     }
 
     /// Makes the database with its history. `versions` are those of its rows, `ids` those of its

@@ -54,6 +54,16 @@ impl Journal {
             .map_err(|error| FileError::write(&self.path, &error))
     }
 
+    /// `true` if the file has grown so much that it is to be compacted.
+    pub(super) fn is_compaction_due(&self) -> bool {
+        self.log.is_compaction_due()
+    }
+
+    /// Postpones the next attempt of a compaction that has failed.
+    pub(super) fn postpone_compaction(&mut self) {
+        self.log.postpone_compaction();
+    }
+
     /// Replaces the journal by a file with only the schema and the content of a database, whose
     /// comment has the reason. Its lock stays valid, because the new file has the same name.
     ///
@@ -104,10 +114,10 @@ impl UnreadStandalone {
     /// one, and replace anything else behind it.
     pub(super) fn replay(self, database: &mut Database) -> Result<Journal, FileError> {
         let path = self.content.path().to_owned();
-        let end = self.content.replay(database)?;
+        let extent = self.content.replay(database)?;
         Ok(Journal {
             path,
-            log: RecordLog::resume(self.file, FileKind::Standalone, end),
+            log: RecordLog::resume(self.file, FileKind::Standalone, extent),
             _lock: self.lock,
         })
     }

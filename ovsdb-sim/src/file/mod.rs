@@ -27,6 +27,7 @@ mod cluster_journal;
 mod cluster_log;
 mod cluster_record;
 mod damage;
+mod growth;
 mod journal;
 mod lock_file;
 mod reader;

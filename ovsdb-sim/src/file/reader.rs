@@ -19,6 +19,7 @@ use patchbay_schemas::wire::{
     ColumnValues, Condition, DecodedTransaction, InsertRow, NotationReader, Operation,
 };
 
+use super::growth::Extent;
 use super::record::{FileKind, RecordError, Records};
 use super::{Damage, FileError};
 
@@ -76,14 +77,19 @@ impl DatabaseFile {
     }
 
     /// Executes the file's transactions on an empty database with its schema, one record at a time.
-    /// Returns the end of the last record with a transaction, an offset in bytes.
+    /// Returns the records up to the last one with a transaction.
     ///
     /// Like ovsdb-server, stops at the first damaged record, and leaves out records that are not
     /// transactions on the schema and transactions that violate a constraint. All are logged.
-    pub(crate) fn replay(mut self, database: &mut Database) -> Result<u64, FileError> {
+    pub(crate) fn replay(mut self, database: &mut Database) -> Result<Extent, FileError> {
         let mut strings = StringCache::default();
         let path = display_path(&self.path);
-        let mut end = self.records.offset();
+        let schema_end = self.records.offset();
+        let mut extent = Extent {
+            base: schema_end,
+            end: schema_end,
+            records: 1,
+        };
         for record in 1_u64.. {
             let offset = self.records.offset();
             let text = match self.records.next() {
@@ -116,9 +122,13 @@ impl DatabaseFile {
                     tracing::warn!(%path, record, offset, %error, "leaving out a transaction that violates a constraint");
                 }
             }
-            end = self.records.offset();
+            extent.end = self.records.offset();
+            extent.records = record + 1;
+            if record == 1 {
+                extent.base = extent.end;
+            }
         }
-        Ok(end)
+        Ok(extent)
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use super::growth::{CompactionTimes, Extent};
 use super::record::{self, FileKind};
 
 /// Mode of a new file, less the umask: databases have secrets, such as keys of tunnels.
@@ -15,11 +16,12 @@ const FILE_MODE: u32 = 0o640;
 pub(super) struct RecordLog {
     kind: FileKind,
     file: File,
-    /// Offset of the next record, in bytes.
-    end: u64,
-    /// `true` if the file may have other bytes behind `end`, which are cut off before the next
+    /// Records that have been read or written. The next one follows them.
+    extent: Extent,
+    /// `true` if the file may have other bytes behind its extent, which are cut off before the next
     /// record.
     has_tail: bool,
+    compaction: CompactionTimes,
 }
 
 impl RecordLog {
@@ -33,8 +35,9 @@ impl RecordLog {
                 .create_new(true)
                 .mode(FILE_MODE)
                 .open(path)?,
-            end: 0,
+            extent: Extent::default(),
             has_tail: false,
+            compaction: CompactionTimes::after_compaction(),
         };
         let written = texts
             .into_iter()
@@ -44,19 +47,32 @@ impl RecordLog {
             std::fs::remove_file(path).unwrap_or_default();
             return Err(error);
         }
+        log.extent.base = log.extent.end;
         sync_folder(path);
         Ok(log)
     }
 
-    /// Continues a file behind its record that ends at `end`, an offset in bytes. Anything else
-    /// behind it is replaced.
-    pub(super) fn resume(file: File, kind: FileKind, end: u64) -> Self {
+    /// Continues a file behind the records that have been read. Anything else behind them is
+    /// replaced.
+    pub(super) fn resume(file: File, kind: FileKind, extent: Extent) -> Self {
         Self {
             kind,
             file,
-            end,
+            extent,
             has_tail: true,
+            compaction: CompactionTimes::after_compaction(),
         }
+    }
+
+    /// `true` if the file has grown so much that it is to be [replaced](Self::replace) by one with
+    /// the present content.
+    pub(super) fn is_compaction_due(&self) -> bool {
+        self.compaction.are_due(&self.extent)
+    }
+
+    /// Postpones the next attempt of a compaction that has failed.
+    pub(super) fn postpone_compaction(&mut self) {
+        self.compaction = CompactionTimes::after_failure();
     }
 
     /// Replaces a file by a new one with records of these texts, synced to the disk.
@@ -88,9 +104,10 @@ impl RecordLog {
     /// The records could not be written. They are cut off now or before the next ones.
     pub(super) fn write(&mut self, texts: Vec<Vec<u8>>, durable: bool) -> io::Result<()> {
         if self.has_tail {
-            self.file.set_len(self.end)?;
+            self.file.set_len(self.extent.end)?;
             self.has_tail = false;
         }
+        let count = texts.len() as u64;
         let records: Vec<u8> = texts
             .into_iter()
             .map(|text| record::encode(self.kind, text))
@@ -99,17 +116,23 @@ impl RecordLog {
                 records
             })
             .unwrap_or_default();
-        let written = self.file.write_all_at(&records, self.end).and_then(|()| {
-            if durable {
-                self.file.sync_data()
-            } else {
-                Ok(())
-            }
-        });
+        let written = self
+            .file
+            .write_all_at(&records, self.extent.end)
+            .and_then(|()| {
+                if durable {
+                    self.file.sync_data()
+                } else {
+                    Ok(())
+                }
+            });
         match written {
-            Ok(()) => self.end += records.len() as u64,
+            Ok(()) => {
+                self.extent.end += records.len() as u64;
+                self.extent.records += count;
+            }
             // Cut the partial records off now or, if that fails, before the next ones.
-            Err(_) => self.has_tail = self.file.set_len(self.end).is_err(),
+            Err(_) => self.has_tail = self.file.set_len(self.extent.end).is_err(),
         }
         written
     }

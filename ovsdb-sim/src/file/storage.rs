@@ -175,11 +175,36 @@ impl Storage {
         }
     }
 
+    /// `true` if the file has grown so much that it is to be [compacted](Self::compact).
+    pub(crate) fn is_compaction_due(&self) -> bool {
+        match self {
+            Self::Standalone(Some(journal)) => journal.is_compaction_due(),
+            Self::Clustered {
+                journal: Some(journal),
+                ..
+            } => journal.is_compaction_due(),
+            Self::Standalone(None) | Self::Clustered { journal: None, .. } | Self::Relay(_) => {
+                false
+            }
+        }
+    }
+
+    /// Postpones the next attempt of a compaction that has failed.
+    pub(crate) fn postpone_compaction(&mut self) {
+        match self {
+            Self::Standalone(Some(journal)) => journal.postpone_compaction(),
+            Self::Clustered {
+                journal: Some(journal),
+                ..
+            } => journal.postpone_compaction(),
+            Self::Standalone(None) | Self::Clustered { journal: None, .. } | Self::Relay(_) => {}
+        }
+    }
+
     /// Replaces the file by one that has only the present content.
     ///
     /// # Errors
     /// The file could not be written. It is as before.
-    #[cfg(feature = "unixctl")]
     pub(crate) fn compact(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
         match self {
             Self::Standalone(journal) => rewrite(journal.as_mut(), snapshot, writer::COMPACTED),

@@ -6,6 +6,7 @@
 //! | `transact.rs` | execution and commit of a transaction |
 //! | `waiting.rs`, `waiting_queue.rs` | transactions whose `wait` is not satisfied |
 //! | `conversion.rs` | `convert` |
+//! | `compaction.rs` | compaction of the file |
 //! | `cluster_role.rs` | leader, follower or disconnected member of a cluster |
 //! | `relay.rs` | database of a relay, transactions that are forwarded |
 //! | `backup.rs` | backup of another server's database |
@@ -17,6 +18,7 @@
 mod backup;
 mod cancellation;
 mod cluster_role;
+mod compaction;
 mod conversion;
 mod relay;
 mod removal;
@@ -240,9 +242,7 @@ impl ServedDatabase {
     /// The file could not be written. The former one stays.
     #[cfg(feature = "unixctl")]
     pub(crate) fn compact(&self) -> Result<(), patchbay_schemas::error::OvsdbError> {
-        let mut state = self.state();
-        let snapshot = state.database.snapshot();
-        state.storage.compact(&snapshot)
+        self.state().compact()
     }
 
     /// Removes the monitors and waiting transactions of a session.

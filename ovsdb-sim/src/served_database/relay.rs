@@ -270,6 +270,7 @@ impl ServedDatabase {
         }
         let schema = state.database.schema().clone();
         self.execute_locked(&mut state, &mut transaction, &schema, last)?;
+        state.compact_if_due();
         Ok(())
     }
 }

@@ -138,6 +138,7 @@ impl ServedDatabase {
                     session.reply(reply);
                 }
                 self.retry_waiting(&mut state, changed);
+                state.compact_if_due();
             }
             RunOutcome::Forward => self.forward(&mut state, transaction),
             RunOutcome::Waits { deadline } => {
@@ -157,6 +158,7 @@ impl ServedDatabase {
     ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
         let mut state = self.state();
         let executed = self.execute_locked(&mut state, &mut transaction, schema, None);
+        state.compact_if_due();
         drop(state);
         self.update_raft_index();
         executed

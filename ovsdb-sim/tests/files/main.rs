@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod cluster;
+mod compaction;
 mod damage;
 mod disk_full;
 mod given;
