@@ -42,9 +42,9 @@
 //! | kind | controller |
 //! |---|---|
 //! | `Namespace`, `Node`, `NetworkAttachmentDefinition`, `Pod`, `EndpointSlice` | both |
-//! | `UserDefinedNetwork`, `ClusterUserDefinedNetwork`, `IPAMClaim` | cluster manager |
+//! | `UserDefinedNetwork`, `ClusterUserDefinedNetwork`, `ClusterNetworkConnect`, `IPAMClaim` | cluster manager |
 //! | `RouteAdvertisements`, `VTEP`, with the feature of that name (`evpn`) | cluster manager |
-//! | `ClusterNetworkConnect`, and `EgressIP` with its feature, with dynamic allocation | cluster manager |
+//! | `EgressIP` with its feature, with dynamic allocation | cluster manager |
 //! | `Service`, `NetworkPolicy`, `MultiNetworkPolicy`, `AdminNetworkPolicy`, `BaselineAdminNetworkPolicy` | zone |
 //! | `EgressFirewall`, `EgressIP`, `RouteAdvertisements` | zone |
 //!

@@ -98,6 +98,7 @@ impl TaskSet {
         let mut objects = objects
             .with(self.watch_complete::<UserDefinedNetwork>(client, Required))
             .with(self.watch_complete::<ClusterUserDefinedNetwork>(client, Required))
+            .with(self.watch_complete::<ClusterNetworkConnect>(client, Required))
             .with(self.watch_complete::<IPAMClaim>(client, Optional));
         if settings.has_feature(Feature::RouteAdvertisements) {
             objects = objects.with(self.watch_complete::<RouteAdvertisements>(client, Optional));
@@ -105,11 +106,9 @@ impl TaskSet {
         if settings.has_feature(Feature::Evpn) {
             objects = objects.with(self.watch_complete::<VTEP>(client, Optional));
         }
-        if settings.has_feature(Feature::DynamicUdnAllocation) {
-            objects = objects.with(self.watch_complete::<ClusterNetworkConnect>(client, Required));
-            if settings.has_feature(Feature::EgressIp) {
-                objects = objects.with(self.watch_complete::<EgressIP>(client, Optional));
-            }
+        let dynamic = [Feature::DynamicUdnAllocation, Feature::EgressIp];
+        if dynamic.iter().all(|feature| settings.has_feature(*feature)) {
+            objects = objects.with(self.watch_complete::<EgressIP>(client, Optional));
         }
         objects
     }

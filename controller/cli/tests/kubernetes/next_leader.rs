@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::apiserver::Reply;
 use crate::networks::{
-    RED, create_network, create_pod, fail_each, layer3, object, pods, udns, until_created,
+    RED, create_network, create_pod, fail_each, layer2, layer3, object, pods, udns, until_created,
 };
 use crate::testbed::{Running, Testbed, eventually};
 
@@ -101,4 +101,32 @@ async fn a_leader_does_not_wait_for_objects_that_are_deleted_meanwhile() {
     all.delete("a", &DeleteParams::default()).await.unwrap();
     assert_eq!(until_ids(&bed, 2).await.len(), 2);
     next.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_next_leader_gives_no_network_the_key_of_a_connect_router() {
+    let mut bed = Testbed::simulated().await;
+    bed.networks = true;
+    let first = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let key = bed.connected().await.annotations()["k8s.ovn.org/connect-router-tunnel-key"].clone();
+    first.stop().await;
+    create_network(&bed, layer2()).await;
+    let unlisted = (
+        "LIST",
+        "/clusternetworkconnects$",
+        Reply::Status(503, None),
+        2,
+    );
+    fail_each(&bed, [unlisted]);
+    let second = bed.run_cluster("two");
+    let keys = eventually("keys of the network", async || {
+        let nad = bed.nads(RED).get_opt(RED).await.unwrap()?;
+        nad.annotations().get("k8s.ovn.org/tunnel-keys").cloned()
+    })
+    .await;
+    let keys: Vec<u32> = serde_json::from_str(&keys).unwrap();
+    assert!(!keys.contains(&key.parse().unwrap()), "{keys:?}, {key}");
+    second.stop().await;
 }

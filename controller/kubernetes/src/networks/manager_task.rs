@@ -10,6 +10,7 @@ use patchbay_allocate::networks::{
     Layer2Layouts, ManagerSettings, NetworkManager, RefusedDefinition, note_refused_definitions,
 };
 use patchbay_model::ClusterSettings;
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -33,7 +34,8 @@ use crate::write_retries::WriteRetries;
 const PROMPT_PASSES: u32 = 3;
 
 /// Kinds of the objects that hold what was allocated.
-const ALLOCATED_KINDS: [&str; 4] = [
+const ALLOCATED_KINDS: [&str; 5] = [
+    ClusterNetworkConnect::KIND,
     NetworkAttachmentDefinition::KIND,
     Node::KIND,
     Pod::KIND,
