@@ -197,7 +197,6 @@ impl Cluster {
     }
 
     /// Records that the log begins with a snapshot of the present content.
-    #[cfg(feature = "unixctl")]
     pub(crate) fn record_snapshot(&mut self) {
         self.position.start = self.position.index + 1;
     }

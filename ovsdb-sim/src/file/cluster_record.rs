@@ -320,7 +320,6 @@ pub(super) fn election(entry: &LogEntry, server: Uuid) -> Vec<Vec<u8>> {
 }
 
 /// Text of this server's vote for itself in a term.
-#[cfg(feature = "unixctl")]
 pub(super) fn vote(term: u64, server: Uuid) -> Vec<u8> {
     let text = RecordText::new().number("term", term);
     text.id("vote", server).finish()

@@ -11,7 +11,6 @@ use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableSchema};
 
 /// Comment of the content of a database that was compacted. This text and the next one are those of
 /// ovsdb-server, which `ovsdb-tool show-log` prints.
-#[cfg(feature = "unixctl")]
 pub(super) const COMPACTED: &str = "compacting database online";
 /// Comment of the content of a database that was converted to another schema.
 pub(super) const CONVERTED: &str = "converted by ovsdb-server";
