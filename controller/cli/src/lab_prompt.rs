@@ -222,7 +222,7 @@ async fn ask_service(
     reply_of_address(lab, &from, &answer, protocol, &reasons, colours)
 }
 
-/// The answer of an address, with reasons and the course by rows if nobody was reached.
+/// The answer of an address. If the packet is lost, reasons and the course by rows follow.
 fn reply_of_address(
     lab: &Lab,
     from: &PodName,

@@ -142,7 +142,7 @@ async fn pods_that_cannot_be_written_do_not_delay_others() {
 async fn a_pod_behind_many_quick_failures_is_written_in_the_same_pass() {
     let mut bed = Testbed::simulated().await;
     bed.networks = true;
-    // So many passes with a delay before each take longer than the test.
+    // With this delay before each further pass, the test would not end in time.
     bed.retry = (Duration::from_secs(30), Duration::from_secs(30));
     bed.api().fail(always_fail("PATCH", "/pods/aaa", 500));
     create_network(&bed, layer2()).await;

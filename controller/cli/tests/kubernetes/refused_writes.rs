@@ -122,7 +122,7 @@ async fn a_connect_whose_webhook_is_down_is_not_accepted() {
 #[tokio::test]
 async fn a_connect_behind_many_quick_failures_is_written_in_the_same_pass() {
     let mut bed = Testbed::simulated().await;
-    // So many passes with a delay before each take longer than the test.
+    // With this delay before each further pass, the test would not end in time.
     bed.retry = (Duration::from_secs(30), Duration::from_secs(30));
     let down = Reply::Status(500, None);
     let others = "/clusternetworkconnects/aaa";

@@ -31,7 +31,7 @@ pub enum AddressEnd {
     Outside,
     /// A router answers it.
     Router,
-    /// Nobody gets it. The last course has the obstacle.
+    /// The packet is lost. The last course has the obstacle.
     Nobody,
 }
 
