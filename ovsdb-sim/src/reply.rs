@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use patchbay_engine::db::OperationResult;
+use patchbay_engine::db::{OperationResult, SelectedRows};
 use patchbay_schemas::atom::write_uuid;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, write};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::MonitorVersion;
+use rayon::prelude::*;
 use uuid::Uuid;
 
 use crate::chunk::Chunk;
@@ -16,6 +17,8 @@ use crate::update::UpdateText;
 /// Bytes that are reserved for each operation's result: the length of an `insert`'s.
 const INSERT_RESULT_BYTES: usize =
     br#"{"uuid":["uuid","550e8400-e29b-41d4-a716-446655440000"]},"#.len();
+/// Number of results in a chunk of a long reply.
+const CHUNK_RESULTS: usize = 8192;
 /// Bytes that are reserved for the end of a reply, so that a long text is not copied for it.
 const REPLY_END_BYTES: usize = 32;
 
@@ -124,6 +127,8 @@ pub(crate) fn write_transaction_id(out: &mut Vec<u8>, id: Uuid) {
 
 /// Encodes the reply to a transaction of `total` operations, with one more entry if the commit
 /// failed. `None`: it would be longer than `limit` bytes.
+///
+/// A long reply has several chunks, which several threads encode.
 pub(crate) fn transaction(
     id: &Json,
     schema: &DatabaseSchema,
@@ -131,18 +136,35 @@ pub(crate) fn transaction(
     error: Option<&OvsdbError>,
     total: usize,
     limit: usize,
-) -> Option<Chunk> {
-    let mut is_complete = true;
-    let reply = success(id, |out| {
-        let bytes = results.len().saturating_mul(INSERT_RESULT_BYTES);
-        out.reserve(bytes.saturating_add(REPLY_END_BYTES).min(limit));
-        out.push(b'[');
-        for (i, result) in results.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            is_complete = is_complete && write_operation_result(schema, result, out, limit);
-        }
+) -> Option<Vec<Chunk>> {
+    let is_bounded = |result: &OperationResult| !matches!(result, OperationResult::Rows(_));
+    let is_long = results.len() > CHUNK_RESULTS && results.iter().all(is_bounded);
+    let first_len = if is_long {
+        CHUNK_RESULTS
+    } else {
+        results.len()
+    };
+    let (first, rest) = results.split_at(first_len);
+    let write_first = || {
+        let mut out = b"{\"id\":".to_vec();
+        id.write(&mut out);
+        out.extend_from_slice(b",\"result\":[");
+        write_results(schema, first, &mut out, limit).then_some(out)
+    };
+    let mut texts = if is_long {
+        let write_rest = |results| {
+            let mut out = b",".to_vec();
+            write_results(schema, results, &mut out, limit).then_some(out)
+        };
+        let rest = rest.par_chunks(CHUNK_RESULTS).map(write_rest);
+        rayon::iter::once(())
+            .map(|()| write_first())
+            .chain(rest)
+            .collect::<Option<Vec<Vec<u8>>>>()?
+    } else {
+        vec![write_first()?]
+    };
+    if let Some(out) = texts.last_mut() {
         if let Some(error) = error {
             if !results.is_empty() {
                 out.push(b',');
@@ -152,9 +174,30 @@ pub(crate) fn transaction(
                 out.extend_from_slice(b",null");
             }
         }
-        out.push(b']');
-    });
-    is_complete.then_some(reply)
+        out.extend_from_slice(b"],\"error\":null}");
+    }
+    Some(texts.into_iter().map(Chunk::Bytes).collect())
+}
+
+/// Appends results, separated by commas. Returns `false` if they are cut off because `out` is
+/// longer than `limit` bytes.
+fn write_results(
+    schema: &DatabaseSchema,
+    results: &[OperationResult],
+    out: &mut Vec<u8>,
+    limit: usize,
+) -> bool {
+    let bytes = results.len().saturating_mul(INSERT_RESULT_BYTES);
+    out.reserve(bytes.saturating_add(REPLY_END_BYTES).min(limit));
+    for (i, result) in results.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        if !write_operation_result(schema, result, out, limit) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Appends the result of an operation. Returns `false` if it is cut off because `out` is longer
@@ -177,11 +220,12 @@ fn write_operation_result(
             write::unsigned(out, *count as u64);
             out.push(b'}');
         }
-        OperationResult::Rows {
-            table,
-            columns,
-            rows,
-        } => {
+        OperationResult::Rows(selected) => {
+            let SelectedRows {
+                table,
+                columns,
+                rows,
+            } = &**selected;
             let table = schema.table(*table);
             out.extend_from_slice(b"{\"rows\":[");
             for (i, row) in rows.iter().enumerate() {

@@ -157,7 +157,7 @@ fn to_decoded(transaction: &Transaction) -> DecodedTransaction {
     let operations = transaction.operations().to_vec();
     DecodedTransaction {
         total: operations.len(),
-        operations,
+        operations: operations.into(),
         failure: None,
     }
 }

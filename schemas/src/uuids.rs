@@ -30,6 +30,16 @@ impl UuidSource {
         }
     }
 
+    /// Returns another source of the same kind, for another thread. The sequences of sources that
+    /// are forked from a seeded one depend on its seed and the order of the forks only.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        Self {
+            rng: StdRng::from_rng(&mut self.rng),
+            is_seeded: self.is_seeded,
+        }
+    }
+
     /// `true` if the UUIDs depend on the order of the calls of [`next_uuid`](Self::next_uuid).
     pub(crate) fn is_seeded(&self) -> bool {
         self.is_seeded
@@ -56,5 +66,17 @@ mod tests {
         assert_eq!(sequence(1), sequence(1));
         assert_ne!(sequence(1), sequence(2));
         assert_eq!(sequence(1)[0].get_version_num(), 4);
+    }
+
+    #[test]
+    fn forks_have_sequences_of_their_own() {
+        let forks = |seed| {
+            let mut source = UuidSource::seeded(seed);
+            let (mut one, mut other) = (source.fork(), source.fork());
+            [one.next_uuid(), other.next_uuid(), source.next_uuid()]
+        };
+        let [one, other, own] = forks(1);
+        assert_eq!(forks(1), [one, other, own]);
+        assert!(one != other && other != own && own != one);
     }
 }

@@ -121,10 +121,10 @@ impl Committed {
         let found = schema.and_then(|schema| schema.table_by_name(T::TABLE));
         let of_table = move |result: &OperationResult| {
             let (id, schema) = found?;
-            let OperationResult::Rows { table, rows, .. } = result else {
+            let OperationResult::Rows(selected) = result else {
                 return None;
             };
-            (*table == id).then(|| (schema, rows.clone()))
+            (selected.table == id).then(|| (schema, selected.rows.clone()))
         };
         let rows = self.results.iter().filter_map(of_table);
         rows.flat_map(|(schema, rows)| {

@@ -11,7 +11,7 @@ use patchbay_schemas::wire::{Message, NotationReader, Operation, Reply};
 
 use uuid::Uuid;
 
-use crate::db::OperationResult;
+use crate::db::{OperationResult, SelectedRows};
 use crate::txn::Transaction;
 
 use super::error::{SessionError, reply_error, unexpected};
@@ -232,11 +232,11 @@ fn decode_result(
                 decode_rows(at, table, strings)
             });
             let rows = rows.ok_or_else(|| malformed("the result of a select has no rows"))?;
-            Ok(OperationResult::Rows {
+            Ok(OperationResult::Rows(Box::new(SelectedRows {
                 table: *table,
                 columns: columns.clone(),
                 rows,
-            })
+            })))
         }
         _ => Ok(OperationResult::Empty),
     }

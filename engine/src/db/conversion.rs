@@ -60,7 +60,7 @@ impl Database {
         let operations = converted_inserts(&self.snapshot(), &schema)?;
         let mut transaction = DecodedTransaction {
             total: operations.len(),
-            operations,
+            operations: operations.into(),
             failure: None,
         };
         let uuids = std::mem::replace(self.uuids_mut(), UuidSource::seeded(0));

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::{DatabaseSchema, RefType};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{DecodedTransaction, InsertRow, Operation};
+use patchbay_schemas::wire::{DecodedTransaction, InsertRow, Operation, Operations};
 
 use super::change::{ChangeSet, RowChange};
-use super::commit::Commit;
+use super::commit::{CheckedChanges, Commit};
 use super::execute::{Executor, Stop};
 use super::execution::{Access, Execution};
 use super::index_spec::IndexSpec;
 use super::overlay::Overlay;
 use super::references::{ReferenceColumns, References, RowId};
-use super::snapshot::{PARALLEL_MIN_CHANGES, Snapshot};
+use super::snapshot::Snapshot;
 
 /// Reason why [`Database::transact`] changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum DatabaseError {
 impl DatabaseError {
     /// Creates the error of a transaction whose first `succeeded` operations succeeded: the error
     /// of the next operation, or of the commit if there is none.
-    pub fn after(succeeded: usize, operations: &[Operation], error: OvsdbError) -> Self {
+    pub fn after(succeeded: usize, operations: &Operations, error: OvsdbError) -> Self {
         match operations.get(succeeded) {
             Some(operation) => Self::Operation {
                 index: succeeded,
@@ -201,7 +201,7 @@ impl Database {
     fn transact_owned(&mut self, operations: Vec<Operation>) -> Result<ChangeSet, DatabaseError> {
         let mut transaction = DecodedTransaction {
             total: operations.len(),
-            operations,
+            operations: operations.into(),
             failure: None,
         };
         match self.execute(&mut transaction, &Access::unrestricted()) {
@@ -228,7 +228,7 @@ impl Database {
     /// txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() })?;
     /// let operations = txn.finish().operations().to_vec();
     /// let mut transaction =
-    ///     DecodedTransaction { total: operations.len(), operations, failure: None };
+    ///     DecodedTransaction { total: operations.len(), operations: operations.into(), failure: None };
     ///
     /// let access = Access {
     ///     read_only: Some("not allowed when database server is in read only mode"),
@@ -273,9 +273,9 @@ impl Database {
     /// txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() })?;
     /// let operations = txn.finish().operations().to_vec();
     /// let mut transaction =
-    ///     DecodedTransaction { total: operations.len(), operations, failure: None };
+    ///     DecodedTransaction { total: operations.len(), operations: operations.into(), failure: None };
     ///
-    /// let full = |_: &[_], _: &_| Err(OvsdbError::new("I/O error", "No space left on device"));
+    /// let full = |_: &_, _: &_| Err(OvsdbError::new("I/O error", "No space left on device"));
     /// let executed = database.execute_recorded(&mut transaction, &Access::unrestricted(), full);
     /// assert!(matches!(executed, Execution::Failed { .. }));
     /// assert_eq!(database.snapshot().row_count(), 0);
@@ -285,7 +285,7 @@ impl Database {
         &mut self,
         transaction: &mut DecodedTransaction,
         access: &Access<'_>,
-        record: impl FnOnce(&[Operation], &ChangeSet) -> Result<(), OvsdbError>,
+        record: impl FnOnce(&Operations, &ChangeSet) -> Result<(), OvsdbError>,
     ) -> Execution {
         let mut results = Vec::with_capacity(transaction.operations.len());
         let schema = self.schema.clone();
@@ -302,22 +302,28 @@ impl Database {
         if let Err(error) = commit.check() {
             return Execution::Failed { results, error };
         }
-        let (changes, strong_deltas) = commit.into_changes(&mut self.uuids);
+        let checked = commit.into_changes(&mut self.uuids);
+        let changes = &checked.rows;
         if !changes.rows.is_empty()
-            && let Err(error) = record(&transaction.operations, &changes)
+            && let Err(error) = record(&transaction.operations, changes)
         {
             return Execution::Failed { results, error };
         }
         // The writer must hold the only handle on shared parts to change them in place.
         drop(overlay);
         drop(base);
-        self.publish(&changes, strong_deltas);
+        let changes = self.publish(checked);
         Execution::Committed { results, changes }
     }
 
-    fn publish(&mut self, changes: &ChangeSet, strong_deltas: Vec<(RowId, i64)>) {
+    fn publish(&mut self, checked: CheckedChanges) -> ChangeSet {
+        let CheckedChanges {
+            rows: changes,
+            strong_deltas,
+            key_hashes,
+        } = checked;
         if changes.rows.is_empty() {
-            return;
+            return changes;
         }
         let Self {
             columns,
@@ -331,12 +337,8 @@ impl Database {
                 count_weak_references(columns, references, change);
             }
         };
-        if changes.rows.len() < PARALLEL_MIN_CHANGES {
-            count_references();
-            snapshot.apply(changes);
-        } else {
-            rayon::join(count_references, || snapshot.apply(changes));
-        }
+        snapshot.apply_beside(&changes, &key_hashes, count_references);
+        changes
     }
 }
 

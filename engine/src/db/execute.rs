@@ -10,11 +10,13 @@ use patchbay_schemas::json::Json;
 use patchbay_schemas::row::{Row, Values};
 use patchbay_schemas::schema::{ColumnId, DatabaseSchema, TableId};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{ColumnValues, Condition, DecodedTransaction, Mutation, Operation};
+use patchbay_schemas::wire::{
+    ColumnValues, Condition, DecodedTransaction, Mutation, Operation, Operations,
+};
 use uuid::Uuid;
 
 use super::bulk_insert::insert_rows;
-use super::execution::{Access, OperationResult, ServerRelease};
+use super::execution::{Access, OperationResult, SelectedRows, ServerRelease};
 use super::overlay::Overlay;
 use super::snapshot::PARALLEL_MIN_CHANGES;
 use super::write_attempt::WriteKind;
@@ -91,10 +93,10 @@ impl<'a, 'o> Executor<'a, 'o> {
         transaction: &mut DecodedTransaction,
         results: &mut Vec<OperationResult>,
     ) -> Result<(), Stop> {
-        self.reserve(&transaction.operations);
         self.may_wait = transaction.may_wait();
         let executed = self.insert_leading(&mut transaction.operations, results)?;
-        for operation in &mut transaction.operations[executed..] {
+        self.reserve(&transaction.operations, executed);
+        for operation in transaction.operations.iter_mut().skip(executed) {
             let result = self.execute_operation(operation)?;
             // ovsdb-server checks after executing the operation, so the operation's own error comes
             // first. The changes are dropped with the overlay.
@@ -115,26 +117,28 @@ impl<'a, 'o> Executor<'a, 'o> {
         }
     }
 
-    /// Executes the inserts with which a long transaction begins, the rows of each table in a task
-    /// of their own. Returns their number, or 0 if they have to be executed one by one.
+    /// Executes the inserts with which a long transaction begins, on several threads. Returns their
+    /// number, or 0 if they have to be executed one by one.
     fn insert_leading(
         &mut self,
-        operations: &mut [Operation],
+        operations: &mut Operations,
         results: &mut Vec<OperationResult>,
     ) -> Result<usize, OvsdbError> {
         let is_restricted = self.access.read_only.is_some() || self.access.rules.is_some();
         if self.may_wait || is_restricted {
             return Ok(0);
         }
-        let is_insert = |operation: &Operation| matches!(operation, Operation::Insert { .. });
-        let others = operations
-            .iter()
-            .position(|operation| !is_insert(operation));
-        let count = others.unwrap_or(operations.len());
+        let is_insert = |operation: &&Operation| matches!(operation, Operation::Insert { .. });
+        let count = operations.iter().take_while(is_insert).count();
         if count < PARALLEL_MIN_CHANGES {
             return Ok(0);
         }
-        let inserts = &mut operations[..count];
+        let mut left = count;
+        let inserts = operations.parts_mut().map(|part| {
+            let len = part.len().min(left);
+            left -= len;
+            &mut part[..len]
+        });
         let taken = insert_rows(self.overlay, self.uuids, inserts, results);
         match taken.and_then(|index| operations.get(index)) {
             Some(Operation::Insert {
@@ -144,19 +148,21 @@ impl<'a, 'o> Executor<'a, 'o> {
         }
     }
 
-    /// Reserves room for the rows that a long transaction inserts.
-    fn reserve(&mut self, operations: &[Operation]) {
-        if operations.len() < RESERVE_MIN_OPERATIONS {
+    /// Reserves room for the rows that the operations from `executed` on insert, if they are many.
+    fn reserve(&mut self, operations: &Operations, executed: usize) {
+        if operations.len() < executed + RESERVE_MIN_OPERATIONS {
             return;
         }
         let mut inserts = vec![0; self.schema.tables.len()];
-        for operation in operations {
+        for operation in operations.iter().skip(executed) {
             if let Operation::Insert { table, .. } = operation {
                 inserts[table.index()] += 1;
             }
         }
         for (table, rows) in self.schema.table_ids().zip(inserts) {
-            self.overlay.reserve(table, rows);
+            if rows > 0 {
+                self.overlay.reserve(table, rows);
+            }
         }
     }
 
@@ -182,11 +188,11 @@ impl<'a, 'o> Executor<'a, 'o> {
                 condition,
                 columns,
                 sort,
-            } => OperationResult::Rows {
+            } => OperationResult::Rows(Box::new(SelectedRows {
                 table: *table,
                 columns: columns.clone(),
                 rows: self.select(*table, condition, columns, sort),
-            },
+            })),
             Operation::Update {
                 table,
                 condition,

@@ -85,15 +85,20 @@ pub enum OperationResult {
     Inserted(Uuid),
     /// Result of `update`, `mutate` and `delete`: number of matching rows.
     Count(usize),
-    /// Result of `select`.
-    Rows {
-        /// Table of the rows.
-        table: TableId,
-        /// Requested columns.
-        columns: Vec<ColumnId>,
-        /// Matching rows with all their columns.
-        rows: Vec<Arc<Row>>,
-    },
+    /// Result of `select`. It is boxed because a transaction has one result for each of its
+    /// operations, of which few are `select`.
+    Rows(Box<SelectedRows>),
     /// Empty result of `wait`, `commit`, `comment` and `assert`.
     Empty,
+}
+
+/// Result of `select`.
+#[derive(Clone, Debug)]
+pub struct SelectedRows {
+    /// Table of the rows.
+    pub table: TableId,
+    /// Requested columns.
+    pub columns: Vec<ColumnId>,
+    /// Matching rows with all their columns.
+    pub rows: Vec<Arc<Row>>,
 }

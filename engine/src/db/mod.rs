@@ -32,7 +32,7 @@ mod write_attempt;
 
 pub use change::{ChangeSet, RowChange};
 pub use database::{Database, DatabaseError};
-pub use execution::{Access, Execution, OperationResult, ServerRelease};
+pub use execution::{Access, Execution, OperationResult, SelectedRows, ServerRelease};
 pub use index_key::IndexKey;
 pub use index_spec::{Index, IndexSpec, KeyPart};
 pub use index_view::{IndexError, IndexView, TypedIndex};

@@ -64,8 +64,11 @@ pub(super) struct TouchedTable {
     pub(super) id: TableId,
     /// Touched rows in the order in which the transaction touched them first, unless it deletes one
     /// that it inserted. When many rows are inserted, this is also their order in memory.
-    pub(super) rows: IndexMap<Uuid, TouchedRow, RandomState>,
+    pub(super) rows: TouchedRows,
 }
+
+/// Touched rows of one table by their UUIDs.
+pub(super) type TouchedRows = IndexMap<Uuid, TouchedRow, RandomState>;
 
 impl<'a> Overlay<'a> {
     pub(super) fn new(base: &'a Snapshot) -> Self {
@@ -73,11 +76,6 @@ impl<'a> Overlay<'a> {
             base,
             tables: Vec::new(),
         }
-    }
-
-    /// Adds a table to the touched ones, if it is none of them.
-    pub(super) fn touch_table(&mut self, table: TableId) {
-        self.touched_rows_mut(table);
     }
 
     /// Reserves room for rows that are about to be inserted.
@@ -91,12 +89,12 @@ impl<'a> Overlay<'a> {
     }
 
     /// Touched rows of a table. `None`: the transaction has touched none.
-    fn touched_rows(&self, table: TableId) -> Option<&IndexMap<Uuid, TouchedRow, RandomState>> {
+    fn touched_rows(&self, table: TableId) -> Option<&TouchedRows> {
         let touched = self.tables.iter().find(|touched| touched.id == table);
         touched.map(|touched| &touched.rows)
     }
 
-    fn touched_rows_mut(&mut self, table: TableId) -> &mut IndexMap<Uuid, TouchedRow, RandomState> {
+    fn touched_rows_mut(&mut self, table: TableId) -> &mut TouchedRows {
         let place = self.tables.partition_point(|touched| touched.id < table);
         if self
             .tables

@@ -17,7 +17,7 @@ impl Snapshot {
     pub(crate) fn predict_changes(&self, operations: Vec<Operation>) -> Option<ChangeSet> {
         let mut transaction = DecodedTransaction {
             total: operations.len(),
-            operations,
+            operations: operations.into(),
             failure: None,
         };
         let mut overlay = Overlay::new(self);

@@ -46,7 +46,7 @@ impl Database {
     /// txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() })?;
     /// let operations = txn.finish().operations().to_vec();
     /// let mut transaction =
-    ///     DecodedTransaction { total: operations.len(), operations, failure: None };
+    ///     DecodedTransaction { total: operations.len(), operations: operations.into(), failure: None };
     ///
     /// let rehearsal = database.rehearse(&mut transaction, &Access::unrestricted());
     /// assert!(matches!(rehearsal, Rehearsal::Succeeded(results) if results.len() == 1));

@@ -1,11 +1,11 @@
 //! Immutable states of a database, for readers.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::typed::{Ref, TableRow, TypeError};
-use rayon::prelude::*;
 use uuid::Uuid;
 
 use super::change::{ChangeSet, RowChange};
@@ -14,6 +14,7 @@ use super::history::History;
 use super::index_spec::IndexSpec;
 use super::table::Table;
 use super::typed_table::TypedTable;
+use super::unique_index::KeyHashes;
 
 /// Least number of row changes for which a commit changes the tables in parallel. Smaller commits
 /// take less time than handing them to other threads.
@@ -214,25 +215,57 @@ impl Snapshot {
 
     /// Replaces old versions of rows by new ones without any check.
     pub(crate) fn apply(&mut self, changes: &ChangeSet) {
+        self.apply_beside(changes, &KeyHashes::default(), || {});
+    }
+
+    /// Applies changes like [`apply`](Self::apply) and runs `beside`, at the same time if the
+    /// changes are many.
+    pub(super) fn apply_beside(
+        &mut self,
+        changes: &ChangeSet,
+        key_hashes: &KeyHashes,
+        beside: impl FnOnce() + Send,
+    ) {
         let tables = Arc::make_mut(&mut self.tables);
         if changes.rows.len() < PARALLEL_MIN_CHANGES {
             for change in &changes.rows {
-                tables[change.table.index()].remove_keys(change);
-            }
-            for change in &changes.rows {
                 tables[change.table.index()].apply(change);
             }
+            beside();
         } else {
-            let runs: Vec<&[RowChange]> =
-                changes.rows.chunk_by(|a, b| a.table == b.table).collect();
-            // A long transaction changes few tables, which must not be in one task.
-            let tables = tables.par_iter_mut().with_max_len(1).enumerate();
-            tables.for_each(|(i, table)| {
-                let runs = runs.iter().filter(|run| run[0].table.index() == i);
-                table.apply_many(&runs.flat_map(|run| run.iter()));
-            });
+            apply_in_parallel(tables, &changes.rows, key_hashes, beside);
         }
         let rows = self.row_count();
         self.history.record(&changes.rows, rows);
     }
+}
+
+/// Applies the changes of a long transaction, each part of a table in a task of its own.
+fn apply_in_parallel(
+    tables: &mut [Table],
+    changes: &[RowChange],
+    key_hashes: &KeyHashes,
+    beside: impl FnOnce() + Send,
+) {
+    let mut by_table: Vec<Vec<&[RowChange]>> = vec![Vec::new(); tables.len()];
+    for run in changes.chunk_by(|a, b| a.table == b.table) {
+        by_table[run[0].table.index()].push(run);
+    }
+    let tables = (0..).map(TableId).zip(tables).zip(&by_table);
+    let parts = tables.flat_map(|((id, table), runs)| {
+        let count: usize = runs.iter().map(|run| run.len()).sum();
+        let parts = (count > 0).then(|| table.parts()).into_iter().flatten();
+        parts.map(move |part| (count, id, runs, part))
+    });
+    let mut parts: Vec<_> = parts.collect();
+    // The last task to begin is a short one. The sort is stable, so that a table's indexes precede
+    // its rows.
+    parts.sort_by_key(|(count, ..)| Reverse(*count));
+    rayon::scope_fifo(|scope| {
+        for (_, id, runs, mut part) in parts {
+            let changes = runs.iter().copied().flatten();
+            scope.spawn_fifo(move |_| part.apply_many(id, changes, key_hashes));
+        }
+        beside();
+    });
 }

@@ -7,14 +7,13 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
-use patchbay_schemas::schema::{ColumnId, TableSchema};
+use patchbay_schemas::schema::{ColumnId, TableId, TableSchema};
 use patchbay_schemas::wire::Condition;
-use rayon::prelude::*;
 use uuid::Uuid;
 
 use super::change::RowChange;
 use super::declared_index::DeclaredIndex;
-use super::unique_index::UniqueIndex;
+use super::unique_index::{KeyHashes, UniqueIndex};
 
 /// One version of a table. Clones are cheap and share unchanged parts.
 #[derive(Clone, Debug)]
@@ -27,7 +26,8 @@ pub struct Table {
 }
 
 /// Rows by their UUIDs.
-type Rows = imbl::GenericHashMap<RowByUuid, (), RandomState, imbl::shared_ptr::DefaultSharedPtr>;
+pub(super) type Rows =
+    imbl::GenericHashMap<RowByUuid, (), RandomState, imbl::shared_ptr::DefaultSharedPtr>;
 
 impl Table {
     pub(super) fn new(schema: &TableSchema) -> Self {
@@ -65,7 +65,7 @@ impl Table {
     /// `index` is the position of the index in the table's schema, from 0. `key` has one value for
     /// each column of the index.
     pub fn find(&self, index: usize, key: &[Datum]) -> Option<&Arc<Row>> {
-        self.get(self.unique_indexes.get(index)?.get(key)?)
+        self.unique_indexes.get(index)?.get(key)
     }
 
     /// `true` if at most one committed row has to be compared with a condition, because the
@@ -104,51 +104,56 @@ impl Table {
         self.declared_indexes.push(index);
     }
 
-    /// Removes the unique keys that a row loses.
-    ///
-    /// Call this for all rows of a transaction before [`apply`](Self::apply) adds the new keys,
-    /// because rows may swap keys.
-    pub(super) fn remove_keys(&mut self, change: &RowChange) {
-        for index in &mut self.unique_indexes {
-            index.remove_key(change);
-        }
-    }
-
-    /// Replaces the old version of a row by the new one and adds the unique keys that it gains.
+    /// Replaces the old version of a row by the new one.
     pub(super) fn apply(&mut self, change: &RowChange) {
-        for index in &mut self.declared_indexes {
-            index.apply(change.old.as_deref(), change.new.as_deref());
+        for mut part in self.parts() {
+            part.apply(change);
         }
-        for index in &mut self.unique_indexes {
-            index.add_key(change);
-        }
-        replace_row(&mut self.rows, change);
     }
 
-    /// Applies the changes of a long transaction: the rows and each index in a task of their own.
+    /// The rows and each index, which may be changed by different threads. The parts that take
+    /// longest come first.
+    pub(super) fn parts(&mut self) -> impl Iterator<Item = TablePart<'_>> {
+        let unique = self.unique_indexes.iter_mut().enumerate();
+        let unique = unique.map(|(place, index)| TablePart::Unique(place, index));
+        let declared = self.declared_indexes.iter_mut().map(TablePart::Declared);
+        let indexes = declared.chain(unique);
+        indexes.chain([TablePart::Rows(&mut self.rows)])
+    }
+}
+
+/// Part of a table that changes independently of the others.
+pub(super) enum TablePart<'t> {
+    Rows(&'t mut Rows),
+    /// Unique index, with its place in the table's schema.
+    Unique(usize, &'t mut UniqueIndex),
+    Declared(&'t mut DeclaredIndex),
+}
+
+impl TablePart<'_> {
+    /// Replaces the old version of a row by the new one.
+    pub(super) fn apply(&mut self, change: &RowChange) {
+        match self {
+            Self::Rows(rows) => replace_row(rows, change),
+            Self::Unique(_, index) => index.apply(change),
+            Self::Declared(index) => index.apply(change.old.as_deref(), change.new.as_deref()),
+        }
+    }
+
+    /// Replaces the old versions of many rows of the table by the new ones.
     pub(super) fn apply_many<'c>(
         &mut self,
-        changes: &(impl Iterator<Item = &'c RowChange> + Clone + Sync),
+        table: TableId,
+        changes: impl Iterator<Item = &'c RowChange>,
+        key_hashes: &KeyHashes,
     ) {
-        let change_rows = || {
-            for change in changes.clone() {
-                replace_row(&mut self.rows, change);
-            }
-        };
-        let change_unique = || {
-            self.unique_indexes.par_iter_mut().for_each(|index| {
-                changes.clone().for_each(|change| index.remove_key(change));
-                changes.clone().for_each(|change| index.add_key(change));
-            });
-        };
-        let change_declared = || {
-            self.declared_indexes.par_iter_mut().for_each(|index| {
-                for change in changes.clone() {
-                    index.apply(change.old.as_deref(), change.new.as_deref());
-                }
-            });
-        };
-        rayon::join(change_rows, || rayon::join(change_unique, change_declared));
+        match self {
+            Self::Unique(place, index) => match key_hashes.of(table, *place) {
+                Some(hashes) => index.fill(changes.filter_map(|one| one.new.as_ref()), hashes),
+                None => changes.for_each(|change| index.apply(change)),
+            },
+            part => changes.for_each(|change| part.apply(change)),
+        }
     }
 }
 
@@ -168,7 +173,7 @@ fn replace_row(rows: &mut Rows, change: &RowChange) {
 /// Row that is hashed and compared by its UUID, so that the table stores no second copy of the
 /// UUID.
 #[derive(Clone, Debug)]
-struct RowByUuid(Arc<Row>);
+pub(super) struct RowByUuid(Arc<Row>);
 
 impl PartialEq for RowByUuid {
     fn eq(&self, other: &Self) -> bool {

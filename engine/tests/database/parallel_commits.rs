@@ -85,7 +85,7 @@ fn uuid_of(operation: &mut Operation) -> &mut Uuid {
 fn failure(database: &mut Database, operations: &[Operation]) -> (usize, String) {
     let mut transaction = DecodedTransaction {
         total: operations.len(),
-        operations: operations.to_vec(),
+        operations: operations.to_vec().into(),
         failure: None,
     };
     match database.execute(&mut transaction, &Access::unrestricted()) {

@@ -104,12 +104,16 @@ fn a_row_of_a_non_root_table_exists_while_rows_refer_to_it() {
     );
     database.commit(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
     assert_eq!(database.count("Child"), 0);
-    let OperationResult::Rows { rows, .. } =
+    let OperationResult::Rows(selected) =
         &database.commit(r#"{"op":"select","table":"Root","where":[["weak","==",["set",[]]],["named","==",["map",[]]]]}"#)[0]
     else {
         panic!()
     };
-    assert_eq!(rows.len(), 1, "weak references are removed with the child");
+    assert_eq!(
+        selected.rows.len(),
+        1,
+        "weak references are removed with the child"
+    );
 }
 
 #[test]
@@ -415,10 +419,10 @@ fn a_map_loses_20_000_weak_references_in_one_transaction() {
     );
     assert_eq!(database.count("Row"), 1);
     let left = database.commit(r#"{"op":"select","table":"Map","where":[],"columns":["named"]}"#);
-    let OperationResult::Rows { rows, .. } = &left[0] else {
+    let OperationResult::Rows(selected) = &left[0] else {
         panic!("{left:?}")
     };
-    assert_eq!(rows[0].values.iter().next().unwrap().len(), 1);
+    assert_eq!(selected.rows[0].values.iter().next().unwrap().len(), 1);
 }
 
 /// Otherwise the count of the row would include a reference that no longer exists, and the row

@@ -160,7 +160,7 @@ pub(super) fn replay_transaction(
     let operations = decoded.map_err(ReplayError::Malformed)?;
     let mut transaction = DecodedTransaction {
         total: operations.len(),
-        operations,
+        operations: operations.into(),
         failure: None,
     };
     match database.execute(&mut transaction, &Access::unrestricted()) {

@@ -7,7 +7,7 @@ use patchbay_engine::db::{ChangeSet, Snapshot};
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::Operation;
+use patchbay_schemas::wire::Operations;
 use uuid::Uuid;
 
 use crate::cluster::{Cluster, ClusterMember};
@@ -124,7 +124,7 @@ impl Storage {
     pub(crate) fn append(
         &mut self,
         schema: &DatabaseSchema,
-        operations: &[Operation],
+        operations: &Operations,
         changes: &ChangeSet,
     ) -> Result<(), OvsdbError> {
         let transaction = || FileTransaction::new(schema, operations, changes);

@@ -2,7 +2,7 @@
 
 use patchbay_engine::db::ChangeSet;
 use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::wire::Operation;
+use patchbay_schemas::wire::{Operation, Operations};
 
 use super::writer;
 
@@ -28,7 +28,7 @@ impl FileTransaction {
     /// changed.
     pub(super) fn new(
         schema: &DatabaseSchema,
-        operations: &[Operation],
+        operations: &Operations,
         changes: &ChangeSet,
     ) -> Option<Self> {
         let mut comment = String::new();

@@ -187,7 +187,7 @@ impl RemoteColumn {
         }
         let transaction = DecodedTransaction {
             total: operations.len(),
-            operations,
+            operations: operations.into(),
             failure: None,
         };
         if let Err(error) = database.execute(transaction, snapshot.schema()) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use patchbay_engine::client::{ForwardOutcome, ForwardedReply, Forwarder};
-use patchbay_engine::db::{Access, Database, DatabaseError, Rehearsal, Snapshot};
+use patchbay_engine::db::{Access, ChangeSet, Database, DatabaseError, Rehearsal, Snapshot};
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::uuids::UuidSource;
@@ -169,6 +169,7 @@ impl ServedDatabase {
         RunOutcome::Finished {
             changed: BTreeSet::new(),
             reply: client.reply_results(schema, &results, error.as_ref()),
+            changes: ChangeSet::default(),
         }
     }
 
@@ -256,7 +257,7 @@ impl ServedDatabase {
     ) -> Result<(), DatabaseError> {
         let mut transaction = DecodedTransaction {
             total: operations.len(),
-            operations,
+            operations: operations.into(),
             failure: None,
         };
         let mut state = self.state();

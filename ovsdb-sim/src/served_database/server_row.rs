@@ -70,7 +70,7 @@ impl ServerRow {
     fn execute(&self, name: &str, operations: Vec<Operation>) {
         let transaction = DecodedTransaction {
             total: operations.len(),
-            operations,
+            operations: operations.into(),
             failure: None,
         };
         let schema = self.server_database.schema();

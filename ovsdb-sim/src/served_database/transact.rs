@@ -9,7 +9,7 @@ use patchbay_engine::db::{
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
-use patchbay_schemas::wire::{DecodedTransaction, Operation};
+use patchbay_schemas::wire::{DecodedTransaction, Operation, Operations};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -48,8 +48,11 @@ pub(super) enum RunOutcome {
     Finished {
         /// Tables with changed rows.
         changed: BTreeSet<TableId>,
-        /// `None`: no reply is sent.
-        reply: Option<Chunk>,
+        /// Chunks of the reply. Empty: no reply is sent.
+        reply: Vec<Chunk>,
+        /// The changes, if rows changed. They are dropped after the reply is sent, because freeing
+        /// old rows takes time.
+        changes: ChangeSet,
     },
     /// A relay forwards the transaction.
     Forward,
@@ -67,14 +70,14 @@ impl ClientTransaction {
         self.session.remove_waiting(&self.id);
     }
 
-    /// Encodes the reply with the results of the operations. `None`: it is too long, and the
+    /// Encodes the reply with the results of the operations. Empty: it is too long, and the
     /// connection is closed.
     pub(super) fn reply_results(
         &self,
         schema: &DatabaseSchema,
         results: &[OperationResult],
         error: Option<&OvsdbError>,
-    ) -> Option<Chunk> {
+    ) -> Vec<Chunk> {
         let limit = self.session.outbox().limit();
         let total = self.transaction.total;
         let reply = reply::transaction(&self.id, schema, results, error, total, limit);
@@ -82,7 +85,7 @@ impl ClientTransaction {
             tracing::warn!(limit, "a reply is too long: closing the connection");
             self.session.outbox().cut_off();
         }
-        reply
+        reply.unwrap_or_default()
     }
 
     /// Replies that the transaction is canceled. Only clients that are aware of changes get the
@@ -133,10 +136,15 @@ impl ServedDatabase {
             return;
         }
         match self.run_once(&mut state, &mut transaction, now) {
-            RunOutcome::Finished { changed, reply } => {
-                if let Some(reply) = reply {
-                    session.reply(reply);
+            RunOutcome::Finished {
+                changed,
+                reply,
+                changes,
+            } => {
+                if !reply.is_empty() {
+                    session.reply_in_pieces(reply);
                 }
+                drop(changes);
                 self.retry_waiting(&mut state, changed);
                 state.compact_if_due();
             }
@@ -185,7 +193,7 @@ impl ServedDatabase {
         }
         let schema = own.clone();
         let storage = &mut state.storage;
-        let record = |operations: &[Operation], changes: &ChangeSet| {
+        let record = |operations: &Operations, changes: &ChangeSet| {
             storage.append(&schema, operations, changes)
         };
         let access = Access::unrestricted();
@@ -252,7 +260,7 @@ impl ServedDatabase {
         let mut needs_leader = false;
         let schema = state.database.schema().clone();
         let storage = &mut state.storage;
-        let record = |operations: &[Operation], changes: &ChangeSet| {
+        let record = |operations: &Operations, changes: &ChangeSet| {
             // As on a real member, only the execution shows that a transaction needs the leader.
             if copy.is_some() {
                 needs_leader = true;
@@ -272,28 +280,36 @@ impl ServedDatabase {
             *transaction = copy;
             return RunOutcome::Waits { deadline: None };
         }
-        let (results, error, changed) = match execution {
+        let (results, error, changed, changes) = match execution {
             Execution::Committed { results, changes } => {
                 let mut changed = changed_tables(&changes);
                 // A client gets updates about its own changes before the reply.
                 if !changed.is_empty() && state.publish_client_commit(session, &changes).is_some() {
                     return RunOutcome::Finished {
                         changed,
-                        reply: None,
+                        reply: Vec::new(),
+                        changes,
                     };
                 }
                 if changed.is_empty() {
                     changed = tables_of_garbage(&transaction.operations, &results);
                 }
-                (results, None, changed)
+                (results, None, changed, changes)
             }
-            Execution::Failed { results, error } => (results, Some(error), BTreeSet::new()),
+            Execution::Failed { results, error } => {
+                let (changed, changes) = (BTreeSet::new(), ChangeSet::default());
+                (results, Some(error), changed, changes)
+            }
             Execution::Waiting {
                 deadline_ms: deadline,
             } => return RunOutcome::Waits { deadline },
         };
         let reply = client.reply_results(&schema, &results, error.as_ref());
-        RunOutcome::Finished { changed, reply }
+        RunOutcome::Finished {
+            changed,
+            reply,
+            changes,
+        }
     }
 }
 
@@ -335,7 +351,7 @@ impl DatabaseState {
 /// The tables into which a transaction that has changed nothing inserted rows, if some of them were
 /// garbage at once. As in ovsdb-server, waiting transactions are executed again then, and may find
 /// that their lock is lost.
-fn tables_of_garbage(operations: &[Operation], results: &[OperationResult]) -> BTreeSet<TableId> {
+fn tables_of_garbage(operations: &Operations, results: &[OperationResult]) -> BTreeSet<TableId> {
     let (mut inserted, mut deleted) = (0, 0);
     for (operation, result) in operations.iter().zip(results) {
         match (operation, result) {
@@ -353,5 +369,7 @@ fn tables_of_garbage(operations: &[Operation], results: &[OperationResult]) -> B
 
 /// The tables with changed rows.
 fn changed_tables(changes: &ChangeSet) -> BTreeSet<TableId> {
-    changes.rows.iter().map(|change| change.table).collect()
+    // Rows of one table mostly follow each other.
+    let runs = changes.rows.chunk_by(|a, b| a.table == b.table);
+    runs.map(|run| run[0].table).collect()
 }

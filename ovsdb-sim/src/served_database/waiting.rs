@@ -136,10 +136,10 @@ impl ServedDatabase {
             return BTreeSet::new();
         };
         match self.run_once(state, &mut waiting.client, Instant::now()) {
-            RunOutcome::Finished { changed, reply } => {
+            RunOutcome::Finished { changed, reply, .. } => {
                 waiting.client.free_id();
-                if let Some(reply) = reply {
-                    waiting.client.session.reply(reply);
+                if !reply.is_empty() {
+                    waiting.client.session.reply_in_pieces(reply);
                 }
                 changed
             }

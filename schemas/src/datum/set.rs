@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use imbl::OrdSet;
+use rayon::slice::ParallelSliceMut;
 use triomphe::ThinArc;
 
 use crate::atom::Atom;
@@ -13,6 +14,9 @@ use crate::atom::Atom;
 /// The first change of a longer set converts it to a tree, which costs O(n) once. Later versions
 /// share the unchanged parts of the tree.
 const MAX_SLICE_LEN: usize = 32;
+
+/// Least number of elements that are sorted on several threads.
+const PARALLEL_SORT_MIN_LEN: usize = 16_384;
 
 /// Sorted set of atoms of one type.
 #[derive(Clone, Default)]
@@ -286,7 +290,12 @@ fn sort(atoms: &mut [Atom]) {
     }
     if let [Atom::Uuid(_), ..] = atoms {
         // Long sets usually hold references. Comparing UUIDs as numbers takes few instructions.
-        atoms.sort_unstable_by_key(|atom| atom.as_uuid().map_or(0, |uuid| uuid.as_u128()));
+        let number = |atom: &Atom| atom.as_uuid().map_or(0, |uuid| uuid.as_u128());
+        if atoms.len() < PARALLEL_SORT_MIN_LEN {
+            atoms.sort_unstable_by_key(number);
+        } else {
+            atoms.par_sort_unstable_by_key(number);
+        }
     } else {
         atoms.sort_unstable();
     }

@@ -135,6 +135,28 @@ impl<'a, const VALIDATING: bool> Reader<'a, VALIDATING> {
         self.at
     }
 
+    /// Returns the number of bytes behind the position.
+    pub(crate) fn rest_len(&self) -> usize {
+        self.text.len() - self.at.min(self.text.len())
+    }
+
+    /// Passes the next value if it is an array of the string `tag` and another string, written
+    /// without escapes and white space. Returns the other string. `None`: it is not, or the reader
+    /// is validating. `tag` must be [plain](super::is_plain).
+    #[inline]
+    pub(crate) fn compact_pair(&mut self, tag: &str) -> Option<&'a [u8]> {
+        if VALIDATING {
+            return None;
+        }
+        let pair = self.text.get(self.at..)?.strip_prefix(b"[\"")?;
+        let rest = pair.strip_prefix(tag.as_bytes())?;
+        let rest = rest.strip_prefix(b"\",\"")?;
+        let (string, rest) = rest.split_at_checked(plain_len(rest))?;
+        let rest = rest.strip_prefix(b"\"]")?;
+        self.at = self.text.len() - rest.len();
+        Some(string)
+    }
+
     /// Returns the reader if its text is valid. `None`: the reader is validating.
     pub(crate) fn validated(self) -> Option<Reader<'a>> {
         let Self { text, at, .. } = self;

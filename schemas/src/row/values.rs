@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::atom::Atom;
 use crate::datum::Datum;
@@ -30,7 +30,8 @@ use crate::schema::{ColumnId, Defaults, TableSchema};
 /// ```
 #[derive(Clone)]
 pub struct Values {
-    defaults: Arc<Defaults>,
+    /// `None`: the table has no columns.
+    defaults: Option<Arc<Defaults>>,
     /// Bitmap of the stored ones among the first [`BITMAP_COLUMNS`] columns.
     marks: u64,
     /// Values of the marked columns, followed by the values of all columns beyond the bitmap.
@@ -55,7 +56,11 @@ impl Values {
 
     /// Returns the number of columns of the table.
     pub fn len(&self) -> usize {
-        self.defaults.0.len()
+        self.defaults().len()
+    }
+
+    fn defaults(&self) -> &[Datum] {
+        self.defaults.as_ref().map_or(&[], |defaults| &defaults.0)
     }
 
     /// `true` if the table has no columns.
@@ -65,7 +70,7 @@ impl Values {
 
     /// Returns the value of a column. `None`: the table lacks the column.
     pub fn get(&self, column: ColumnId) -> Option<&Datum> {
-        let default = self.defaults.0.get(column.index())?;
+        let default = self.defaults().get(column.index())?;
         match self.stored_index(column) {
             Ok(index) => self.stored.get(index),
             Err(_) => Some(default),
@@ -81,7 +86,7 @@ impl Values {
 
     /// Returns the value of a column for modification. `None`: the table lacks the column.
     pub fn get_mut(&mut self, column: ColumnId) -> Option<&mut Datum> {
-        let default = self.defaults.0.get(column.index())?;
+        let default = self.defaults.as_ref()?.0.get(column.index())?;
         let index = self.stored_index(column).unwrap_or_else(|index| {
             let mut stored = Vec::with_capacity(self.stored.len() + 1);
             let mut before = std::mem::take(&mut self.stored).into_iter();
@@ -141,12 +146,12 @@ impl Values {
     }
 }
 
-/// Values of a row of a table without columns.
+/// Values of a row of a table without columns. They cost nothing, so that values can be taken out of
+/// many operations by several threads.
 impl Default for Values {
     fn default() -> Self {
-        static NONE: LazyLock<Arc<Defaults>> = LazyLock::new(|| Arc::new(Defaults(Box::default())));
         Self {
-            defaults: NONE.clone(),
+            defaults: None,
             marks: 0,
             stored: Box::default(),
         }
@@ -173,7 +178,11 @@ impl IndexMut<ColumnId> for Values {
 
 impl PartialEq for Values {
     fn eq(&self, other: &Self) -> bool {
-        if self.marks == other.marks && Arc::ptr_eq(&self.defaults, &other.defaults) {
+        let is_same_table = match (&self.defaults, &other.defaults) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        if self.marks == other.marks && is_same_table {
             self.stored == other.stored
         } else {
             self.iter().eq(other.iter())
@@ -245,7 +254,7 @@ impl ValuesBuilder {
             stored.push(value.map_or_else(|| defaults[index].clone(), |(_, datum)| datum));
         }
         Values {
-            defaults: table.defaults.clone(),
+            defaults: Some(table.defaults.clone()),
             marks,
             stored: stored.into(),
         }

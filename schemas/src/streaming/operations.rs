@@ -145,8 +145,7 @@ impl StreamedOperations {
     /// earlier parts.
     fn append_part(&mut self, next: OperationSequence, text: Option<Reader<'_>>) {
         let has_failed = self.parts.iter().any(|part| part.failure.is_some());
-        if has_failed || self.names.are_independent_of(&next.names) {
-            self.names.extend(next.names);
+        if has_failed || self.names.extend_if_independent(&next.names) {
             self.parts.push(next.decoded);
         } else if let Some(text) = text {
             let mut uuids = UuidSource::random();
@@ -308,7 +307,7 @@ mod tests {
         for (chunk_len, parts) in [(1, 100), (100, 50), (1 << 20, 0)] {
             let (streamed, count) = decode_streamed(&operations, chunk_len);
             assert!(count >= parts, "{count}");
-            let Some(Operation::Insert { row, .. }) = streamed.operations.last() else {
+            let Some(Operation::Insert { row, .. }) = streamed.operations.iter().last() else {
                 panic!("an insert")
             };
             let mut ports = uuids(&streamed);
@@ -339,7 +338,7 @@ mod tests {
         operations.push(refer.to_owned());
         assert_equal_to_whole(&operations);
         let (streamed, _) = decode_streamed(&operations, 100);
-        let Some(Operation::Insert { row, .. }) = streamed.operations.last() else {
+        let Some(Operation::Insert { row, .. }) = streamed.operations.iter().last() else {
             panic!("an insert")
         };
         let chosen = Datum::scalar(uuid.parse::<Uuid>().unwrap());

@@ -28,8 +28,8 @@ pub(crate) use named_uuids::{DefinedNames, NameKey};
 pub use notation::NotationReader;
 pub(crate) use operation::OperationSequence;
 pub use operation::{
-    ColumnValues, DecodedTransaction, InsertRow, Operation, OperationFailure, RowTemplates,
-    decode_transaction, decode_with_templates,
+    ColumnValues, DecodedTransaction, InsertRow, Operation, OperationFailure, Operations,
+    RowTemplates, decode_transaction, decode_with_templates,
 };
 pub use request::{Message, MessageError, Reply};
 pub use row_event::RowEvent;

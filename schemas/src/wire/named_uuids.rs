@@ -57,18 +57,23 @@ pub(crate) struct DefinedNames {
 }
 
 impl DefinedNames {
-    /// `true` if decoding a later part of the request without these names had the correct result.
-    ///
-    /// This is so if no name is defined twice and no insert requests a UUID.
-    pub(crate) fn are_independent_of(&self, later: &Self) -> bool {
-        self.requested.is_empty()
-            && later.requested.is_empty()
-            && self.uuids.is_disjoint(&later.uuids)
-    }
-
-    /// Adds the names of a later part.
-    pub(crate) fn extend(&mut self, later: Self) {
-        self.uuids.extend(later.uuids);
+    /// Adds the names of a later part if decoding that part without these names had the correct
+    /// result. Returns `false`, and adds nothing, if it had not: a name is defined twice, or an
+    /// insert requests a UUID.
+    pub(crate) fn extend_if_independent(&mut self, later: &Self) -> bool {
+        if !self.requested.is_empty() || !later.requested.is_empty() {
+            return false;
+        }
+        self.uuids.reserve(later.uuids.len());
+        for (added, uuid) in later.uuids.iter().enumerate() {
+            if !self.uuids.insert(*uuid) {
+                for uuid in later.uuids.iter().take(added) {
+                    self.uuids.remove(uuid);
+                }
+                return false;
+            }
+        }
+        true
     }
 }
 
@@ -193,10 +198,19 @@ mod tests {
             part.into_defined()
         };
         let (a, b) = ([("a", None)], [("b", None)]);
+        let both = [("b", None), ("a", None), ("c", None)];
         let requested = [("a", Some(Uuid::max()))];
-        assert!(defined(&a).are_independent_of(&defined(&b)));
-        assert!(!defined(&a).are_independent_of(&defined(&a)));
-        assert!(!defined(&requested).are_independent_of(&defined(&b)));
-        assert!(!defined(&b).are_independent_of(&defined(&requested)));
+        for (earlier, later, is_independent) in [
+            (&a[..], &b[..], true),
+            (&a, &a, false),
+            (&a, &both, false),
+            (&requested, &b, false),
+            (&b, &requested, false),
+        ] {
+            let mut names = defined(earlier);
+            assert_eq!(names.extend_if_independent(&defined(later)), is_independent);
+            let count = earlier.len() + if is_independent { later.len() } else { 0 };
+            assert_eq!(names.uuids.len(), count);
+        }
     }
 }

@@ -13,6 +13,12 @@ use crate::utf8::utf8;
 
 use super::named_uuids::NamedUuids;
 
+/// Number of elements from which on room is reserved for the rest of a set, as if it were the rest
+/// of the text. Room that is not used takes no memory.
+const LONG_SET_ELEMENTS: usize = 1024;
+/// Greatest number of elements for which room is reserved.
+const MAX_RESERVED_ELEMENTS: usize = 1 << 16;
+
 /// Decoder of values.
 ///
 /// It shares strings through a [`StringCache`]. It accepts `named-uuid` only with [`NamedUuids`].
@@ -139,7 +145,13 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         key: &BaseType,
         out: &mut Vec<Atom>,
     ) -> Result<(), OvsdbError> {
+        let start = reader.position();
         while reader.next_element() {
+            if out.len() == LONG_SET_ELEMENTS {
+                let element_len = (reader.position() - start) / LONG_SET_ELEMENTS;
+                let likely = reader.rest_len() / element_len.max(1);
+                out.reserve(likely.min(MAX_RESERVED_ELEMENTS));
+            }
             out.push(self.checked_atom(reader, key, None)?);
         }
         Ok(())
@@ -239,11 +251,33 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
         atom.ok_or_else(|| OvsdbError::syntax_at(start, format!("expected {}", base.atom.name())))
     }
 
+    /// Decodes `["uuid","..."]` or `["named-uuid","..."]` in few steps, because long sets hold
+    /// references. `None`: the value is written differently, or it is invalid.
+    fn compact_uuid<const VALIDATING: bool>(
+        &mut self,
+        reader: &mut Reader<'_, VALIDATING>,
+    ) -> Option<Uuid> {
+        let mut ahead = *reader;
+        let uuid = match (ahead.compact_pair("uuid"), &mut self.named) {
+            (Some(text), _) => parse_uuid(text),
+            (None, Some(named)) => {
+                let name = std::str::from_utf8(ahead.compact_pair("named-uuid")?).ok()?;
+                is_id(name).then(|| named.resolve(name))
+            }
+            (None, None) => None,
+        };
+        *reader = uuid.map(|_| ahead)?;
+        uuid
+    }
+
     /// Decodes `["uuid", ...]` or `["named-uuid", ...]`.
     fn uuid<const VALIDATING: bool>(
         &mut self,
         reader: &mut Reader<'_, VALIDATING>,
     ) -> Result<Uuid, OvsdbError> {
+        if let Some(uuid) = self.compact_uuid(reader) {
+            return Ok(uuid);
+        }
         let start = *reader;
         let malformed = || OvsdbError::syntax_at(start, "expected [\"uuid\", <string>]");
         if !reader.enter_array() || !reader.next_element() {

@@ -3,11 +3,13 @@
 mod decode;
 mod insert;
 mod insert_row;
+mod operations;
 mod row;
 mod templates;
 mod transaction;
 
 pub use insert_row::InsertRow;
+pub use operations::Operations;
 pub use templates::RowTemplates;
 pub(crate) use transaction::OperationSequence;
 pub use transaction::{decode_transaction, decode_with_templates};
@@ -167,7 +169,7 @@ pub struct OperationFailure {
 #[derive(Clone, Debug, Default)]
 pub struct DecodedTransaction {
     /// The operations before `failure`, or all operations.
-    pub operations: Vec<Operation>,
+    pub operations: Operations,
     /// The first operation that cannot be decoded.
     pub failure: Option<OperationFailure>,
     /// Number of operations in the request.

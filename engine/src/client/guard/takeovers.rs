@@ -143,8 +143,8 @@ fn result(result: &OperationResult) -> Json {
     let uuid = |uuid: Uuid| Json::Array(vec![Json::string("uuid"), Json::string(uuid.to_string())]);
     match result {
         OperationResult::Inserted(row) => Json::object([("uuid", uuid(*row))]),
-        OperationResult::Rows { rows, .. } => {
-            let rows = rows.iter().map(|row| {
+        OperationResult::Rows(selected) => {
+            let rows = selected.rows.iter().map(|row| {
                 let mut ids = Vec::new();
                 row.get(ColumnId(0)).write_json(&mut ids);
                 let ids = Json::parse(&ids).unwrap();

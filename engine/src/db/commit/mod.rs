@@ -18,6 +18,7 @@ use super::change::{ChangeSet, RowChange};
 use super::overlay::{Overlay, TouchedRow};
 use super::references::{ReferenceColumns, References, RowId};
 use super::snapshot::PARALLEL_MIN_CHANGES;
+use super::unique_index::KeyHashes;
 
 /// Checks a transaction's constraints in ovsdb-server's order and turns its overlay into changes.
 pub(super) struct Commit<'a, 'o> {
@@ -30,6 +31,16 @@ pub(super) struct Commit<'a, 'o> {
     strong_deltas: StrongDeltas,
     /// `true` if the checks have deleted or changed rows.
     has_changed_rows: bool,
+    key_hashes: KeyHashes,
+}
+
+/// Changes of a transaction that may be committed.
+pub(super) struct CheckedChanges {
+    /// Changed rows, with new versions.
+    pub(super) rows: ChangeSet,
+    /// Changes of the numbers of strong references to rows, each row once.
+    pub(super) strong_deltas: Vec<(RowId, i64)>,
+    pub(super) key_hashes: KeyHashes,
 }
 
 /// Changes of the numbers of strong references to rows.
@@ -49,6 +60,7 @@ impl<'a, 'o> Commit<'a, 'o> {
             overlay,
             strong_deltas: StrongDeltas::default(),
             has_changed_rows: false,
+            key_hashes: KeyHashes::default(),
         }
     }
 
@@ -77,15 +89,15 @@ impl<'a, 'o> Commit<'a, 'o> {
         while self.remove_dangling_weak_references()? {
             self.collect_garbage();
         }
-        match unique {
-            Some(checked) if !self.has_changed_rows => checked,
-            _ => self.check_unique_indexes(),
-        }
+        self.key_hashes = match unique {
+            Some(checked) if !self.has_changed_rows => checked?,
+            _ => self.check_unique_indexes()?,
+        };
+        Ok(())
     }
 
-    /// Returns the changed rows, with new versions, and the changes of the numbers of strong
-    /// references. Call this after [`check`](Self::check) succeeded.
-    pub(super) fn into_changes(self, uuids: &mut UuidSource) -> (ChangeSet, Vec<(RowId, i64)>) {
+    /// Returns the changes. Call this after [`check`](Self::check) succeeded.
+    pub(super) fn into_changes(self, uuids: &mut UuidSource) -> CheckedChanges {
         let count = self.overlay.touched_count();
         // Each row occurs once in the result, so the deltas of rows in the overlay are added up
         // first.
@@ -111,7 +123,11 @@ impl<'a, 'o> Commit<'a, 'o> {
                 rows.push(RowChange { table, old, new });
             }
         }
-        (ChangeSet { rows }, strong_deltas)
+        CheckedChanges {
+            rows: ChangeSet { rows },
+            strong_deltas,
+            key_hashes: self.key_hashes,
+        }
     }
 
     /// Removes rows from the overlay whose values are as before the transaction.

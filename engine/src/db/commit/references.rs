@@ -13,36 +13,44 @@ use super::{Commit, StrongDeltas};
 use crate::db::overlay::{TouchedRow, TouchedTable};
 use crate::db::references::{ReferenceColumn, RowId};
 
+/// Number of tasks among which the targets of a column's references are divided.
+const TARGET_SHARES: u8 = 4;
+
 impl Commit<'_, '_> {
     /// Counts the strong references that the touched rows gained and lost, and checks that each new
     /// one has a target. Returns the counts of rows outside the overlay.
     pub(super) fn count_strong_references(&self) -> Result<StrongDeltas, OvsdbError> {
         let mut outside = StrongDeltas::default();
         for (touched, reference) in self.strong_columns() {
-            self.count_column(touched, reference, &mut outside)?;
+            self.count_column(touched, reference, |_| true, &mut outside)?;
         }
         Ok(outside)
     }
 
-    /// Counts like [`count_strong_references`](Self::count_strong_references), each column in a
-    /// task of its own.
+    /// Counts like [`count_strong_references`](Self::count_strong_references), on several threads.
+    ///
+    /// One column of one row may refer to most rows of the transaction, so the targets are split,
+    /// not the rows.
     pub(super) fn count_strong_references_in_parallel(&self) -> Result<StrongDeltas, OvsdbError> {
         let columns: Vec<_> = self.strong_columns().collect();
-        let counted: Vec<Result<StrongDeltas, OvsdbError>> = columns
+        let shares = columns
             .par_iter()
-            .with_max_len(1)
-            .map(|(touched, reference)| {
+            .flat_map(|column| (0..TARGET_SHARES).into_par_iter().map(move |i| (column, i)));
+        let counted: Option<Vec<StrongDeltas>> = shares
+            .map(|((touched, reference), share)| {
                 let mut outside = StrongDeltas::default();
-                self.count_column(touched, *reference, &mut outside)?;
-                Ok(outside)
+                let is_own = |target: Uuid| target.as_bytes()[0] % TARGET_SHARES == share;
+                let counted = self.count_column(touched, *reference, is_own, &mut outside);
+                counted.ok().map(|()| outside)
             })
             .collect();
+        let Some(counted) = counted else {
+            // The first error in the order of the rows, not the first one that was found.
+            return self.count_strong_references();
+        };
         let mut sums = StrongDeltas::default();
-        // The first error in the order of the columns, not the first one that was found.
-        for outside in counted {
-            for (row, delta) in outside? {
-                *sums.entry(row).or_default() += delta;
-            }
+        for (row, delta) in counted.into_iter().flatten() {
+            *sums.entry(row).or_default() += delta;
         }
         Ok(sums)
     }
@@ -56,19 +64,22 @@ impl Commit<'_, '_> {
         })
     }
 
-    /// Counts the references of one column, in `outside` those to rows outside the overlay.
+    /// Counts the references of one column to targets that are `counted`, in `outside` those to
+    /// rows outside the overlay.
     fn count_column(
         &self,
         touched: &TouchedTable,
         reference: ReferenceColumn,
+        counted: impl Fn(Uuid) -> bool,
         outside: &mut StrongDeltas,
     ) -> Result<(), OvsdbError> {
         for (uuid, row) in &touched.rows {
             let referrer = RowId::new(touched.id, *uuid);
             let mut missing = None;
             reference.diff(row.old.as_deref(), row.new.as_deref(), |target, delta| {
+                let is_counted = counted(target);
                 let target = RowId::new(reference.target, target);
-                if target == referrer {
+                if !is_counted || target == referrer {
                     return;
                 }
                 if let Some(touched) = self.overlay.touched(target) {

@@ -9,31 +9,39 @@ use foldhash::fast::RandomState;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::{ColumnId, TableId};
+use rayon::slice::ParallelSliceMut;
 use uuid::Uuid;
 
 use super::Commit;
-use crate::db::overlay::{TouchedRow, TouchedTable};
+use crate::db::overlay::{TouchedRow, TouchedRows, TouchedTable};
 use crate::db::references::RowId;
-use crate::db::unique_index::UniqueIndex;
+use crate::db::snapshot::PARALLEL_MIN_CHANGES;
+use crate::db::unique_index::{KeyHashes, UniqueIndex};
 
 impl Commit<'_, '_> {
-    /// Checks that no two rows have the same key of a unique index. Rows may swap keys.
-    pub(super) fn check_unique_indexes(&self) -> Result<(), OvsdbError> {
+    /// Checks that no two rows have the same key of a unique index. Rows may swap keys. Returns the
+    /// hashes of keys that it has computed.
+    pub(super) fn check_unique_indexes(&self) -> Result<KeyHashes, OvsdbError> {
+        let mut key_hashes = KeyHashes::default();
         for TouchedTable {
             id: table,
             rows: touched,
         } in &self.overlay.tables
         {
             let table = *table;
-            for index in &self.overlay.base.table(table).unique_indexes {
+            let indexes = &self.overlay.base.table(table).unique_indexes;
+            for (place, index) in indexes.iter().enumerate() {
+                if let Some(hashes) = hashes_of_distinct_keys(touched, index) {
+                    key_hashes.push(table, place, hashes);
+                    continue;
+                }
                 let mut keys: HashMap<Cow<'_, [Datum]>, Uuid, RandomState> =
                     HashMap::with_capacity_and_hasher(touched.len(), RandomState::default());
                 for (uuid, row) in touched {
                     let Some(new) = &row.new else { continue };
                     let key = index.key(new);
-                    let committed = index
-                        .get(&key)
-                        .filter(|other| self.keeps_key(table, *other, index));
+                    let committed = index.get(&key).map(|row| row.uuid);
+                    let committed = committed.filter(|other| self.keeps_key(table, *other, index));
                     let other = committed
                         .filter(|other| other != uuid)
                         .or_else(|| keys.get(&key).copied());
@@ -44,7 +52,7 @@ impl Commit<'_, '_> {
                 }
             }
         }
-        Ok(())
+        Ok(key_hashes)
     }
 
     /// `true` if a committed row still exists with the same index key.
@@ -131,6 +139,22 @@ impl Commit<'_, '_> {
             ),
         }
     }
+}
+
+/// The hashes of the keys of rows, in their order, if a long transaction inserts the first rows of
+/// their table and all keys differ. `None`: the keys have to be compared.
+///
+/// Sorting hashes takes less time and memory than a table of the keys.
+fn hashes_of_distinct_keys(touched: &TouchedRows, index: &UniqueIndex) -> Option<Vec<u64>> {
+    if touched.len() < PARALLEL_MIN_CHANGES || !index.is_empty() {
+        return None;
+    }
+    let new = touched.values().filter_map(|row| row.new.as_deref());
+    let hashes: Vec<u64> = new.map(|row| index.key_hash(row)).collect();
+    let mut sorted = hashes.clone();
+    sorted.par_sort_unstable();
+    let is_distinct = sorted.windows(2).all(|pair| pair[0] != pair[1]);
+    is_distinct.then_some(hashes)
 }
 
 /// Joins parts as ovsdb-server does: `a`, `a and b`, `a, b, and c`.

@@ -31,8 +31,8 @@ pub struct InsertRow {
     /// Values of all columns.
     values: Values,
     /// Columns with explicit values, without duplicates, in the order of the operation. Similar
-    /// rows share the list.
-    given: Arc<[ColumnId]>,
+    /// rows share the list. `None`: the values have been taken.
+    given: Option<Arc<[ColumnId]>>,
 }
 
 impl InsertRow {
@@ -64,7 +64,7 @@ impl InsertRow {
     pub fn from_values(values: &Values) -> Self {
         Self {
             values: values.clone(),
-            given: (0..).take(values.len()).map(ColumnId).collect(),
+            given: Some((0..).take(values.len()).map(ColumnId).collect()),
         }
     }
 
@@ -76,13 +76,19 @@ impl InsertRow {
     /// Returns the explicit value of a column. `None`: the column has its default, or the table
     /// lacks it.
     pub fn get(&self, column: ColumnId) -> Option<&Datum> {
-        self.value(column).filter(|_| self.given.contains(&column))
+        self.value(column)
+            .filter(|_| self.given().contains(&column))
+    }
+
+    /// Returns the columns with explicit values.
+    fn given(&self) -> &[ColumnId] {
+        self.given.as_deref().unwrap_or_default()
     }
 
     /// Iterates over the columns with explicit values.
     pub fn iter(&self) -> impl Iterator<Item = (ColumnId, &Datum)> {
         let value = |column: &ColumnId| (*column, &self.values[*column]);
-        self.given.iter().map(value)
+        self.given().iter().map(value)
     }
 
     /// Iterates over the [stored](Values::stored_mut) values, which include all that differ from the
@@ -97,20 +103,21 @@ impl InsertRow {
         for (column, datum) in values {
             if let Some(value) = self.values.get_mut(column) {
                 *value = datum;
-                let given = given.get_or_insert_with(|| self.given.to_vec());
+                let given = given.get_or_insert_with(|| self.given().to_vec());
                 if !given.contains(&column) {
                     given.push(column);
                 }
             }
         }
-        if let Some(given) = given.filter(|given| given.len() > self.given.len()) {
-            self.given = given.into();
+        if let Some(given) = given.filter(|given| given.len() > self.given().len()) {
+            self.given = Some(given.into());
         }
     }
 
     /// `true` if both rows share one list of columns.
     pub(super) fn shares_columns_with(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.given, &other.given)
+        let lists = self.given.as_ref().zip(other.given.as_ref());
+        lists.is_some_and(|(own, other)| Arc::ptr_eq(own, other))
     }
 
     /// Returns the values of all columns.
@@ -120,7 +127,7 @@ impl InsertRow {
 
     /// Takes the values of all columns and leaves a row without columns.
     pub fn take_values(&mut self) -> Values {
-        self.given = Arc::default();
+        self.given = None;
         std::mem::take(&mut self.values)
     }
 }
@@ -142,7 +149,7 @@ impl<'l> InsertRowBuilder<'l> {
     pub(super) fn new(table: &'l TableSchema, template: Option<&'l InsertRow>) -> Self {
         Self {
             table,
-            values: ValuesBuilder::with_capacity(template.map_or(0, |row| row.given.len())),
+            values: ValuesBuilder::with_capacity(template.map_or(0, |row| row.given().len())),
             template,
             next: 0,
             given: None,
@@ -151,7 +158,7 @@ impl<'l> InsertRowBuilder<'l> {
 
     /// Returns the column that probably follows.
     pub(super) fn expected(&self) -> Option<ColumnId> {
-        self.template?.given.get(self.next).copied()
+        self.template?.given().get(self.next).copied()
     }
 
     /// Returns the value of a column in the template.
@@ -165,7 +172,7 @@ impl<'l> InsertRowBuilder<'l> {
             return;
         }
         self.values.set(column, datum);
-        let expected = self.template.map_or(&[][..], |row| &row.given);
+        let expected = self.template.map_or(&[][..], InsertRow::given);
         let is_expected = expected.get(self.next) == Some(&column);
         if !is_expected && self.given.is_none() {
             self.given = Some(expected[..self.next].to_vec());
@@ -184,14 +191,16 @@ impl<'l> InsertRowBuilder<'l> {
 
     /// Returns the row.
     pub(super) fn finish(mut self) -> InsertRow {
-        let given = match (self.given, self.template) {
+        let expected = self.template.map_or(&[][..], InsertRow::given);
+        let shared = self.template.and_then(|row| row.given.clone());
+        let given = match (self.given, shared) {
             (Some(given), _) => given.into(),
-            (None, Some(row)) if row.given.len() == self.next => row.given.clone(),
-            (None, row) => row.map_or_else(Arc::default, |row| row.given[..self.next].into()),
+            (None, Some(shared)) if shared.len() == self.next => shared,
+            (None, _) => expected[..self.next].into(),
         };
         InsertRow {
             values: self.values.finish(self.table),
-            given,
+            given: Some(given),
         }
     }
 }

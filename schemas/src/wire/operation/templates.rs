@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::schema::{DatabaseSchema, TableId};
 
-use super::{InsertRow, Operation};
+use super::{InsertRow, Operation, Operations};
 
 /// A row of each table that a client has inserted.
 ///
@@ -29,7 +29,7 @@ impl RowTemplates {
     }
 
     /// Keeps inserted rows whose columns are not those of their table's template.
-    pub(super) fn keep_rows_of(&mut self, operations: &[Operation]) {
+    pub(super) fn keep_rows_of(&mut self, operations: &Operations) {
         for operation in operations {
             let Operation::Insert { table, row, .. } = operation else {
                 continue;
@@ -122,8 +122,8 @@ mod tests {
         let mut templates = RowTemplates::default();
         let row = |name: &str, templates: &mut RowTemplates| {
             let text = insert("Address_Set", &format!(r#"{{"name":"{name}"}}"#));
-            match decode(&text, Some(templates)).operations.pop() {
-                Some(Operation::Insert { table, row, .. }) => (table, row),
+            match decode(&text, Some(templates)).operations.get(0) {
+                Some(Operation::Insert { table, row, .. }) => (*table, row.clone()),
                 other => panic!("{other:?}"),
             }
         };

@@ -14,6 +14,11 @@ use super::decode::{CONTEXT, decode_operation};
 use super::insert::{LastInserts, insert_in_one_pass};
 use super::templates::RowTemplates;
 
+/// Number of operations after which room is reserved for the rest.
+const SAMPLE_OPERATIONS: usize = 64;
+/// Greatest number of operations for which room is reserved. What is not used takes no memory.
+const MAX_RESERVED_OPERATIONS: usize = 1 << 16;
+
 /// Decodes the operations of a `transact` request. `params` is in the array of parameters, behind
 /// the name of the database.
 ///
@@ -64,16 +69,23 @@ impl OperationSequence {
         templates: &RowTemplates,
     ) -> Self {
         let mut notation = NotationReader::with_named_uuids(strings, &mut names);
-        let mut decoded = DecodedTransaction::default();
+        let (mut operations, mut failure, mut total) = (Vec::new(), None, 0);
         let mut last_inserts = LastInserts::new(templates);
+        let start = reader.rest_len();
         while reader.next_element() {
-            decoded.total += 1;
-            if decoded.failure.is_some() {
+            if total == SAMPLE_OPERATIONS {
+                // As if the rest of the text were operations of the same length.
+                let operation_len = (start - reader.rest_len()) / SAMPLE_OPERATIONS;
+                let likely = reader.rest_len() / operation_len.max(1);
+                operations.reserve(likely.min(MAX_RESERVED_OPERATIONS));
+            }
+            total += 1;
+            if failure.is_some() {
                 reader.skip();
                 continue;
             }
             let at = reader;
-            let earlier = (&decoded.operations[..], &last_inserts);
+            let earlier = (&operations[..], &last_inserts);
             let insert = insert_in_one_pass(&mut reader, schema, &mut notation, earlier);
             let operation = insert.map_or_else(
                 || {
@@ -84,16 +96,21 @@ impl OperationSequence {
             );
             match operation {
                 Ok(operation) => {
-                    last_inserts.record(&operation, decoded.operations.len());
-                    decoded.operations.push(operation);
+                    last_inserts.record(&operation, operations.len());
+                    operations.push(operation);
                 }
-                Err(failure) => {
+                Err(error) => {
                     reader = at;
                     reader.skip();
-                    decoded.failure = Some(failure);
+                    failure = Some(error);
                 }
             }
         }
+        let decoded = DecodedTransaction {
+            operations: operations.into(),
+            failure,
+            total,
+        };
         Self {
             decoded,
             names: names.into_defined(),
@@ -106,14 +123,12 @@ impl DecodedTransaction {
     pub(crate) fn from_parts(parts: Vec<Self>) -> Self {
         let failed = parts.iter().position(|part| part.failure.is_some());
         let used = failed.map_or(parts.len(), |failed| failed + 1);
-        let count = parts[..used].iter().map(|part| part.operations.len());
         let mut whole = Self {
-            operations: Vec::with_capacity(count.sum()),
-            failure: None,
             total: parts.iter().map(|part| part.total).sum(),
+            ..Self::default()
         };
         for part in parts.into_iter().take(used) {
-            whole.operations.extend(part.operations);
+            whole.operations.append(part.operations);
             whole.failure = part.failure;
         }
         whole.with_error_context()
