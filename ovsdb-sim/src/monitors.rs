@@ -17,6 +17,7 @@ use patchbay_schemas::wire::MonitorVersion;
 use uuid::Uuid;
 
 use crate::chunk::Chunk;
+use crate::outbox::SharedUpdates;
 use crate::reply;
 use crate::session_handle::SessionHandle;
 use crate::session_id::SessionId;
@@ -28,6 +29,8 @@ use crate::update::{
 /// of changes. A write to one client costs several microseconds, so that writing takes a small
 /// part of the server's time however many clients there are.
 const MONITORS_PER_MILLISECOND: usize = 16;
+/// Least number of monitors that share updates. For fewer it is not worth while.
+const MIN_SHARING_MONITORS: usize = 8;
 /// Largest delay of updates in a stream of changes.
 const MAX_UPDATE_DELAY: Duration = Duration::from_millis(8);
 
@@ -46,12 +49,16 @@ pub(crate) struct Monitors {
     groups: BTreeMap<u64, MonitorGroup>,
     /// Numbers of the groups, by request.
     group_numbers: HashMap<Arc<MonitorSpec>, u64, RandomState>,
-    sessions: HashMap<SessionId, SessionMonitors, RandomState>,
+    sessions: SessionMap,
     /// Number of the next group or member.
     next_number: u64,
     /// Number of published transactions.
     published: u64,
+    /// Number of changes of the monitors.
+    revision: u64,
 }
+
+type SessionMap = HashMap<SessionId, SessionMonitors, RandomState>;
 
 /// Monitors of one session.
 #[derive(Debug)]
@@ -98,6 +105,13 @@ struct MonitorGroup {
     spec: Arc<MonitorSpec>,
     /// Members by number, in the order in which they joined.
     members: BTreeMap<u64, GroupMember>,
+    /// Updates in the outboxes of all members. `None`: the next update goes into each outbox.
+    shared: Option<Arc<SharedUpdates>>,
+    /// Number of the change of monitors after which `is_uniform` was found.
+    revision: u64,
+    /// `true` if the members can share updates: they are many, have one id, and are the only
+    /// monitors of their sessions, none of which gets updates in another way.
+    is_uniform: bool,
 }
 
 #[derive(Debug)]
@@ -108,11 +122,82 @@ struct GroupMember {
 }
 
 impl MonitorGroup {
+    fn new(spec: Arc<MonitorSpec>) -> Self {
+        Self {
+            spec,
+            members: BTreeMap::new(),
+            shared: None,
+            revision: 0,
+            is_uniform: false,
+        }
+    }
+
+    /// Ends the sharing of updates if monitors have changed, and finds whether new ones can be
+    /// shared.
+    fn follow(&mut self, revision: u64, sessions: &SessionMap) {
+        if self.revision == revision {
+            return;
+        }
+        self.revision = revision;
+        self.shared = None;
+        let mut members = self.members.values();
+        let first = members.next().map(|member| &member.id);
+        let is_alone = |member: &GroupMember| {
+            let monitors = sessions.get(&member.session.handle.id());
+            monitors.is_some_and(|monitors| monitors.places.len() == 1)
+        };
+        self.is_uniform = self.members.len() >= MIN_SHARING_MONITORS
+            && self.members.values().all(is_alone)
+            && members.all(|member| Some(&member.id) == first);
+    }
+
     /// Delay of the group's updates in a stream of changes: a millisecond, and more if there are
     /// many monitors.
     fn update_delay(&self) -> Duration {
         let milliseconds = 1 + self.members.len() / MONITORS_PER_MILLISECOND;
         Duration::from_millis(milliseconds as u64).min(MAX_UPDATE_DELAY)
+    }
+
+    /// Sends the changes of a published transaction to all members, which are uniform. Returns the
+    /// slow readers among them, which do not get it.
+    fn share_update(
+        &mut self,
+        schema: &Arc<DatabaseSchema>,
+        rows: &[&RowChange],
+        id: Uuid,
+        transaction: u64,
+    ) -> Vec<(SessionId, Arc<MonitoringSession>)> {
+        let version = self.spec.version;
+        let body = encode_changes(&self.spec, schema, rows).map(Arc::new);
+        let Some((body, member)) = body.zip(self.members.values().next()) else {
+            return Vec::new();
+        };
+        let whole = || reply::whole_update(&member.id, version, id, &body);
+        let update = body.is_whole().then(whole);
+        if let (Some(update), Some(shared)) = (&update, &self.shared)
+            && shared.add(update)
+        {
+            return Vec::new();
+        }
+        let (delay, shared) = (self.update_delay(), update.map(SharedUpdates::new));
+        let mut behind = Vec::new();
+        for GroupMember {
+            session,
+            id: monitor,
+        } in self.members.values()
+        {
+            let outbox = session.handle.outbox();
+            if session.is_behind(transaction) {
+                behind.push((session.handle.id(), session.clone()));
+            } else if let Some(shared) = &shared {
+                outbox.push_shared(shared, delay);
+            } else {
+                outbox.push_update(reply::update(monitor, version, id, body.clone()), delay);
+            }
+        }
+        // A slow reader would miss the updates that are added.
+        self.shared = shared.filter(|_| behind.is_empty());
+        behind
     }
 }
 
@@ -168,10 +253,9 @@ impl Monitors {
         };
         monitors.places.insert(id.clone(), place);
         let session = monitors.session.clone();
-        let group = self.groups.entry(group).or_insert_with(|| MonitorGroup {
-            spec,
-            members: BTreeMap::new(),
-        });
+        self.revision += 1;
+        let group = self.groups.entry(group);
+        let group = group.or_insert_with(|| MonitorGroup::new(spec));
         group.members.insert(number, GroupMember { session, id });
     }
 
@@ -187,6 +271,7 @@ impl Monitors {
     }
 
     fn leave_group(&mut self, place: MonitorPlace) -> Option<Arc<MonitorSpec>> {
+        self.revision += 1;
         let BTreeEntry::Occupied(mut entry) = self.groups.entry(place.group) else {
             return None;
         };
@@ -274,9 +359,15 @@ impl Monitors {
         let mut rows: Vec<&RowChange> = changes.rows.iter().collect();
         rows.sort_by_key(|change| change.table);
         let mut slow_readers = BTreeMap::new();
-        for group in self.groups.values() {
-            let MonitorGroup { spec, members } = group;
+        for group in self.groups.values_mut() {
+            group.follow(self.revision, &self.sessions);
+            if group.is_uniform {
+                let behind = group.share_update(schema, &rows, id, self.published);
+                slow_readers.extend(behind);
+                continue;
+            }
             let delay = group.update_delay();
+            let MonitorGroup { spec, members, .. } = &*group;
             let mut body = None;
             // Most clients of one kind give their monitors one id, so they share its text, too.
             let mut whole = None;
@@ -286,7 +377,7 @@ impl Monitors {
             } in members.values()
             {
                 if session.is_behind(self.published) {
-                    slow_readers.insert(session.handle.id(), session);
+                    slow_readers.insert(session.handle.id(), session.clone());
                     continue;
                 }
                 let encode = || encode_changes(spec, schema, &rows).map(Arc::new);
@@ -296,7 +387,8 @@ impl Monitors {
                 let outbox = session.handle.outbox();
                 if body.is_whole() {
                     let encode = || reply::whole_update(monitor, spec.version, id, body);
-                    let (of_id, text) = whole.get_or_insert_with(|| (monitor, encode()));
+                    let encode = || (monitor, Arc::new(UpdateText::from(encode())));
+                    let (of_id, text) = whole.get_or_insert_with(encode);
                     if *of_id == monitor {
                         outbox.push_update([Chunk::Update(text.clone())], delay);
                         continue;

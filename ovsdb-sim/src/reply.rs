@@ -98,12 +98,12 @@ pub(crate) fn whole_update(
     version: MonitorVersion,
     last_id: Uuid,
     body: &UpdateText,
-) -> Arc<UpdateText> {
+) -> Vec<u8> {
     let mut text = Vec::with_capacity(body.piece().len() + WHOLE_UPDATE_BYTES);
     write_update_head(&mut text, id, version, last_id);
     text.extend_from_slice(body.piece());
     text.extend_from_slice(UPDATE_TAIL);
-    Arc::new(text.into())
+    text
 }
 
 fn write_update_head(out: &mut Vec<u8>, id: &Json, version: MonitorVersion, last_id: Uuid) {

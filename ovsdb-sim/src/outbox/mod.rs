@@ -1,9 +1,10 @@
 //! Output queue of a session.
 
 mod collected;
+mod shared;
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -13,6 +14,7 @@ use crate::budget::{BudgetExceeded, Charge};
 use crate::chunk::Chunk;
 
 pub(crate) use collected::CollectedChanges;
+pub(crate) use shared::SharedUpdates;
 
 /// Unwritten bytes from which a client is a slow reader, whose changes are collected.
 const SLOW_READER_BYTES: usize = 1 << 18;
@@ -68,6 +70,12 @@ enum SessionEnd {
 #[derive(Debug)]
 enum Item {
     Chunk(Chunk),
+    /// Updates that other outboxes have, too. More can be added while they are the last item.
+    Shared {
+        updates: Arc<SharedUpdates>,
+        /// Bytes of the queue that are the updates'. They lag behind until the updates are sealed.
+        counted_bytes: usize,
+    },
     /// Changes to which more can be added while they are the last item.
     Collected {
         changes: CollectedChanges,
@@ -85,7 +93,7 @@ pub(crate) enum Batch {
 }
 
 impl Queue {
-    /// Seals collected changes at the end of the queue: no more changes are added to them.
+    /// Seals the last item: no more changes are added to it.
     fn seal(&mut self) {
         if let Some(Item::Collected {
             changes,
@@ -96,6 +104,20 @@ impl Queue {
             let bytes = changes.sealed_bytes();
             *charged_bytes = Some(bytes);
             self.bytes += bytes;
+        }
+        self.seal_shared();
+    }
+
+    /// Seals shared updates at the end of the queue, and counts all their bytes.
+    fn seal_shared(&mut self) {
+        if let Some(Item::Shared {
+            updates,
+            counted_bytes,
+        }) = self.items.back_mut()
+        {
+            let bytes = updates.seal().piece().len();
+            self.bytes += bytes - *counted_bytes;
+            *counted_bytes = bytes;
         }
     }
 
@@ -123,16 +145,18 @@ impl Queue {
             self.bytes = self.bytes.saturating_sub(charged_bytes.unwrap_or(0));
             return Some(Batch::Collected(changes));
         }
+        self.seal_shared();
         let count = self
             .items
             .iter()
-            .take_while(|item| matches!(item, Item::Chunk(_)))
+            .take_while(|item| !matches!(item, Item::Collected { .. }))
             .count();
         let chunks: Vec<_> = self
             .items
             .drain(..count)
             .filter_map(|item| match item {
                 Item::Chunk(chunk) => Some(chunk),
+                Item::Shared { updates, .. } => Some(Chunk::Update(updates.seal())),
                 Item::Collected { .. } => None,
             })
             .collect();
@@ -175,16 +199,34 @@ impl Outbox {
         self.add(message, Some(delay));
     }
 
+    /// Adds updates like [`push_update`](Self::push_update). More can be added to them until they
+    /// are sealed.
+    pub(crate) fn push_shared(&self, updates: &Arc<SharedUpdates>, delay: Duration) {
+        let item = Item::Shared {
+            updates: updates.clone(),
+            counted_bytes: updates.len(),
+        };
+        self.add_items([item], Some(delay));
+    }
+
     /// Adds a message. `None`: it is urgent.
     fn add(&self, message: impl IntoIterator<Item = Chunk>, delay: Option<Duration>) {
+        self.add_items(message.into_iter().map(Item::Chunk), delay);
+    }
+
+    fn add_items(&self, items: impl IntoIterator<Item = Item>, delay: Option<Duration>) {
         let mut queue = self.lock();
         if queue.end.is_some() {
             return;
         }
         queue.seal();
-        for chunk in message {
-            queue.bytes += chunk.bytes().len();
-            queue.items.push_back(Item::Chunk(chunk));
+        for item in items {
+            queue.bytes += match &item {
+                Item::Chunk(chunk) => chunk.bytes().len(),
+                Item::Shared { counted_bytes, .. } => *counted_bytes,
+                Item::Collected { .. } => 0,
+            };
+            queue.items.push_back(item);
         }
         if queue.bytes > self.limit {
             tracing::warn!(
@@ -211,7 +253,8 @@ impl Outbox {
     /// `true` if the client is a slow reader, whose changes are collected until it has read what
     /// was sent before.
     pub(crate) fn is_behind(&self) -> bool {
-        let queue = self.lock();
+        let mut queue = self.lock();
+        queue.seal_shared();
         queue.collected > 0 || queue.bytes > SLOW_READER_BYTES
     }
 
@@ -232,6 +275,7 @@ impl Outbox {
             self.keep_within_budget(queue);
             return;
         }
+        queue.seal();
         let mut changes = CollectedChanges::default();
         add(&mut changes);
         queue.items.push_back(Item::Collected {
@@ -258,7 +302,7 @@ impl Outbox {
         None
     }
 
-    /// Seals collected changes, because the session's monitors change.
+    /// Seals the last item, because the session's monitors change.
     pub(crate) fn seal(&self) {
         self.lock().seal();
     }
@@ -316,10 +360,10 @@ impl Outbox {
         }
     }
 
-    /// Delays the writer for `delay`, so that a client that follows many changes gets them in few
-    /// pieces. Ends early when something urgent is added.
+    /// Delays the writer for at most `delay`, so that a client that follows many changes gets them
+    /// in few pieces. Ends early when something urgent is added.
     pub(crate) async fn delay_updates(&self, delay: Duration) {
-        let end = Instant::now() + delay;
+        let end = next_beat(delay);
         loop {
             {
                 let mut queue = self.lock();
@@ -396,6 +440,17 @@ impl Outbox {
     }
 }
 
+/// The end of a delay. All writers with equal delays end them together, because shared updates are
+/// sealed when the first of them reads its outbox.
+fn next_beat(delay: Duration) -> Instant {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let nanoseconds = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let now = Instant::now();
+    let since_start = nanoseconds(now.saturating_duration_since(*START));
+    let left = nanoseconds(delay) - since_start % nanoseconds(delay).max(1);
+    now + Duration::from_nanos(left)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::budget::ByteBudget;
@@ -448,5 +503,46 @@ mod tests {
         outbox.take().await.unwrap();
         tokio::join!(outbox.delay_updates(LONG_DELAY), async { outbox.close() });
         assert!(outbox.take().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn shared_updates_are_sealed_by_the_first_outbox_that_goes_on() {
+        let outbox = || Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
+        let outboxes = [outbox(), outbox(), outbox()];
+        let share = |update: &[u8]| {
+            let updates = SharedUpdates::new(update.to_vec());
+            for outbox in &outboxes {
+                outbox.push_shared(&updates, DELAY);
+            }
+            updates
+        };
+        let first = share(b"a");
+        assert!(first.add(b"b"));
+        outboxes[1].push(text("reply"));
+        assert!(!first.add(b"c"), "the reply comes before the next update");
+
+        let second = share(b"c");
+        assert!(second.add(b"d"));
+        assert_eq!(take_text(&outboxes[0]).await.0, "abcd");
+        assert!(!second.add(b"e"), "an outbox is read");
+        let third = share(b"e");
+        assert_eq!(take_text(&outboxes[0]).await.0, "e");
+        assert_eq!(take_text(&outboxes[1]).await.0, "abreplycde");
+        outboxes[2].seal();
+        assert!(!third.add(b"f"), "the monitors change");
+        assert_eq!(outboxes[2].lock().bytes, "abcde".len());
+        assert_eq!(take_text(&outboxes[2]).await.0, "abcde");
+    }
+
+    #[tokio::test]
+    async fn bytes_of_shared_updates_make_a_slow_reader() {
+        let outbox = Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
+        for _ in 0..=SLOW_READER_BYTES / END_DELAY_BYTES {
+            assert!(!outbox.is_behind());
+            let updates = SharedUpdates::new(b"x".to_vec());
+            outbox.push_shared(&updates, DELAY);
+            assert!(updates.add(&vec![b'x'; END_DELAY_BYTES - 1]));
+        }
+        assert!(outbox.is_behind());
     }
 }
