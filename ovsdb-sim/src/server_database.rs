@@ -7,6 +7,7 @@ use std::sync::Arc;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::datum::Datum;
+use patchbay_schemas::json::{Reader, TextBuf};
 use patchbay_schemas::schema::{DatabaseSchema, TableId};
 use patchbay_schemas::typed::{Column, TableRow, TypeError, read_column};
 use patchbay_schemas::uuids::UuidSource;
@@ -108,7 +109,9 @@ pub(crate) fn update_row(
 /// Makes the `_Server` database with the row of itself. `versions` is the source of its rows'
 /// versions, `rows` the source of the row's UUID.
 pub(crate) fn create(versions: UuidSource, rows: UuidSource) -> Database {
-    let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).expect("the schema is valid");
+    let text = TextBuf::parse(SCHEMA.as_bytes().to_vec()).expect("the text is valid");
+    let schema =
+        DatabaseSchema::read(&mut Reader::new(text.as_text())).expect("the schema is valid");
     let row = DatabaseRow::standalone(&schema);
     let mut database = Database::with_uuids(Arc::new(schema), versions);
     let mut txn = TxnBuilder::with_uuids(&database.snapshot(), rows);

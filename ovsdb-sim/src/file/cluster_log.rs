@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use patchbay_engine::db::{ChangeSet, Database};
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::{Json, Reader, TextBuf, ValueKind};
+use patchbay_schemas::json::{Reader, TextBuf, ValueKind};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::strings::StringCache;
 use patchbay_schemas::uuids::UuidSource;
@@ -360,7 +360,8 @@ fn entry_data(text: &TextBuf) -> Result<(Reader<'_>, Reader<'_>), ClusterLogErro
 }
 
 fn read_schema(mut schema: Reader<'_>) -> Result<Arc<DatabaseSchema>, OvsdbError> {
-    let schema = DatabaseSchema::from_json(&Json::read(&mut schema))?;
+    let mut schema = DatabaseSchema::read(&mut schema)?;
+    schema.reorder_as_copy();
     check_persistent_columns(&schema)?;
     Ok(Arc::new(schema))
 }

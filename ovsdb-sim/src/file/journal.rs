@@ -80,9 +80,7 @@ impl Journal {
 
 /// Record with the schema of a database.
 fn schema(snapshot: &Snapshot) -> Vec<u8> {
-    let mut schema = Vec::new();
-    snapshot.schema().to_json().write(&mut schema);
-    schema
+    snapshot.schema().to_text().as_text().bytes().to_vec()
 }
 
 /// Open journal whose content is not in a database yet.

@@ -59,7 +59,7 @@ impl DatabaseFile {
             }
             Err(RecordError::Damaged(problem)) => return Err(not_a_database(problem)),
         };
-        let schema = DatabaseSchema::from_json(&Json::from_text(text.as_text()))
+        let schema = DatabaseSchema::read(&mut Reader::new(text.as_text()))
             .map_err(|error| not_a_database(error.into()))?;
         Ok(Self {
             path: path.to_owned(),

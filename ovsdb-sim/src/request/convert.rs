@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use patchbay_schemas::error::OvsdbError;
-use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 
 use super::{MethodError, MethodResult, Request, array_len};
@@ -29,7 +28,7 @@ impl Request<'_> {
             return Err(self.syntax_error("array expected"));
         }
         params.next_element();
-        let schema = Arc::new(DatabaseSchema::from_json(&Json::read(&mut params))?);
+        let mut schema = DatabaseSchema::read(&mut params)?;
         if schema.name != database.name() {
             let details = format!(
                 "new schema name ({}) does not match database name ({})",
@@ -39,7 +38,8 @@ impl Request<'_> {
             return Err(OvsdbError::new("invalid parameters", details).into());
         }
         let server = self.session.server();
-        let mut cancellation = database.convert(schema)?;
+        schema.reorder_as_copy();
+        let mut cancellation = database.convert(Arc::new(schema))?;
         // Selected before the reply: a client that connects after it keeps its session.
         let mut sessions = server.select_sessions(|_| true);
         let is_clustered = database.is_clustered();

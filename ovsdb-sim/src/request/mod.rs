@@ -175,7 +175,9 @@ impl Request<'_> {
 
     fn get_schema(&self) -> Result<MethodResult, MethodError> {
         let (database, _) = self.database()?;
-        Ok(json_result(&database.schema().to_json()))
+        Ok(MethodResult::Reply(
+            database.schema().to_text().as_text().bytes().to_vec(),
+        ))
     }
 
     /// Checks that no waiting transaction of the session has the request's id.

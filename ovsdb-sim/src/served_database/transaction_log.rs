@@ -56,7 +56,7 @@ fn describe(schema: &DatabaseSchema, change: &RowChange) -> Option<String> {
     };
     let table = schema.table(change.table);
     let mut text = format!("table:{},op:{operation}", table.name);
-    for column in table.columns_in_hash_order() {
+    for &column in table.columns_in_hash_order() {
         let value = table.column_type(column).to_text(&row.get(column));
         // Writing to a string does not fail.
         let _ = write!(text, ",{}:{value}", table.column_name(column));

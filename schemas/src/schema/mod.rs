@@ -7,6 +7,7 @@
 
 mod column_type;
 mod members;
+mod order;
 mod parse;
 mod parse_type;
 mod print;
@@ -21,7 +22,6 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use crate::datum::Datum;
-use crate::hash_order;
 
 /// Index of a table in [`DatabaseSchema::tables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,6 +67,8 @@ pub struct DatabaseSchema {
     /// Tables, sorted by name.
     pub tables: Vec<TableSchema>,
     tables_by_name: HashMap<Arc<str>, TableId, RandomState>,
+    /// Iteration order of ovsdb-server's hash table of the tables.
+    table_order: Vec<TableId>,
 }
 
 /// The schema of a table.
@@ -85,6 +87,8 @@ pub struct TableSchema {
     /// Unique indexes: sets of columns whose combined values are unique.
     pub indexes: Vec<Vec<ColumnId>>,
     columns_by_name: HashMap<Arc<str>, ColumnId, RandomState>,
+    /// Iteration order of ovsdb-server's hash table of the columns, including the implicit ones.
+    column_order: Vec<ColumnId>,
     pub(crate) defaults: Arc<Defaults>,
     /// Columns whose defaults violate the constraints of the columns.
     refused_defaults: Vec<ColumnId>,
@@ -116,6 +120,7 @@ impl DatabaseSchema {
             cksum: String::new(),
             tables: Vec::new(),
             tables_by_name: HashMap::default(),
+            table_order: Vec::new(),
         }
     }
 
@@ -193,13 +198,10 @@ impl TableSchema {
     /// Returns all columns, including `_uuid` and `_version`, in the order in which ovsdb-server
     /// compares rows.
     ///
-    /// This is the iteration order of its [hash tables](crate::hash_order). O(columns).
-    pub fn columns_in_hash_order(&self) -> Vec<ColumnId> {
-        let names = hash_order::column_order(self.columns.iter().map(|column| &*column.name));
-        names
-            .into_iter()
-            .filter_map(|name| self.column_id(name))
-            .collect()
+    /// This is the iteration order of its [hash table](crate::hash_order), which depends on the order
+    /// of the columns in the text of the schema.
+    pub fn columns_in_hash_order(&self) -> &[ColumnId] {
+        &self.column_order
     }
 
     /// Iterates over the ids of the columns, without `_uuid` and `_version`.

@@ -7,8 +7,10 @@ use foldhash::fast::RandomState;
 
 use crate::datum::Datum;
 use crate::error::OvsdbError;
-use crate::json::Json;
+use crate::hash_order;
+use crate::json::{Json, Reader, TextBuf};
 
+use super::order::WrittenOrder;
 use super::parse_type::{is_id_string, is_type};
 use super::{
     BaseType, ColumnId, ColumnSchema, ColumnType, Constraint, DatabaseSchema, Defaults, Members,
@@ -20,7 +22,8 @@ use super::{
 const MAX_IDS: usize = ColumnId::VERSION.0 as usize;
 
 impl DatabaseSchema {
-    /// Parses the text of an `.ovsschema` file.
+    /// Parses the text of an `.ovsschema` file. The order of [`to_text`](Self::to_text) is that of an
+    /// ovsdb-server with a file that ovsdb-tool has created from it.
     ///
     /// # Errors
     /// The JSON is malformed, or the schema is invalid; worded like in ovsdb-server.
@@ -34,11 +37,26 @@ impl DatabaseSchema {
     /// # Ok::<(), patchbay_schemas::error::OvsdbError>(())
     /// ```
     pub fn parse(text: &[u8]) -> Result<Self, OvsdbError> {
-        let json = Json::parse(text).map_err(|e| OvsdbError::new("syntax error", e.to_string()))?;
-        Self::from_json(&json)
+        let text = TextBuf::parse(text.to_vec())
+            .map_err(|e| OvsdbError::new("syntax error", e.to_string()))?;
+        let mut schema = Self::read(&mut Reader::new(text.as_text()))?;
+        schema.reorder_as_created();
+        Ok(schema)
     }
 
-    /// Parses the object of an `.ovsschema` file.
+    /// Parses the schema in a message or in a record of a file, the reader's next value. The order of
+    /// [`to_text`](Self::to_text) is that of an ovsdb-server that has read it there.
+    ///
+    /// # Errors
+    /// The schema is invalid; worded like in ovsdb-server.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, OvsdbError> {
+        let written = WrittenOrder::read(*reader);
+        let mut schema = Self::from_json(&Json::read(reader))?;
+        schema.order_as_written(&written);
+        Ok(schema)
+    }
+
+    /// Parses the object of an `.ovsschema` file, whose members were sorted.
     ///
     /// # Errors
     /// The schema is invalid; worded like in ovsdb-server.
@@ -81,7 +99,14 @@ impl DatabaseSchema {
             cksum: text(cksum),
             tables,
             tables_by_name,
+            table_order: Vec::new(),
         };
+        let names: Vec<_> = schema
+            .tables
+            .iter()
+            .map(|table| table.name.clone())
+            .collect();
+        schema.order_tables(hash_order::key_order(names.iter().map(|name| &**name)));
         schema.resolve_references()?;
         Ok(schema)
     }
@@ -176,7 +201,14 @@ impl TableSchema {
             is_root: flag(is_root, false),
             indexes: Vec::new(),
             columns_by_name,
+            column_order: Vec::new(),
         };
+        let names: Vec<_> = table
+            .columns
+            .iter()
+            .map(|column| column.name.clone())
+            .collect();
+        table.order_columns(hash_order::key_order(names.iter().map(|name| &**name)));
         if let Some(Json::Array(indexes)) = indexes_json {
             for index in indexes {
                 table.indexes.push(table.index_from_json(json, index)?);

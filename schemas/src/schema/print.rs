@@ -1,59 +1,115 @@
 //! Schemas as JSON, in the normalised form of `get_schema`.
 
 use crate::atom::Atom;
-use crate::json::Json;
+use crate::hash_order;
+use crate::json::{Json, TextBuf, write};
 
 use super::{BaseType, ColumnSchema, ColumnType, Constraint, DatabaseSchema, RefType, TableSchema};
 
-/// Returns an object with these members.
-fn object(members: Vec<(&'static str, Json)>) -> Json {
-    Json::Object(
-        members
-            .into_iter()
-            .map(|(name, value)| (name.as_bytes().to_vec(), value))
-            .collect(),
-    )
+/// Part of a schema.
+enum Node {
+    Value(Json),
+    /// Members in the order in which ovsdb-server adds them.
+    Object(Vec<(String, Node)>),
+}
+
+impl Node {
+    fn string(text: impl AsRef<str>) -> Self {
+        Self::Value(Json::string(text))
+    }
+
+    fn integer(integer: impl Into<i64>) -> Self {
+        Self::Value(Json::Integer(integer.into()))
+    }
+
+    fn object(members: Vec<(&'static str, Node)>) -> Self {
+        let members = members.into_iter();
+        Self::Object(
+            members
+                .map(|(name, node)| (name.to_owned(), node))
+                .collect(),
+        )
+    }
+
+    fn into_json(self) -> Json {
+        match self {
+            Self::Value(value) => value,
+            Self::Object(members) => {
+                let member = |(name, node): (String, Self)| (name.into_bytes(), node.into_json());
+                Json::Object(members.into_iter().map(member).collect())
+            }
+        }
+    }
+
+    /// Appends the compact text. Members have the order of hash tables.
+    fn write(self, out: &mut Vec<u8>) {
+        let members = match self {
+            Self::Value(value) => return value.write(out),
+            Self::Object(members) => members,
+        };
+        out.push(b'{');
+        for (i, (name, node)) in hash_order::pair_order(members).into_iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            write::string(out, name.as_bytes());
+            out.push(b':');
+            node.write(out);
+        }
+        out.push(b'}');
+    }
 }
 
 impl DatabaseSchema {
-    /// Returns the result of `get_schema`. Members with default values are omitted.
+    /// Returns the schema as JSON. Members with default values are omitted.
     pub fn to_json(&self) -> Json {
+        self.to_node().into_json()
+    }
+
+    /// Returns the result of `get_schema`: [`to_json`](Self::to_json) with members in the order of
+    /// ovsdb-server's [hash tables](crate::hash_order). `ovsdb-client list-columns` shows it.
+    pub fn to_text(&self) -> TextBuf {
+        let mut text = Vec::new();
+        self.to_node().write(&mut text);
+        TextBuf::from_valid(text)
+    }
+
+    fn to_node(&self) -> Node {
         let all_root = self.tables.iter().all(|table| table.is_root);
         let tables = self
-            .tables
-            .iter()
-            .map(|t| (t.name.as_bytes().to_vec(), t.to_json(all_root)))
+            .tables_in_hash_order()
+            .map(|table| (table.name.to_string(), table.to_node(all_root)))
             .collect();
-        let mut members: Vec<(&str, Json)> = vec![
-            ("name", Json::string(&self.name)),
-            ("tables", Json::Object(tables)),
-        ];
+        let mut members = vec![("name", Node::string(&self.name))];
         if !self.version.is_empty() {
-            members.push(("version", Json::string(&self.version)));
+            members.push(("version", Node::string(&self.version)));
         }
         if !self.cksum.is_empty() {
-            members.push(("cksum", Json::string(&self.cksum)));
+            members.push(("cksum", Node::string(&self.cksum)));
         }
-        object(members)
+        members.push(("tables", Node::Object(tables)));
+        Node::object(members)
     }
 }
 
 impl TableSchema {
-    fn to_json(&self, all_root: bool) -> Json {
+    fn to_node(&self, all_root: bool) -> Node {
         let columns = self
-            .columns
+            .columns_in_hash_order()
             .iter()
-            .map(|c| (c.name.as_bytes().to_vec(), c.to_json()))
+            .filter_map(|column| self.column(*column))
+            .map(|column| (column.name.to_string(), column.to_node()))
             .collect();
-        let mut members: Vec<(&str, Json)> = vec![("columns", Json::Object(columns))];
+        let mut members = Vec::new();
         if !self.mutable {
-            members.push(("mutable", Json::Bool(false)));
-        }
-        if self.max_rows != u32::MAX {
-            members.push(("maxRows", Json::Integer(self.max_rows.into())));
+            members.push(("mutable", Node::Value(Json::Bool(false))));
         }
         if self.is_root && !all_root {
-            members.push(("isRoot", Json::Bool(true)));
+            members.push(("isRoot", Node::Value(Json::Bool(true))));
+        }
+        members.push(("columns", Node::Object(columns)));
+        if self.max_rows != u32::MAX {
+            members.push(("maxRows", Node::integer(self.max_rows)));
         }
         if !self.indexes.is_empty() {
             let names = |index: &Vec<_>| {
@@ -67,85 +123,82 @@ impl TableSchema {
                 .iter()
                 .map(|index| Json::Array(names(index)))
                 .collect();
-            members.push(("indexes", Json::Array(indexes)));
+            members.push(("indexes", Node::Value(Json::Array(indexes))));
         }
-        object(members)
+        Node::object(members)
     }
 }
 
 impl ColumnSchema {
-    fn to_json(&self) -> Json {
-        let mut members: Vec<(&str, Json)> = vec![("type", self.ty.to_json())];
+    fn to_node(&self) -> Node {
+        let mut members = Vec::new();
         if !self.mutable {
-            members.push(("mutable", Json::Bool(false)));
+            members.push(("mutable", Node::Value(Json::Bool(false))));
         }
         if self.ephemeral {
-            members.push(("ephemeral", Json::Bool(true)));
+            members.push(("ephemeral", Node::Value(Json::Bool(true))));
         }
-        object(members)
+        members.push(("type", self.ty.to_node()));
+        Node::object(members)
     }
 }
 
 impl ColumnType {
-    fn to_json(&self) -> Json {
+    fn to_node(&self) -> Node {
         if self.is_scalar() && self.key.constraint == Constraint::None {
-            return self.key.to_json();
+            return self.key.to_node();
         }
-        let mut members: Vec<(&str, Json)> = vec![("key", self.key.to_json())];
+        let mut members = vec![("key", self.key.to_node())];
         if let Some(value) = &self.value {
-            members.push(("value", value.to_json()));
+            members.push(("value", value.to_node()));
         }
         if self.min != 1 {
-            members.push(("min", Json::Integer(self.min.into())));
+            members.push(("min", Node::integer(self.min)));
         }
         match self.max {
             1 => {}
-            Self::UNLIMITED => members.push(("max", Json::string("unlimited"))),
-            max => members.push(("max", Json::Integer(max.into()))),
+            Self::UNLIMITED => members.push(("max", Node::string("unlimited"))),
+            max => members.push(("max", Node::integer(max))),
         }
-        object(members)
+        Node::object(members)
     }
 }
 
 impl BaseType {
-    fn to_json(&self) -> Json {
-        let mut members: Vec<(&str, Json)> = vec![("type", Json::string(self.atom.name()))];
+    fn to_node(&self) -> Node {
+        let mut members = vec![("type", Node::string(self.atom.name()))];
         match &self.constraint {
-            Constraint::None => return Json::string(self.atom.name()),
+            Constraint::None => return Node::string(self.atom.name()),
             Constraint::Enum(allowed) => {
                 let atoms: Vec<Json> = allowed.iter().map(Json::from_atom).collect();
                 let set = |atoms| Json::Array(vec![Json::string("set"), Json::Array(atoms)]);
-                members.push((
-                    "enum",
-                    if let [one] = &atoms[..] {
-                        one.clone()
-                    } else {
-                        set(atoms)
-                    },
-                ));
+                let allowed = match &atoms[..] {
+                    [one] => one.clone(),
+                    _ => set(atoms),
+                };
+                members.push(("enum", Node::Value(allowed)));
             }
             Constraint::Integer(min, max) => {
-                members.extend((*min != i64::MIN).then_some(("minInteger", Json::Integer(*min))));
-                members.extend((*max != i64::MAX).then_some(("maxInteger", Json::Integer(*max))));
+                members.extend((*min != i64::MIN).then(|| ("minInteger", Node::integer(*min))));
+                members.extend((*max != i64::MAX).then(|| ("maxInteger", Node::integer(*max))));
             }
             Constraint::Real(min, max) => {
-                members.extend((*min > -f64::MAX).then(|| ("minReal", Json::from_real(*min))));
-                members.extend((*max < f64::MAX).then(|| ("maxReal", Json::from_real(*max))));
+                let real = |real| Node::Value(Json::from_real(real));
+                members.extend((*min > -f64::MAX).then(|| ("minReal", real(*min))));
+                members.extend((*max < f64::MAX).then(|| ("maxReal", real(*max))));
             }
             Constraint::Length(min, max) => {
-                members.extend((*min != 0).then_some(("minLength", Json::Integer((*min).into()))));
-                members.extend(
-                    (*max != u32::MAX).then_some(("maxLength", Json::Integer((*max).into()))),
-                );
+                members.extend((*min != 0).then(|| ("minLength", Node::integer(*min))));
+                members.extend((*max != u32::MAX).then(|| ("maxLength", Node::integer(*max))));
             }
             Constraint::Reference(reference) => {
-                members.push(("refTable", Json::string(&reference.table_name)));
+                members.push(("refTable", Node::string(&reference.table_name)));
                 if reference.ref_type == RefType::Weak {
-                    members.push(("refType", Json::string("weak")));
+                    members.push(("refType", Node::string("weak")));
                 }
             }
         }
-        object(members)
+        Node::object(members)
     }
 }
 

@@ -274,12 +274,16 @@ impl Session {
     }
 }
 
-/// Decodes the result of `get_schema`.
+/// Decodes the result of `get_schema`. Its order is that of ovsdb-server's relays, whose schema is a
+/// copy of the sorted one in `_Server`.
 fn read_schema(mut schema: Reader<'_>) -> Result<DatabaseSchema, SessionError> {
     if schema.kind() != ValueKind::Object {
         return Err(unexpected("get_schema", "it is not an object"));
     }
-    DatabaseSchema::parse(schema.skip().bytes()).map_err(SessionError::Schema)
+    let mut schema =
+        DatabaseSchema::from_json(&Json::read(&mut schema)).map_err(SessionError::Schema)?;
+    schema.reorder_as_copy();
+    Ok(schema)
 }
 
 /// Members of the first reply of `monitor_cond_since` other than its contents.
