@@ -26,6 +26,7 @@ use program::daemon::{self, DaemonError, Role};
 use program::kept_configuration::KeptConfiguration;
 use program::name::{ProgramName, run_folder};
 use program::pidfile::Pidfile;
+use program::signal_text::describe_signal;
 use program::user::become_user;
 use program::{kept_configuration, log, memory, run_command};
 
@@ -290,9 +291,9 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
     };
     let [interrupt, terminate, hangup] = &mut signals;
     tokio::select! {
-        _ = wait_for_signal(interrupt) => {}
-        _ = wait_for_signal(terminate) => {}
-        _ = wait_for_signal(hangup) => {}
+        _ = wait_for_signal(interrupt) => log_signal(SignalKind::interrupt()),
+        _ = wait_for_signal(terminate) => log_signal(SignalKind::terminate()),
+        _ = wait_for_signal(hangup) => log_signal(SignalKind::hangup()),
         () = exit => {}
         status = ended_command => {
             let status = status??;
@@ -311,6 +312,13 @@ async fn wait_for_signal(signal: &mut std::io::Result<tokio::signal::unix::Signa
         // Without a handler the signal ends the process.
         Err(_) => std::future::pending().await,
     }
+}
+
+/// Logs the signal that ends the program, as ovsdb-server does.
+fn log_signal(signal: SignalKind) {
+    let signal = signal.as_raw_value();
+    let text = describe_signal(signal);
+    tracing::warn!(target: "fatal_signal", "terminating with signal {signal} ({text})");
 }
 
 /// The files of databases that have been kept, without those that `--journal` names.

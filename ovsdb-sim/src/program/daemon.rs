@@ -18,6 +18,8 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
+use super::signal_text::describe_signal;
+
 /// Option with the [`Role`], the first argument of a process that this program starts.
 const ROLE_OPTION: &str = "--process-role=";
 
@@ -208,9 +210,14 @@ pub(crate) fn monitor(on_ready: impl FnOnce() -> io::Result<()>) -> Result<(), D
 /// Describes the end of a process in ovsdb-server's words.
 fn describe_end(process: u32, status: ExitStatus) -> String {
     let how = match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("killed (signal {signal})"),
+        (Some(signal), _) => format!("killed ({})", describe_signal(signal)),
         (None, Some(code)) => format!("exit status {code}"),
         (None, None) => status.to_string(),
     };
-    format!("pid {process} died, {how}")
+    let core = if status.core_dumped() {
+        ", core dumped"
+    } else {
+        ""
+    };
+    format!("pid {process} died, {how}{core}")
 }

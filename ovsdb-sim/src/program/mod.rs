@@ -9,4 +9,5 @@ pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod pidfile;
 pub(crate) mod run_command;
+pub(crate) mod signal_text;
 pub(crate) mod user;

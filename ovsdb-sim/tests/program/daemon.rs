@@ -159,13 +159,32 @@ fn a_detached_server_is_found_by_its_pidfile() {
 fn a_monitor_restarts_a_server_that_a_signal_of_an_error_has_ended() {
     for bed in Bed::both() {
         let options = ["--monitor", "--detach", "--no-chdir", "--pidfile"];
-        let started = bed.server(&[&options[..], &["--remote=punix:db.sock", "db"]].concat());
+        let more = ["--log-file=log", "--remote=punix:db.sock", "db"];
+        let started = bed.server(&[&options[..], &more].concat());
         assert!(started.status.success(), "{started:?}");
         let first = bed.wait_for_process(|process| !process.is_empty());
         kill("SEGV", &first);
         let second = bed.wait_for_process(|process| !process.is_empty() && process != first);
         kill("TERM", &second);
         bed.wait_for_process(str::is_empty);
+        let log = fs::read_to_string(bed.path("log")).unwrap();
+        let first = first.trim_end();
+        let message = format!("1 crashes: pid {first} died, killed (Segmentation fault");
+        assert!(log.contains(&message), "{log}");
+    }
+}
+
+#[test]
+fn the_signal_that_ends_a_server_is_logged() {
+    for bed in Bed::both() {
+        let options = ["--detach", "--no-chdir", "--pidfile", "--log-file=log"];
+        let started = bed.server(&[&options[..], &["--remote=punix:db.sock", "db"]].concat());
+        assert!(started.status.success(), "{started:?}");
+        kill("TERM", &bed.wait_for_process(|process| !process.is_empty()));
+        bed.wait_for_process(str::is_empty);
+        let log = fs::read_to_string(bed.path("log")).unwrap();
+        let message = "|fatal_signal|WARN|terminating with signal 15 (Terminated)";
+        assert!(log.contains(message), "{log}");
     }
 }
 

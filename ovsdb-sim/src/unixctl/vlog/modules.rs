@@ -24,8 +24,9 @@ pub(super) const OTHER_TARGETS: &str = "ovsdb_server";
 
 /// Log targets of the simulator and of its program, with ovsdb-server's modules for the same
 /// subjects.
-pub(super) const TARGETS: [(&str, &str); 16] = [
+pub(super) const TARGETS: [(&str, &str); 17] = [
     ("daemon_unix", "daemon_unix"),
+    ("fatal_signal", "fatal_signal"),
     ("ovsdb_sim::connection", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::dial", "reconnect"),
     ("ovsdb_sim::file", "ovsdb_file"),
