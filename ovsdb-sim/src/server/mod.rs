@@ -176,7 +176,8 @@ impl Server {
     #[cfg(feature = "tls")]
     pub(crate) fn check_keys(&self, target: &str) {
         if needs_tls(target) {
-            self.tls.log_unusable_keys(&self.databases);
+            let is_listener = target.starts_with("pssl:");
+            self.tls.log_unusable_keys(&self.databases, is_listener);
         }
     }
 

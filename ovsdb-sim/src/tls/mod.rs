@@ -32,7 +32,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reason for which a TLS connection is not established.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsError {
-    #[error("{0} must be configured to use SSL/TLS")]
+    #[error("{0} must be configured to use SSL")]
     Missing(&'static str),
     #[error(transparent)]
     File(#[from] KeyFileError),
@@ -76,14 +76,14 @@ impl Tls {
 
     /// Logs the reason if the keys cannot be used now. Connections are refused until they can. A
     /// column that is still empty and a CA certificate that is still to be bootstrapped are no
-    /// reasons.
-    pub(crate) fn log_unusable_keys(&self, databases: &DatabaseSet) {
+    /// reasons, and for a listener neither are keys that are not named.
+    pub(crate) fn log_unusable_keys(&self, databases: &DatabaseSet, is_listener: bool) {
         let keys = Keys::read(&self.options, databases).and_then(|keys| match keys.trusted {
             TrustedPeers::First(_) => client_config(keys).map(|_| ()),
             TrustedPeers::Signed(_) | TrustedPeers::All => self.server_config(keys).map(|_| ()),
         });
         match keys {
-            Err(TlsError::Missing(_)) if self.options.has_columns() => {}
+            Err(TlsError::Missing(_)) if is_listener || self.options.has_columns() => {}
             Err(error) => tracing::error!(target: "stream_ssl", "{error}"),
             Ok(()) => {}
         }

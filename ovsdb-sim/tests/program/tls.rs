@@ -181,7 +181,7 @@ fn keys_that_cannot_be_used_are_logged_at_the_start() {
             ("certificate", certificate),
             ("ca-cert", ca),
         ];
-        files.map(|(name, file)| option(name, file))
+        files.map(|(name, file)| option(name, file)).to_vec()
     };
     for (keys, is_unusable) in [
         (given("server-key.pem", "server.pem", "ca.pem"), false),
@@ -192,6 +192,8 @@ fn keys_that_cannot_be_used_are_logged_at_the_start() {
         (given("server.pem", "server.pem", "ca.pem"), true),
         // The certificate of another key.
         (given("server-key.pem", "ca.pem", "ca.pem"), true),
+        // Clients are refused, and keys can be set later.
+        (Vec::new(), false),
     ] {
         for bed in Bed::both() {
             start(&bed, &keys);
