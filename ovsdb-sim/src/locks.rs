@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use patchbay_schemas::hash_order;
+
 use crate::session_id::SessionId;
 
 /// Method by which a client requests a lock.
@@ -19,9 +21,11 @@ pub(crate) enum LockMode {
 pub(crate) struct Locks {
     /// Queue of each lock, its owner first.
     queues: HashMap<String, VecDeque<(SessionId, LockMode)>>,
-    /// Requested locks that are not unlocked. A session whose stolen lock is lost for good is here
-    /// and in no queue.
-    requested: HashMap<SessionId, HashMap<String, LockMode>>,
+    /// Requested locks that are not unlocked, with the numbers of their requests. A session whose
+    /// stolen lock is lost for good is here and in no queue.
+    requested: HashMap<SessionId, HashMap<String, u64>>,
+    /// Number of requests.
+    requests: u64,
 }
 
 /// Result of a `lock` or `steal`.
@@ -55,7 +59,8 @@ impl Locks {
         if requested.contains_key(lock) {
             return None;
         }
-        requested.insert(lock.to_owned(), mode);
+        requested.insert(lock.to_owned(), self.requests);
+        self.requests += 1;
         let queue = self.queues.entry(lock.to_owned()).or_default();
         if mode == LockMode::Wait {
             queue.push_back((session, mode));
@@ -105,16 +110,18 @@ impl Locks {
         Ok(after.filter(|_| left))
     }
 
-    /// Unlocks all locks of a session. Returns the locks with new owners, who are to be notified.
+    /// Unlocks all locks of a session. Returns the locks with new owners, who are to be notified in
+    /// this order, that of ovsdb-server's hash table of the session's locks.
     pub(crate) fn remove_session(&mut self, session: SessionId) -> Vec<(String, SessionId)> {
-        let requested: Vec<String> = self
-            .requested
-            .get(&session)
+        let requested = self.requested.get(&session).into_iter().flatten();
+        let mut requested: Vec<_> = requested.map(|(lock, number)| (*number, lock)).collect();
+        requested.sort_unstable();
+        let names = requested.into_iter().map(|(_, lock)| lock.as_str());
+        let locks: Vec<String> = hash_order::key_order(names)
             .into_iter()
-            .flatten()
-            .map(|(lock, _)| lock.clone())
+            .map(str::to_owned)
             .collect();
-        requested
+        locks
             .into_iter()
             .filter_map(|lock| {
                 let owner = self.unlock(session, &lock).ok()??;
