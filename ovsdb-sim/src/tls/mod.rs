@@ -98,9 +98,13 @@ impl Tls {
         let keys = Keys::read(&self.options, databases)?;
         let acceptor = TlsAcceptor::from(self.server_config(keys)?);
         let accepted = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
-        accepted
+        let stream = accepted
             .map_err(|_| TlsError::Timeout)?
-            .map_err(TlsError::Handshake)
+            .map_err(TlsError::Handshake)?;
+        if let Some(name) = stream.get_ref().1.server_name() {
+            tracing::debug!(target: "stream_ssl", "connection indicated server name {name}");
+        }
+        Ok(stream)
     }
 
     /// Establishes TLS with a client that waits at `host`.

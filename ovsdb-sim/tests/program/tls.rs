@@ -206,6 +206,34 @@ fn keys_that_cannot_be_used_are_logged_at_the_start() {
 }
 
 #[test]
+fn the_server_name_that_a_client_indicates_is_logged() {
+    let options = [
+        option("private-key", "server-key.pem"),
+        option("certificate", "server.pem"),
+        option("ca-cert", "ca.pem"),
+        "-vstream_ssl:file:dbg".to_owned(),
+    ];
+    for bed in Bed::both() {
+        let port = start(&bed, &options);
+        let client = Command::new("openssl")
+            .args(["s_client", "-servername", "sni-test.example", "-connect"])
+            .arg(format!("127.0.0.1:{port}"))
+            .args(["-key", &key("client-key.pem"), "-cert", &key("client.pem")])
+            .stdin(Stdio::null())
+            .output();
+        client.unwrap();
+        let log = || fs::read_to_string(bed.path("ovsdb-server.log")).unwrap();
+        let message = "|stream_ssl|DBG|connection indicated server name sni-test.example";
+        let begin = Instant::now();
+        while !log().contains(message) {
+            assert!(begin.elapsed() < TIMEOUT, "{}", log());
+            thread::sleep(Duration::from_millis(5));
+        }
+        bed.appctl("exit");
+    }
+}
+
+#[test]
 fn the_ca_certificate_of_the_first_peer_is_written() {
     for bed in Bed::both() {
         let ca = bed.path("ca.pem");
