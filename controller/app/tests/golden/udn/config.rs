@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Config {
-    pub(super) node: String,
+pub(crate) struct Config {
+    pub(crate) node: String,
     ipv4: bool,
     ipv6: bool,
     gateway_mode: String,
     /// With the prefix length of the nodes' subnets.
-    cluster_subnets: Vec<String>,
+    pub(crate) cluster_subnets: Vec<String>,
     service_cidrs: Vec<IpNet>,
     join_subnets: Vec<IpNet>,
     transit_subnets: Vec<IpNet>,
@@ -34,7 +34,7 @@ fn features(names: &[String]) -> BTreeSet<Feature> {
 }
 
 /// The cluster's settings.
-pub(super) fn settings(config: &Config) -> Result<ClusterSettings, String> {
+pub(crate) fn settings(config: &Config) -> Result<ClusterSettings, String> {
     let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)];
     let families = families.into_iter();
     let range = config.ephemeral_port_range.split_once('-');

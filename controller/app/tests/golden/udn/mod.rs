@@ -1,6 +1,6 @@
 //! Scenarios of user-defined networks: the objects of a cluster around the zone controller.
 
-mod config;
+pub(crate) mod config;
 mod connects;
 mod controllers;
 mod inputs;

@@ -7,7 +7,9 @@ use patchbay_allocate::networks::NetworkManager;
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Origin, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::{EndpointSlice, Namespace, Node, Object, Pod, Time};
+use patchbay_resources::object::{
+    EndpointSlice, Namespace, Node, Object, Pod, RouteAdvertisements, Time, VTEP,
+};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -116,6 +118,8 @@ impl ApiServer {
         self.read_into::<Pod>(&mut inventory)?;
         self.read_into::<IPAMClaim>(&mut inventory)?;
         self.read_into::<EndpointSlice>(&mut inventory)?;
+        self.read_into::<RouteAdvertisements>(&mut inventory)?;
+        self.read_into::<VTEP>(&mut inventory)?;
         let before = inventory.clone();
         self.requests += 1;
         let now = Timestamp::from_second(self.requests).map_err(|error| error.to_string())?;

@@ -3,14 +3,14 @@
 pub(crate) mod api_server;
 pub(crate) mod state;
 
-use ipnet::IpNet;
 use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
-use patchbay_model::{ClusterSettings, Feature, IpFamily, PodSubnet};
+use patchbay_model::PodSubnet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::report::{Difference, StepResult};
 use crate::scenario::{ObjectOp, Scenario, Step};
+use crate::udn::config::{self, Config};
 use api_server::ApiServer;
 
 /// Passes after which a scenario that still changes objects fails.
@@ -22,21 +22,6 @@ pub(crate) struct Input {
     config: Config,
     objects: Vec<Value>,
     steps: Vec<Step<ObjectOp>>,
-}
-
-/// Settings of the cluster. Those of the zone controller alone are not read.
-#[derive(Debug, Deserialize)]
-struct Config {
-    ipv4: bool,
-    ipv6: bool,
-    /// With the prefix length of the nodes' subnets.
-    cluster_subnets: Vec<String>,
-    service_cidrs: Vec<IpNet>,
-    join_subnets: Vec<IpNet>,
-    transit_subnets: Vec<IpNet>,
-    masquerade_subnets: Vec<IpNet>,
-    mtu: u32,
-    features: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -153,28 +138,13 @@ impl World {
 }
 
 fn settings(config: &Config) -> Result<ManagerSettings, String> {
-    let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)];
-    let is_on = |feature: &Feature| config.features.iter().any(|name| name == feature.as_str());
     let default_network = config
         .cluster_subnets
         .iter()
         .map(|text| cluster_subnet(text))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(ManagerSettings {
-        cluster: ClusterSettings {
-            families: families
-                .into_iter()
-                .filter_map(|(runs, family)| runs.then_some(family))
-                .collect(),
-            mtu: config.mtu,
-            cluster_subnets: default_network.iter().map(|subnet| subnet.cidr).collect(),
-            service_cidrs: config.service_cidrs.clone(),
-            join_subnets: config.join_subnets.clone(),
-            masquerade_subnets: config.masquerade_subnets.clone(),
-            transit_subnets: config.transit_subnets.clone(),
-            features: Feature::ALL.into_iter().filter(is_on).collect(),
-            ..ClusterSettings::default()
-        },
+        cluster: config::settings(config)?,
         default_network: Some(default_network),
         workloads: Some(Layer2Layouts::Annotated),
     })
