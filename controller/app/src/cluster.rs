@@ -370,10 +370,11 @@ impl Cluster {
     }
 }
 
+/// Nodes on which connects have links to networks. They go with the last user of the network there.
 fn connect_activity(activity: &NetworkActivity) -> Activity {
-    let limited = activity.limited();
+    let limited = activity.users();
     let limited = limited.map(|(network, nodes)| {
-        let nodes = nodes.iter().map(ToString::to_string);
+        let nodes = nodes.map(ToString::to_string);
         (network.to_string(), nodes.collect())
     });
     Activity {

@@ -12,6 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NetworkActivity {
     limited: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Networks that stay on the zone's node without users there, with that node.
+    kept: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 impl NetworkActivity {
@@ -57,6 +59,7 @@ impl NetworkActivity {
         });
         Self {
             limited: limited.collect(),
+            kept: BTreeMap::new(),
         }
     }
 
@@ -74,6 +77,16 @@ impl NetworkActivity {
     /// The limited networks with their nodes.
     pub fn limited(&self) -> impl Iterator<Item = (&Arc<str>, &BTreeSet<Arc<str>>)> {
         self.limited.iter()
+    }
+
+    /// The limited networks with the nodes on which they have users, without those on which they
+    /// stay for the grace period.
+    pub fn users(&self) -> impl Iterator<Item = (&Arc<str>, impl Iterator<Item = &Arc<str>>)> {
+        self.limited().map(|(network, nodes)| {
+            let kept = self.kept.get(network);
+            let nodes = nodes.iter().filter(move |node| kept != Some(node));
+            (network, nodes)
+        })
     }
 }
 
@@ -107,6 +120,7 @@ impl RenderedNetworks {
             let since = known.unwrap_or(now);
             if now.duration_since(since) < grace_period {
                 nodes.insert(zone.into());
+                activity.kept.insert(network.clone(), zone.into());
                 self.unused_since.insert(network.clone(), Some(since));
             }
         }
@@ -165,6 +179,10 @@ mod tests {
             let now = Timestamp::from_second(second).unwrap();
             rendered.update(&mut activity, "n1", MINUTES, now);
             let next = rendered.next_removal(MINUTES);
+            let of_blue = activity.users().find(|(network, _)| &***network == "blue");
+            let (_, mut users) = of_blue.unwrap();
+            let has_users = users.any(|node| &**node == "n1");
+            assert_eq!(has_users, uses.contains(&("blue", "n1")));
             (
                 activity.is_rendered("blue", "n1"),
                 next.map(Timestamp::as_second),

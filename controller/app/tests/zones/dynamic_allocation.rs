@@ -42,6 +42,17 @@ items:
   spec: {podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}
 ";
 
+const CONNECT: &str = "- apiVersion: k8s.ovn.org/v1
+  kind: ClusterNetworkConnect
+  metadata: {name: c}
+  spec:
+    networkSelectors:
+    - networkSelectionType: PrimaryUserDefinedNetworks
+      primaryUserDefinedNetworkSelector: {namespaceSelector: {}}
+    connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
+    connectivity: [PodNetwork]
+";
+
 fn pod(namespace: &str, name: &str, node: &str) -> String {
     format!(
         "- apiVersion: v1\n  kind: Pod\n  metadata: {{name: {name}, namespace: {namespace}}}\n  \
@@ -140,24 +151,31 @@ async fn a_connect_makes_its_networks_active_on_nodes_of_each_other() {
     let mut pods = vec![pod("blue", "a", "n1"), pod("green", "b", "n3")];
     world.apply(&pods, 0).await;
     assert_eq!(world.remote_ports(), [""; 0]);
-    pods.push(
-        "- apiVersion: k8s.ovn.org/v1
-  kind: ClusterNetworkConnect
-  metadata: {name: c}
-  spec:
-    networkSelectors:
-    - networkSelectionType: PrimaryUserDefinedNetworks
-      primaryUserDefinedNetworkSelector: {namespaceSelector: {}}
-    connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
-    connectivity: [PodNetwork]
-"
-        .to_owned(),
-    );
+    pods.push(CONNECT.to_owned());
     world.apply(&pods, 1).await;
     assert_eq!(
         world.remote_ports(),
         ["blue_l3_tstor-n3", "trtor-GR_green_l2_n3"]
     );
+}
+
+#[tokio::test]
+async fn links_of_connects_go_before_the_networks_without_users() {
+    let mut world = World::new();
+    let there = [pod("green", "b", "n3"), CONNECT.to_owned()];
+    let mut both = vec![pod("blue", "a", "n1")];
+    both.extend(there.clone());
+    world.apply(&both, 0).await;
+    let links = |world: &World| world.names(|port: LogicalRouterPort| port.name, "rtocr-");
+    assert_eq!(links(&world), ["rtocr-blue_l3_n1_c", "rtocr-green_l2_c"]);
+    let routers = world.routers();
+
+    world.apply(&there, 10).await;
+    assert_eq!(links(&world), [""; 0]);
+    assert_eq!(world.routers(), routers);
+
+    world.apply(&both, 20).await;
+    assert_eq!(links(&world).len(), 2);
 }
 
 #[tokio::test]

@@ -21,9 +21,9 @@ impl World {
     ) -> Result<Inputs, String> {
         let nodes = self.objects.node_objects()?;
         let nodes = nodes.iter().map(|node| conversion::node(node).0);
-        let limited = activity.into_iter().flat_map(NetworkActivity::limited);
+        let limited = activity.into_iter().flat_map(NetworkActivity::users);
         let limited = limited.map(|(network, nodes)| {
-            let nodes = nodes.iter().map(ToString::to_string);
+            let nodes = nodes.map(ToString::to_string);
             (network.to_string(), nodes.collect())
         });
         let services = self.objects.services()?;
