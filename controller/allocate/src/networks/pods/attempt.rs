@@ -345,7 +345,8 @@ impl Attempt<'_> {
     ) -> PodNetwork {
         let requested = &self.attachment.request.gateways;
         let is_primary = network.network.role == Role::Primary;
-        let routes = network.gateways.iter().flat_map(|gateway| {
+        let gateways = network.gateways_of(&addresses);
+        let routes = gateways.iter().flat_map(|gateway| {
             let family = IpFamily::of(*gateway);
             let services = self.settings.service_cidrs.iter();
             let destinations = services.chain(&network.network.join_subnets);
@@ -360,9 +361,9 @@ impl Attempt<'_> {
             addresses,
             mac,
             routes: routes.collect(),
-            link_local_gateway: self.link_local_gateway(network),
+            link_local_gateway: self.link_local_gateway(network, &gateways),
             gateways: if requested.is_empty() {
-                network.gateways.clone()
+                gateways
             } else {
                 requested.clone()
             },
@@ -373,13 +374,16 @@ impl Attempt<'_> {
 
     /// Link-local address of the gateway's port. In the older layout that is the gateway router of
     /// the node.
-    fn link_local_gateway(&self, network: &NetworkAddresses) -> Option<Ipv6Addr> {
-        let mut gateways = network.gateways.iter();
-        if !gateways.any(IpAddr::is_ipv6) {
+    fn link_local_gateway(
+        &self,
+        network: &NetworkAddresses,
+        gateways: &[IpAddr],
+    ) -> Option<Ipv6Addr> {
+        if !network.gateways.iter().any(IpAddr::is_ipv6) {
             return None;
         }
         let mac = match self.node.older_layout {
-            None => gateway_mac(network.gateways.iter().copied())?,
+            None => gateway_mac(gateways.iter().copied())?,
             Some(id) => {
                 let mut join = network.network.join_subnets.iter();
                 let first = join.find(|net| self.settings.has_family(IpFamily::of_net(**net)))?;

@@ -103,6 +103,16 @@ impl NetworkAddresses {
         Some(state)
     }
 
+    /// Gateways of a pod's addresses, in their order.
+    pub(super) fn gateways_of(&self, addresses: &[IpNet]) -> Vec<IpAddr> {
+        let gateways = addresses.iter().filter_map(|address| {
+            let family = IpFamily::of_net(*address);
+            let mut gateways = self.gateways.iter().copied();
+            gateways.find(|gateway| IpFamily::of(*gateway) == family)
+        });
+        gateways.collect()
+    }
+
     /// `true` if pods have tunnel ids.
     pub(super) fn has_tunnel_ids(&self) -> bool {
         self.network.topology == AttachedTopology::Layer2
