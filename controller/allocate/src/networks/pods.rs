@@ -1,6 +1,7 @@
 //! Addresses of pods in layer2 and localnet networks, which are given for the whole cluster.
 
 mod attempt;
+mod claim;
 mod network;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,7 @@ use patchbay_model::{
     PodNetworks, PrimaryDefinition, attachments, waits_for_primary_network,
 };
 use patchbay_resources::conversion;
-use patchbay_resources::ipam_claim::{IPAMClaim, IpamClaimStatus, OwnerPod};
+use patchbay_resources::ipam_claim::{IpamClaimStatus, OwnerPod};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
 use patchbay_resources::object::{Object, Time};
 use patchbay_resources::set_condition;
@@ -22,6 +23,7 @@ use super::manager::ManagerSettings;
 use super::memory::Memory;
 use super::networks_of;
 use attempt::{Attempt, Node};
+use claim::{Claim, kept_addresses};
 use network::NetworkAddresses;
 
 /// Condition of an IPAMClaim: whether it has addresses.
@@ -172,7 +174,7 @@ pub(super) fn complete(
                 continue;
             }
             let claim = match (claims, &attachment.request.claim) {
-                (Claims::Complete, _) => claim_of(attachment, inventory),
+                (Claims::Complete, _) => Claim::of(attachment, inventory),
                 (Claims::Unknown, None) => None,
                 (Claims::Unknown, Some(name)) => {
                     let message = format!(
@@ -237,40 +239,10 @@ fn known_networks(inventory: &Inventory) -> BTreeMap<String, NetworkAddresses> {
 fn reserve_claims(inventory: &Inventory, networks: &mut BTreeMap<String, NetworkAddresses>) {
     for (_, claim) in inventory.ipam_claims.iter() {
         if let Some(network) = networks.get_mut(&claim.object.spec.network) {
-            network.reserve_claim(&claim_addresses(&claim.object));
+            let addresses = kept_addresses(&claim.object).filter_map(Result::ok);
+            network.reserve_claim(addresses);
         }
     }
-}
-
-fn claim_addresses(claim: &IPAMClaim) -> Vec<ipnet::IpNet> {
-    let status = claim.status.iter();
-    let addresses = status.flat_map(|status| &status.ips);
-    addresses.filter_map(|text| text.parse().ok()).collect()
-}
-
-/// The claim that keeps the addresses of an attachment, which is in the namespace of its
-/// definition. `None`: its addresses are not kept.
-fn claim_of(
-    attachment: &PodAttachment,
-    inventory: &Inventory,
-) -> Option<(ObjectKey, attempt::Claim)> {
-    let name = attachment.request.claim.as_ref()?;
-    if !attachment.network.keeps_addresses {
-        return None;
-    }
-    let (namespace, _) = attachment.key.split_once('/')?;
-    let key = ObjectKey::namespaced(namespace, name);
-    let claim = match inventory.ipam_claims.get(&key) {
-        None => attempt::Claim::Missing(name.clone()),
-        Some(claim) if claim.object.spec.network != *attachment.network.name => {
-            attempt::Claim::OfNetwork {
-                claim: name.clone(),
-                network: claim.object.spec.network.clone(),
-            }
-        }
-        Some(claim) => attempt::Claim::Addresses(claim_addresses(&claim.object)),
-    };
-    Some((key, claim))
 }
 
 /// Notes on a claim what its pod got. A claim that has addresses stays as it is.

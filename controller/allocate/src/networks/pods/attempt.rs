@@ -11,6 +11,7 @@ use patchbay_resources::manifests::{Inventory, ObjectKey};
 use thiserror::Error;
 
 use super::addresses_at;
+use super::claim::Claim;
 use super::network::{MacOwner, NetworkAddresses};
 use crate::networks::annotations::annotation;
 use crate::networks::manager::{Layer2Layouts, ManagerSettings};
@@ -21,8 +22,8 @@ const LAYER2_LAYOUT: &str = "k8s.ovn.org/layer2-topology-version";
 /// Layout with transit routers.
 const TRANSIT_ROUTER_LAYOUT: &str = "2.0";
 
-/// Reason why a pod gets no addresses. The texts are those of OVN-Kubernetes, except that of
-/// [`OtherClaim`](Self::OtherClaim).
+/// Reason why a pod gets no addresses. The texts are those of OVN-Kubernetes, except those of
+/// [`OtherClaim`](Self::OtherClaim) and [`ClaimAddress`](Self::ClaimAddress).
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub(super) enum AttemptError {
     #[error(
@@ -70,6 +71,8 @@ pub(super) enum AttemptError {
     Gateways,
     #[error("IPAMClaim {claim:?} is of network {network:?}")]
     OtherClaim { claim: String, network: String },
+    #[error("IPAMClaim {claim:?}: status.ips: invalid CIDR address: {address}")]
+    ClaimAddress { claim: String, address: String },
 }
 
 /// Reason why an address is not given.
@@ -101,17 +104,6 @@ impl AttemptError {
 fn join(addresses: &[IpNet]) -> String {
     let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     texts.join(" ")
-}
-
-/// The claim that a pod names.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Claim {
-    /// It does not exist.
-    Missing(String),
-    /// It is of another network.
-    OfNetwork { claim: String, network: String },
-    /// Its addresses; empty before the first pod.
-    Addresses(Vec<IpNet>),
 }
 
 /// The node of a pod.
@@ -204,6 +196,10 @@ impl Attempt<'_> {
             Some(Claim::OfNetwork { claim, network }) => {
                 let (claim, network) = (claim.clone(), network.clone());
                 Err(AttemptError::OtherClaim { claim, network })
+            }
+            Some(Claim::Unreadable { claim, address }) => {
+                let (claim, address) = (claim.clone(), address.clone());
+                Err(AttemptError::ClaimAddress { claim, address })
             }
             Some(Claim::Addresses(_)) | None => Ok(()),
         }

@@ -132,7 +132,7 @@ impl NetworkAddresses {
     }
 
     /// Takes what a claim keeps.
-    pub(super) fn reserve_claim(&mut self, addresses: &[IpNet]) {
+    pub(super) fn reserve_claim(&mut self, addresses: impl Iterator<Item = IpNet>) {
         for address in addresses {
             self.reserve_address(address.addr());
         }

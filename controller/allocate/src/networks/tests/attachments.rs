@@ -43,6 +43,29 @@ fn a_claim_is_in_the_namespace_of_the_definition() {
 }
 
 #[test]
+fn a_claim_whose_addresses_cannot_be_read_has_no_pod() {
+    let claim = "---\n{apiVersion: k8s.cni.cncf.io/v1alpha1, kind: IPAMClaim, metadata: {name: c, namespace: plain}, \
+                 spec: {network: keep, interface: net1}, status: {ips: [10.9.0.9]}}\n";
+    let selection = r#"k8s.v1.cni.cncf.io/networks: '[{"name":"keep","namespace":"plain","ipam-claim-reference":"c"}]'"#;
+    let yaml = NAMESPACES.to_owned()
+        + &network(
+            "keep",
+            r#""topology":"layer2","subnets":"10.9.0.0/24","allowPersistentIPs":true"#,
+        )
+        + claim
+        + &pod("plain", "a", selection);
+    let mut inventory = inventory(&yaml);
+    assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
+    assert!(entry(&inventory, "plain/a", "plain/keep").is_none());
+    assert_eq!(
+        warnings(&mut inventory),
+        [
+            "failed to update pod plain/a: IPAMClaim \"c\": status.ips: invalid CIDR address: 10.9.0.9"
+        ]
+    );
+}
+
+#[test]
 fn a_pod_that_waits_for_its_primary_network_has_addresses_in_others() {
     let yaml = NAMESPACES.to_owned()
         + &network("own", r#""topology":"layer2","subnets":"10.9.0.0/24""#)
