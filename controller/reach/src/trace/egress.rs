@@ -20,6 +20,9 @@ impl Trace<'_> {
         if was_tracked && self.packet.is_tracked {
             self.compare_states(switch, output);
         }
+        if self.answered_by.is_some() {
+            self.compare_answers(switch);
+        }
         self.pass_acls(switch, AclPlace::Egress)?;
         self.mark(switch, false);
         if !port.may_receive(&self.packet) {
@@ -49,19 +52,31 @@ impl Trace<'_> {
         if !is_unclear {
             return;
         }
-        let by_default = self.northbound.drops_by_default;
-        let drops = |packet: &Packet| {
-            let acl = acls.decide(AclPlace::Egress, packet).acl;
-            acl.map_or(by_default, |acl| {
-                matches!(acl.action, AclAction::Drop | AclAction::Reject)
-            })
-        };
-        let kept = drops(&self.packet);
         let mut cleared = self.packet.clone();
         cleared.is_tracked = false;
-        if drops(&cleared) != kept {
+        if self.is_dropped_out(switch, &cleared) != self.is_dropped_out(switch, &self.packet) {
             let choice = format!("switch {} may clear the state of the packet", switch.name);
             self.path.leave_open(choice);
+        }
+    }
+
+    /// Records a choice if ACLs drop the answer of a router as the first packet of a connection. A
+    /// switch that has tracked the request lets the answer pass; ovn-trace drops it.
+    fn compare_answers(&mut self, switch: &Switch) {
+        if self.packet.is_tracked && self.is_dropped_out(switch, &self.packet) {
+            let choice = format!(
+                "switch {} may know the connection of the answer",
+                switch.name
+            );
+            self.path.leave_open(choice);
+        }
+    }
+
+    /// `true` if egress ACLs of a switch drop a packet.
+    fn is_dropped_out(&self, switch: &Switch, packet: &Packet) -> bool {
+        match switch.acls.decide(AclPlace::Egress, packet).acl {
+            Some(acl) => matches!(acl.action, AclAction::Drop | AclAction::Reject),
+            None => self.northbound.drops_by_default && switch.acls.is_present,
         }
     }
 

@@ -152,3 +152,52 @@ fn a_next_hop_in_networks_of_several_ports_is_open() {
     let open = answer_through_router("Logical_Router_Policy", "policies", &[policy]);
     assert_eq!(open.open, expected, "{open:?}");
 }
+
+/// The answer of the gateway `10.0.0.1` to an echo request of `a`, on a switch with these ACLs.
+fn answer_of_gateway(acls: &[serde_json::Value]) -> Answer {
+    let mut request = vec![json!("OVN_Northbound")];
+    let mut insert = |table: &str, name: &str, row: serde_json::Value| {
+        request.push(json!({"op": "insert", "table": table, "uuid-name": name, "row": row}));
+        json!(["named-uuid", name])
+    };
+    let row = json!({"name": "rp", "mac": "0a:00:00:00:00:01", "networks": "10.0.0.1/24"});
+    let router_port = insert("Logical_Router_Port", "rp", row);
+    let row = json!({"name": "lr", "ports": router_port});
+    insert("Logical_Router", "lr", row);
+    let row = json!({"name": "sp", "type": "router", "addresses": "router",
+        "options": ["map", [["router-port", "rp"]]]});
+    let row_a = json!({"name": "a", "addresses": "0a:00:00:00:00:02 10.0.0.2"});
+    let ports = [("sp", row), ("a", row_a)];
+    let ports = ports.map(|(name, row)| insert("Logical_Switch_Port", name, row));
+    let acls: Vec<_> = acls
+        .iter()
+        .zip(0..)
+        .map(|(row, number)| insert("ACL", &format!("acl{number}"), row.clone()))
+        .collect();
+    let row = json!({"name": "sw", "ports": ["set", ports], "acls": ["set", acls]});
+    insert("Logical_Switch", "sw", row);
+    let request = serde_json::Value::Array(request).to_string();
+    let answer = northbound(&request).answer(&Question {
+        sender: Sender::port("a"),
+        destination: Destination::Address("10.0.0.1".parse().unwrap()),
+        protocol: Protocol::Icmp,
+    });
+    answer.unwrap()
+}
+
+#[test]
+fn an_answer_that_acls_drop_is_open_where_the_switch_tracks_the_request() {
+    let acl = |direction: &str, text: &str, action: &str| json!({"direction": direction, "match": text, "action": action, "priority": 1});
+    let drops = acl("to-lport", "ip4.src == 10.0.0.1", "drop");
+    let tracks = acl("from-lport", "ip4", "allow-related");
+    let untracked = answer_of_gateway(std::slice::from_ref(&drops));
+    assert_eq!(untracked.verdict, Verdict::Dropped);
+    assert_eq!(untracked.open, [""; 0]);
+    let tracked = answer_of_gateway(&[drops, tracks.clone()]);
+    assert_eq!(tracked.verdict, Verdict::Dropped);
+    let expected = ["switch sw may know the connection of the answer"];
+    assert_eq!(tracked.open, expected, "{tracked:?}");
+    let allowed = answer_of_gateway(&[tracks]);
+    assert_eq!(allowed.verdict, Verdict::Answered);
+    assert_eq!(allowed.open, [""; 0]);
+}
