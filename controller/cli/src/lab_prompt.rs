@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use patchbay_app::Cluster;
 use patchbay_lab::{
-    Answer, CableQuality, CheckReport, Lab, NodeTrace, PodName, Promises, Protocol,
+    Answer, CableQuality, CheckReport, Lab, NodeTrace, PodName, Promises, Protocol, QuestionError,
 };
 use patchbay_snapshots::{Release, show};
 
@@ -196,13 +196,32 @@ async fn ask(
         return reply_of_address(lab, &find(from)?, &answer, protocol, &[], colours);
     }
     let (from, to) = (find(from)?, find(to)?);
-    let answer = lab.ask(&from, &to, protocol, None).await;
+    let answer = ask_promised(lab, &from, &to, protocol).await;
     let answer = answer.map_err(|error| error.to_string())?;
     let mut reply = Reply::of(&answer, colours);
     if !reply.is_good {
         reply.text += &diagnose(lab, cluster, &from, &to, protocol).await?;
     }
     Ok(reply)
+}
+
+/// Asks a pod, and once more if the answer does not come although rows let it pass, because a busy
+/// machine may answer late.
+async fn ask_promised(
+    lab: &Lab,
+    from: &PodName,
+    to: &PodName,
+    protocol: Protocol,
+) -> Result<Answer, QuestionError> {
+    let answer = lab.ask(from, to, protocol, None).await?;
+    let is_stopped = || {
+        let course = lab.rows().diagnose(from, to, protocol, None);
+        course.is_ok_and(|course| course.obstacle().is_some())
+    };
+    if answer.verdict.is_reached() || is_stopped() {
+        return Ok(answer);
+    }
+    lab.ask(from, to, protocol, None).await
 }
 
 async fn ask_service(

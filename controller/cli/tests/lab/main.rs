@@ -323,6 +323,15 @@ fn commands_of_arguments_are_executed_and_a_lost_packet_has_status_2() {
     assert_eq!(code, Some(2), "{output}");
 }
 
+/// The first packet waits for a neighbour beyond the cable for so long that its answer is late.
+#[test]
+fn an_answer_that_rows_promise_is_asked_for_once_more() {
+    let Some(ovn) = ovn() else { return };
+    let slow = "slow ovn-control-plane ovn-worker 250";
+    let (code, output, errors) = run(&ovn, &["-c", slow, "-c", "ping blue-1 green-3"]);
+    assert_eq!(code, Some(0), "{output}{errors}");
+}
+
 #[test]
 fn a_saved_file_is_applied_and_what_it_opens_and_closes_is_printed() {
     let Some(ovn) = ovn() else { return };
