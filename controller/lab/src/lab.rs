@@ -157,7 +157,8 @@ impl Lab {
     }
 
     /// Waits until all switches forward packets as the databases require. A node without ovn-northd
-    /// or ovn-controller is not waited for.
+    /// or ovn-controller is not waited for. Pods forget the Ethernet addresses of their neighbours,
+    /// so that rows which stop ARP count at once.
     ///
     /// # Errors
     /// A program has ended, or does not follow within a minute.
@@ -165,6 +166,9 @@ impl Lab {
         let zones = self.zones.values_mut();
         let release = &self.release;
         try_join_all(zones.map(|zone| zone.node.sync(release))).await?;
+        for pod in &self.pods {
+            pod.endpoint.forget_neighbours();
+        }
         Ok(())
     }
 

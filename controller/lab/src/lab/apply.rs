@@ -146,7 +146,6 @@ impl Lab {
             if let Some(same) = kept.remove(&pod.name)
                 && same.pod == pod
             {
-                same.endpoint.forget_neighbours();
                 self.pods.push(same);
             } else if let Some(zone) = self.zones.get(&pod.node) {
                 let number = self.next_device;

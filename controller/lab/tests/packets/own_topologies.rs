@@ -349,3 +349,28 @@ async fn a_switch_forgets_the_state_of_a_packet_whose_connection_it_commits() {
         own.assert_arrival("blue-1", &target, WEB, to).await;
     }
 }
+
+/// ACLs stop ARP as well. A pod that knew its neighbour would send without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_asks_for_its_neighbours_again_after_a_change_of_rows() {
+    let Some(mut own) = OwnRows::start().await else {
+        return;
+    };
+    let (_, neighbour) = own.address("blue-2");
+    let neighbour = neighbour.to_string();
+    for (text, to) in [("udp", Some("blue-2")), ("arp", None)] {
+        own.write(|txn, written| {
+            let acl = txn.insert(&Acl {
+                action: AclAction::Drop,
+                direction: AclDirection::ToLport,
+                r#match: text.to_owned(),
+                priority: 1,
+                ..Acl::default()
+            })?;
+            written.switches[0].acls.insert(acl);
+            Ok(())
+        })
+        .await;
+        own.assert_arrival("blue-1", &neighbour, WEB, to).await;
+    }
+}
