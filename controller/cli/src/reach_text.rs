@@ -64,10 +64,11 @@ fn describe(answer: &Answer) -> String {
     )
 }
 
-/// Writes one line for each answer.
+/// Writes one line for each answer. A question without an id is named by its place in the file.
 pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) -> io::Result<()> {
-    for numbered in answers {
+    for (numbered, place) in answers.iter().zip(1..) {
         let id = match &numbered.id {
+            serde_json::Value::Null => format!("question {place}"),
             serde_json::Value::String(id) => line(id).into_owned(),
             other => line(&other.to_string()).into_owned(),
         };

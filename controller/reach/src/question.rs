@@ -22,7 +22,7 @@ pub struct Question {
 
 /// Sender of a packet: a switch port or a pod.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `pod` or `port`")]
 pub struct Sender {
     /// Name of a switch port. `None`: the sender is a pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -216,14 +216,15 @@ fn questions_about_manifests_are_answered_on_the_nodes_of_their_senders() {
     let text = r#"[
         {"id": 1, "from": {"pod": "shop/web"}, "to": {"pod": "shop/db"}, "protocol": "tcp 5432"},
         {"id": 2, "from": {"pod": "partner/client"}, "to": {"pod": "shop/db"}},
-        {"id": 3, "from": {"pod": "shop/none"}, "to": {"pod": "shop/db"}}]"#;
+        {"id": 3, "from": {"pod": "shop/none"}, "to": {"pod": "shop/db"}},
+        {"from": "shop/web", "to": {"pod": "shop/db"}}]"#;
     fs::write(&questions, text).unwrap();
     let service_cidr = "--service-cidr 10.96.0.0/16";
     let arguments = format!("reach {service_cidr} --questions {}", questions.display());
     let answers = run(&arguments, &[&shop]);
     assert_eq!(answers.code, Some(1), "{}", answers.stderr);
     assert!(
-        answers.stderr.contains("1 of 3 questions"),
+        answers.stderr.contains("2 of 4 questions"),
         "{}",
         answers.stderr
     );
@@ -231,6 +232,9 @@ fn questions_about_manifests_are_answered_on_the_nodes_of_their_senders() {
     assert_eq!(lines[0], "1: reaches: cluster_udn_shop_tstor-node-2");
     assert!(lines[1].starts_with("2: dropped: ACL "), "{}", lines[1]);
     assert_eq!(lines[2], "3: error: the database has no pod shop/none");
+    let expected = "question 4: error: invalid type: string \"shop/web\", expected an object with \
+                    `pod` or `port`";
+    assert_eq!(lines[3], expected);
 }
 
 #[test]
