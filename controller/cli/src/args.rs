@@ -166,7 +166,7 @@ pub(super) struct Manifests {
 #[command(override_usage = "patchbay explain <KIND> <NAME> [OPTIONS]")]
 pub(super) struct Explain {
     /// Kind of the object.
-    #[arg(value_enum, value_name = "KIND")]
+    #[arg(value_enum, value_name = "KIND", ignore_case = true)]
     pub(super) kind: Explained,
     /// Name of the object.
     #[arg(value_name = "NAME")]

@@ -26,6 +26,21 @@ fn the_example_is_connected() {
     assert_eq!(json["ranges"][0]["nodeIdsBelow"], 127);
 }
 
+#[test]
+fn a_kind_has_the_names_that_it_has_for_kubectl() {
+    for kind in [
+        "cnc",
+        "CNC",
+        "clusternetworkconnects",
+        "ClusterNetworkConnect",
+    ] {
+        let arguments = format!("explain {kind} blue-green-connect");
+        let text = run(&arguments, &[&example()]).succeeded();
+        let expected = "ClusterNetworkConnect blue-green-connect: accepted\n";
+        assert!(text.starts_with(expected), "{kind}: {text}");
+    }
+}
+
 /// `-f` takes all arguments up to the next flag, so the object has to come before it.
 #[test]
 fn the_usage_has_the_object_before_the_manifests() {
