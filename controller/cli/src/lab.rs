@@ -26,6 +26,7 @@ use super::lab_editor::TerminalMode;
 use super::lab_fetch;
 use super::lab_input::CommandSource;
 use super::lab_prompt::{self, Next};
+use super::lab_questions;
 use super::stop::Stop;
 use super::zones::now;
 
@@ -187,7 +188,7 @@ async fn write_lost(
     for checked in lost.take(MAX_DIAGNOSES) {
         let question = &checked.question;
         let (from, to) = (&question.from, &question.to);
-        let reasons = lab_prompt::diagnose(lab, cluster, from, to, question.protocol).await;
+        let reasons = lab_questions::diagnose(lab, cluster, from, to, question.protocol).await;
         let reasons = reasons.map_err(Failure::Lab)?;
         write!(
             console.output,

@@ -42,6 +42,8 @@ mod lab_input;
 #[cfg(feature = "lab")]
 mod lab_prompt;
 #[cfg(feature = "lab")]
+mod lab_questions;
+#[cfg(feature = "lab")]
 mod lab_reasons;
 #[cfg(feature = "lab")]
 mod lab_target;
