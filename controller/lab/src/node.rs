@@ -1,32 +1,27 @@
 //! A node: its databases in this process, and ovn-northd, ovs-vswitchd and ovn-controller.
 
+mod chassis;
+mod switch;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::select_all;
-use patchbay_app::northbound::Northbound;
 use patchbay_schemas::nb::NbGlobal;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use super::appctl::{self, AppctlError};
-use super::databases::{
-    DatabaseError, DatabaseServer, Databases, SOCKET, rows, rows_where, text, texts, value_of,
-};
-use super::outside::{self, Exits, MarkedSource};
-use super::process::{Program, ProgramError, Spawner, environment};
+use super::appctl::AppctlError;
+use super::databases::{DatabaseError, DatabaseServer, Databases, SOCKET};
+use super::outside::MarkedSource;
+use super::process::{Program, ProgramError, Spawner};
 use super::release::{PROGRAMS, Release, ReleaseError, SWITCH};
-use super::switch_rows::{Device, SwitchPorts, are_installed, set_next_configuration};
-use super::underlay;
+use super::switch_rows::{Device, SwitchPorts, are_installed};
 
 /// Maximum time until a program has done what it was asked, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Socket of ovs-vswitchd for commands, in the folder of a node.
-const SWITCH_CONTROL: &str = "ovs-vswitchd.ctl";
-/// Table of routes to the switch's own addresses, as an argument of `ovs/route/add`.
-const LOCAL_TABLE: &str = "table=255";
 /// Time in milliseconds after which ovn-northd and ovn-controller that have nothing to do return
 /// free memory to the system; the smallest that they accept. Their default is 30 s.
 pub(crate) const TRIM_TIMEOUT_MS: &str = "1000";
@@ -143,63 +138,6 @@ impl Node {
         })
     }
 
-    /// Makes the chassis of all nodes those of the Southbound database. `nodes` contains this one.
-    pub(crate) async fn write_chassis(&self, nodes: &[NodeId]) -> Result<(), DatabaseError> {
-        let written = self.databases.southbound.change(|txn| {
-            let snapshot = txn.snapshot().clone();
-            for node in nodes {
-                let is_known = value_of::<String>(&snapshot, "Chassis", "name", |row| {
-                    row.get::<String>("name").as_ref() == Some(&node.chassis)
-                });
-                let address = underlay::address(node.number).to_string();
-                if is_known.is_some() {
-                    // A node that comes back with its chassis has another address.
-                    let moved = rows_where(&snapshot, "Encap", |row| {
-                        let has = |column, value: &str| {
-                            row.get::<String>(column)
-                                .is_some_and(|found| found == value)
-                        };
-                        has("chassis_name", &node.chassis) && !has("ip", &address)
-                    });
-                    for row in moved {
-                        txn.set_row("Encap", row, [("ip", text(address.clone()))])?;
-                    }
-                    continue;
-                }
-                let encap = txn.insert_row(
-                    "Encap",
-                    [
-                        ("type", text("geneve")),
-                        ("ip", text(address)),
-                        ("options", texts([("csum", "true")])),
-                        ("chassis_name", text(&node.chassis)),
-                    ],
-                )?;
-                let is_own = node.name == self.id.name;
-                let remote = texts([("is-remote", "true")]);
-                let chassis = txn.insert_row(
-                    "Chassis",
-                    [
-                        ("name", text(&node.chassis)),
-                        ("hostname", text(&node.name)),
-                        ("encaps", rows([encap])),
-                        ("other_config", if is_own { texts([]) } else { remote }),
-                    ],
-                )?;
-                if is_own {
-                    // `hv_cfg` of ovn-northd is the minimum over the chassis that have this row.
-                    txn.insert_row(
-                        "Chassis_Private",
-                        [("name", text(&node.chassis)), ("chassis", rows([chassis]))],
-                    )?;
-                }
-            }
-            Ok(())
-        });
-        written.await?;
-        Ok(())
-    }
-
     /// Starts all programs.
     pub(crate) async fn start(
         &mut self,
@@ -233,80 +171,6 @@ impl Node {
                     .await
             }
         }
-    }
-
-    /// Starts the switch and configures the wire between the nodes.
-    async fn start_switch(
-        &mut self,
-        release: &Release,
-        spawner: &Spawner,
-    ) -> Result<(), NodeError> {
-        let control = format!("--unixctl={}", self.folder.join(SWITCH_CONTROL).display());
-        let database = self.remote();
-        let arguments = [
-            // `override` would replace tunnel devices by dummies as well.
-            "--enable-dummy=system",
-            "--disable-system",
-            "--disable-system-route",
-            &control,
-            &database,
-        ];
-        let mut wanted = 0_i64;
-        let requested = self.databases.switch.change(|txn| {
-            let snapshot = txn.snapshot().clone();
-            let next = value_of::<i64>(&snapshot, "Open_vSwitch", "next_cfg", |_| true);
-            wanted = next.unwrap_or_default() + 1;
-            set_next_configuration(txn, wanted)
-        });
-        requested.await?;
-        self.start_program(release, spawner, SWITCH, arguments)
-            .await?;
-        self.outside_flows.clear();
-        let switch = self.databases.switch.clone();
-        let configured = switch.wait_until(|snapshot| {
-            let now = value_of::<i64>(snapshot, "Open_vSwitch", "cur_cfg", |_| true);
-            now.is_some_and(|now| now >= wanted)
-        });
-        self.wait("for ovs-vswitchd to configure its bridges", configured)
-            .await?;
-        let address = underlay::address(self.id.number).to_string();
-        let with_prefix = format!("{address}/{}", underlay::PREFIX_LENGTH);
-        self.appctl("netdev-dummy/ip4addr", &["br-phys", &with_prefix])
-            .await?;
-        self.appctl("ovs/route/add", &[underlay::NETWORK, "br-phys"])
-            .await?;
-        self.routed_marks.clear();
-        Ok(())
-    }
-
-    /// Writes routes for tunnel packets with a mark: a route is for packets with exactly one mark,
-    /// and their source needs one in the table of local addresses.
-    async fn write_marked_routes(&mut self) -> Result<(), NodeError> {
-        let own = format!("{}/32", underlay::address(self.id.number));
-        let new: Vec<u32> = self.marks.difference(&self.routed_marks).copied().collect();
-        for number in new {
-            let mark = format!("pkt_mark={number}");
-            let network = [underlay::NETWORK, "br-phys", &mark];
-            self.appctl("ovs/route/add", &network).await?;
-            let local = [own.as_str(), "br-phys", &mark, LOCAL_TABLE];
-            if let Err(error) = self.appctl("ovs/route/add", &local).await {
-                // Open vSwitch before 3.7 has one table, and drops tunnel packets with marks.
-                tracing::debug!(%error, "no route in the table of local addresses");
-            }
-            self.routed_marks.insert(number);
-        }
-        Ok(())
-    }
-
-    /// Tells the switch the Ethernet addresses of the other nodes.
-    pub(crate) async fn write_neighbours(&self, nodes: &[NodeId]) -> Result<(), NodeError> {
-        for node in nodes.iter().filter(|node| node.name != self.id.name) {
-            let address = underlay::address(node.number).to_string();
-            let mac = underlay::format_mac(underlay::mac(node.number));
-            self.appctl("tnl/neigh/set", &["br-phys", &address, &mac])
-                .await?;
-        }
-        Ok(())
     }
 
     /// Makes these devices those of the switch, beside the device of the wire between the nodes.
@@ -348,48 +212,6 @@ impl Node {
         // The switch would use cached flows of before for up to 500 ms.
         self.appctl("revalidator/purge", &[]).await?;
         Ok(())
-    }
-
-    /// Leads packets from outside to the networks whose gateway routers have sent theirs.
-    async fn write_outside_flows(&mut self, release: &Release) -> Result<(), NodeError> {
-        let exits = Exits::read(&Northbound::snapshot(&self.databases.northbound));
-        let switch = self.databases.switch.clone();
-        let sources = &self.sources.clone();
-        let mut flows = String::new();
-        let ready = switch.wait_until(|snapshot| {
-            let found = exits.flows(snapshot, sources);
-            let is_ready = found.is_some();
-            flows = found.unwrap_or_default();
-            is_ready
-        });
-        self.wait("for the patch ports to the bridge outside", ready)
-            .await?;
-        if flows == self.outside_flows {
-            return Ok(());
-        }
-        let command = release.command("ovs-ofctl")?;
-        let replaced = outside::replace_flows(command, environment(&self.folder), &flows).await;
-        replaced.map_err(|reason| NodeError::Flows {
-            node: self.id.name.clone(),
-            reason,
-        })?;
-        self.outside_flows = flows;
-        Ok(())
-    }
-
-    /// Sends a command to ovs-vswitchd.
-    pub(crate) async fn appctl(
-        &self,
-        command: &str,
-        arguments: &[&str],
-    ) -> Result<String, NodeError> {
-        let socket = self.folder.join(SWITCH_CONTROL);
-        appctl::call(&socket, command, arguments)
-            .await
-            .map_err(|source| NodeError::Appctl {
-                node: self.id.name.clone(),
-                source,
-            })
     }
 
     /// Kills a program. Returns `false` if it does not run.
