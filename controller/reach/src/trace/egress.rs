@@ -3,7 +3,7 @@
 use patchbay_schemas::nb::AclAction;
 
 use super::{End, Step, Trace};
-use crate::northbound::{AclPlace, Switch, SwitchPortId, SwitchPortKind};
+use crate::northbound::{AclPlace, Switch, SwitchId, SwitchPortId, SwitchPortKind};
 use crate::packet::{Packet, Payload};
 
 impl Trace<'_> {
@@ -21,7 +21,7 @@ impl Trace<'_> {
             self.compare_states(switch, output);
         }
         if self.answered_by.is_some() {
-            self.compare_answers(switch);
+            self.compare_answers(switch, port.switch);
         }
         self.pass_acls(switch, AclPlace::Egress)?;
         self.mark(switch, false);
@@ -60,16 +60,23 @@ impl Trace<'_> {
         }
     }
 
-    /// Records a choice if ACLs drop the answer of a router as the first packet of a connection. A
-    /// switch that has tracked the request lets the answer pass; ovn-trace drops it.
-    fn compare_answers(&mut self, switch: &Switch) {
-        if self.packet.is_tracked && self.is_dropped_out(switch, &self.packet) {
-            let choice = format!(
-                "switch {} may know the connection of the answer",
-                switch.name
-            );
-            self.path.leave_open(choice);
+    /// Records a choice if it matters whether the switch knows the connection of a router's answer.
+    /// ACLs drop no answer to a request that the switch has tracked. An answer to another request
+    /// is invalid for it. ovn-trace follows both like the first packet of a connection.
+    fn compare_answers(&mut self, switch: &Switch, id: SwitchId) {
+        if !self.packet.is_tracked {
+            return;
         }
+        let verb = match (
+            self.tracking.contains(&id),
+            self.is_dropped_out(switch, &self.packet),
+        ) {
+            (true, true) => "may know",
+            (false, false) => "may not know",
+            _ => return,
+        };
+        let choice = format!("switch {} {verb} the connection of the answer", switch.name);
+        self.path.leave_open(choice);
     }
 
     /// `true` if egress ACLs of a switch drop a packet.

@@ -20,7 +20,9 @@ pub(crate) use sender::Source;
 use std::net::IpAddr;
 
 use crate::answer::Verdict;
-use crate::northbound::{Backend, Link, Northbound, PortId, RouterId, RouterPortId, SwitchPortId};
+use crate::northbound::{
+    Backend, Link, Northbound, PortId, RouterId, RouterPortId, SwitchId, SwitchPortId,
+};
 use crate::packet::{IpPacket, Packet, Payload, Transport};
 
 /// Routers that a packet crosses at most: its time to live.
@@ -58,6 +60,8 @@ pub(crate) struct Trace<'a> {
     path: Path,
     /// Router that answered an echo request. `None`: the packet is still a request.
     answered_by: Option<RouterId>,
+    /// Switches that have tracked the request when it came in.
+    tracking: Vec<SwitchId>,
     /// Translated sources: router, new source, former source. Answers are translated back.
     sources: Vec<(RouterId, IpAddr, IpAddr)>,
     routers: usize,
@@ -96,6 +100,7 @@ impl<'a> Trace<'a> {
             packet,
             path,
             answered_by: None,
+            tracking: Vec::new(),
             sources: Vec::new(),
             routers: 0,
         };

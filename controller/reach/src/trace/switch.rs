@@ -37,6 +37,9 @@ impl Trace<'_> {
             return self.leave_switch(switch, output);
         }
         self.packet.is_tracked = self.is_tracked_in(switch, input);
+        if self.packet.is_tracked && self.answered_by.is_none() {
+            self.tracking.push(port.switch);
+        }
         self.pass_acls(switch, AclPlace::BeforeLoadBalancing)?;
         self.mark(switch, true);
         let balanced = self.balance(switch)?;

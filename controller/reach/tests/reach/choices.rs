@@ -186,7 +186,7 @@ fn answer_of_gateway(acls: &[serde_json::Value]) -> Answer {
 }
 
 #[test]
-fn an_answer_that_acls_drop_is_open_where_the_switch_tracks_the_request() {
+fn an_answer_is_open_where_it_matters_whether_the_switch_has_tracked_the_request() {
     let acl = |direction: &str, text: &str, action: &str| json!({"direction": direction, "match": text, "action": action, "priority": 1});
     let drops = acl("to-lport", "ip4.src == 10.0.0.1", "drop");
     let tracks = acl("from-lport", "ip4", "allow-related");
@@ -200,4 +200,12 @@ fn an_answer_that_acls_drop_is_open_where_the_switch_tracks_the_request() {
     let allowed = answer_of_gateway(&[tracks]);
     assert_eq!(allowed.verdict, Verdict::Answered);
     assert_eq!(allowed.open, [""; 0]);
+    let stateless = acl("from-lport", "ip4", "allow-stateless");
+    let alone = answer_of_gateway(std::slice::from_ref(&stateless));
+    assert_eq!(alone.verdict, Verdict::Answered);
+    assert_eq!(alone.open, [""; 0]);
+    let unknown = answer_of_gateway(&[stateless, acl("to-lport", "tcp", "allow-related")]);
+    assert_eq!(unknown.verdict, Verdict::Answered);
+    let expected = ["switch sw may not know the connection of the answer"];
+    assert_eq!(unknown.open, expected, "{unknown:?}");
 }
