@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::Purpose;
+use crate::quirks::Purpose;
 
 /// Difference in one place: a table, an annotation, the conditions of an object.
 #[derive(Clone, Debug, Eq, PartialEq)]
