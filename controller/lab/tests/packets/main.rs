@@ -14,6 +14,7 @@ mod own_rows;
 mod own_topologies;
 mod port_security;
 mod random_graphs;
+mod random_rows;
 mod scenarios;
 mod spoiled_rows;
 mod support;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_lab::{Lab, Protocol, Verdict};
-use patchbay_reach::{Destination, Northbound, Question, Sender};
+use patchbay_reach::{Answer, Destination, Northbound, Question, Sender};
 use patchbay_schemas::nb::{
     LoadBalancer, LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort, NbGlobal,
 };
@@ -106,30 +106,49 @@ impl OwnRows {
         to: Option<&str>,
     ) {
         let address: IpAddr = address.parse().unwrap();
+        let answer = self.answer(from, address, protocol);
+        let port = to.map(|to| self.ports[to].name.as_str());
+        let is_open = !answer.open.is_empty();
+        assert!(is_open || answer.out.as_deref() == port, "{answer:#?}");
+        let mut verdict = Verdict::Lost;
+        for _ in 0..ATTEMPTS {
+            verdict = self.ask(from, address, protocol).await;
+            if arrival(&verdict) == to {
+                return;
+            }
+        }
+        panic!("{from} {address} {protocol}: {verdict}; expected {to:?}\n{answer:#?}");
+    }
+
+    /// The answer of reach to a packet of a pod.
+    pub(crate) fn answer(&self, from: &str, address: IpAddr, protocol: Protocol) -> Answer {
         let northbound = Northbound::new(&self.lab.northbound("n1").unwrap(), Some(CHASSIS));
         let answer = northbound.answer(&Question {
             sender: Sender::port(&self.ports[from].name),
             destination: Destination::Address(address),
             protocol: protocol.into(),
         });
-        let answer = answer.unwrap();
-        let port = to.map(|to| self.ports[to].name.as_str());
-        let is_open = !answer.open.is_empty();
-        assert!(is_open || answer.out.as_deref() == port, "{answer:#?}");
+        answer.unwrap()
+    }
+
+    /// The verdict of packets of a pod for an address.
+    pub(crate) async fn ask(&self, from: &str, address: IpAddr, protocol: Protocol) -> Verdict {
         let pod = self.lab.find_pod(from).unwrap();
-        let mut verdict = Verdict::Lost;
-        for _ in 0..ATTEMPTS {
-            let asked = self.lab.ask_outside(&pod, address, protocol);
-            verdict = asked.await.unwrap().verdict;
-            let arrived = match &verdict {
-                Verdict::WrongPod(pod) => Some(pod.to_string()),
-                _ => None,
-            };
-            if arrived.as_deref().and_then(|pod| pod.split('/').nth(1)) == to {
-                return;
-            }
-        }
-        panic!("{from} {address} {protocol}: {verdict}; expected {to:?}\n{answer:#?}");
+        let asked = self.lab.ask_outside(&pod, address, protocol);
+        asked.await.unwrap().verdict
+    }
+
+    /// Name of the port of a pod.
+    pub(crate) fn port(&self, pod: &str) -> &str {
+        &self.ports[pod].name
+    }
+}
+
+/// Name of the pod at which a packet of [`OwnRows::ask`] arrived. `None`: it arrived at no pod.
+pub(crate) fn arrival(verdict: &Verdict) -> Option<&str> {
+    match verdict {
+        Verdict::WrongPod(pod) => Some(&pod.name),
+        _ => None,
     }
 }
 
