@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kube::Error;
 
-/// Error text of a request without a response within `Timing::request_timeout`.
+/// Error text of a request without a response within its time-out.
 pub(super) const NO_ANSWER: &str = "the API server does not respond";
 /// Delay after 429 without `Retry-After`: the 1 s that API servers themselves ask for.
 const DEFAULT_THROTTLE_DELAY: Duration = Duration::from_secs(1);

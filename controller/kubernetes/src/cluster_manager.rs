@@ -9,32 +9,25 @@ use jiff::Timestamp;
 use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::connects::{ClusterController, ClusterObjects};
 use patchbay_model::{ClusterSettings, NodeId};
-use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::{Namespace, Object as _, Time};
+use patchbay_resources::object::{Namespace, Time};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::config::Timing;
+use super::connect_requests::{ConnectPlanner, PlannedConnect, ZoneKnowledge};
 use super::connect_writer::ConnectWriter;
+use super::connect_writes::{ConnectWrites, PassOutcome};
 use super::debounce::{ChangeSource, debounce, sleep_or_forever, sleep_until_or_forever};
-use super::event_throttle::EventThrottle;
 use super::events::EventSender;
 use super::input_digest::NodeDigests;
 use super::leader_election::LeaderTerm;
 use super::node_subnets::NetworkNumbers;
-use super::outcome_writer::{OutcomeWriter, RetryLater, ZoneKnowledge};
 use super::projections::{WatchedConnect, WatchedNode};
 use super::store::{StoreReader, WatchEnded};
-use super::write_overlay::WriteOverlay;
-use super::write_retries::{SLOW_FAILURE, WriteFailure, WriteRetries, timed};
 use super::zone_liveness::{ZoneLiveness, ZoneState};
 use super::zone_reports::{WatchedZoneReport, ZoneNode};
-
-/// Number of successive slow failures after which the other writes of a pass wait for the next one.
-/// One may take as long as the time-out of requests.
-const MAX_SLOW_FAILURES: usize = 4;
 
 /// The objects that both controllers watch.
 #[derive(Clone, Debug)]
@@ -94,7 +87,7 @@ pub(super) struct ClusterManagerTask {
 impl ClusterManagerTask {
     /// Waits for a term as the leader and reconciles during it, forever.
     ///
-    /// Dropping the future leaves at most one write in progress, which is right or will be
+    /// Dropping the future leaves the writes without an answer in progress. They are right or will be
     /// corrected.
     ///
     /// # Errors
@@ -138,10 +131,7 @@ struct LeaderLoop<'a> {
     /// Time at which new reports are taken over. `None`: there are none.
     reports_due: Option<Instant>,
     controller: ClusterController,
-    overlay: WriteOverlay,
-    /// ClusterNetworkConnects whose writes fail.
-    retries: WriteRetries,
-    event_throttle: EventThrottle,
+    writes: ConnectWrites,
     warned: BTreeSet<String>,
 }
 
@@ -162,9 +152,7 @@ impl<'a> LeaderLoop<'a> {
             reports_due: None,
             controller: ClusterController::new(task.settings.clone())
                 .with_router_keys(task.router_keys.clone()),
-            overlay: WriteOverlay::default(),
-            retries: WriteRetries::default(),
-            event_throttle: EventThrottle::default(),
+            writes: ConnectWrites::new(task.writer.clone(), task.events.clone(), task.timing),
             warned: BTreeSet::new(),
         }
     }
@@ -178,15 +166,13 @@ impl<'a> LeaderLoop<'a> {
         self.nodes.ready().await?;
         let mut backoff = timing.retry_backoff();
         loop {
-            let wait = match self.reconcile_all().await {
-                Ok(()) => {
-                    backoff.reset();
-                    None
-                }
-                Err(RetryLater { retry_after, .. }) => {
-                    Some(backoff.next_delay().max(retry_after.unwrap_or_default()))
-                }
-            };
+            let outcome = self.reconcile_all().await;
+            let wait = outcome
+                .retry_after
+                .map(|after| backoff.next_delay().max(after));
+            if wait.is_none() {
+                backoff.reset();
+            }
             tokio::select! {
                 happened = self.wait_for_work() => happened?,
                 () = sleep_or_forever(wait) => {}
@@ -195,13 +181,13 @@ impl<'a> LeaderLoop<'a> {
     }
 
     /// Waits for a reason to reconcile: a change of the common sources, a change of nodes from
-    /// which rows follow, new reports that are due, a zone that stops or starts, or a suppressed
-    /// event that is due.
+    /// which rows follow, new reports that are due, a zone that stops or starts, the answer to a slow
+    /// write, or a suppressed event that is due.
     async fn wait_for_work(&mut self) -> Result<(), WatchEnded> {
         let task = self.task;
         let timing = &task.timing;
         loop {
-            let (due, event_due) = (self.reports_due, self.event_throttle.next_due());
+            let (due, event_due) = (self.reports_due, self.writes.event_throttle.next_due());
             tokio::select! {
                 changed = self.sources.changed() => {
                     changed?;
@@ -225,8 +211,9 @@ impl<'a> LeaderLoop<'a> {
                     let due = || Instant::now() + timing.report_interval;
                     self.reports_due.get_or_insert_with(due);
                 }
+                () = self.writes.wait_for_answers() => return Ok(()),
                 () = sleep_until_or_forever(event_due) => {
-                    self.event_throttle.clear_due(Instant::now());
+                    self.writes.event_throttle.clear_due(Instant::now());
                     return Ok(());
                 }
                 () = sleep_until_or_forever(due) => {
@@ -269,11 +256,12 @@ impl<'a> LeaderLoop<'a> {
 
     /// Reconciles all `ClusterNetworkConnect`s: computes their annotations and status, and writes
     /// what differs.
-    async fn reconcile_all(&mut self) -> Result<(), RetryLater> {
+    async fn reconcile_all(&mut self) -> PassOutcome {
+        let mut outcome = self.writes.begin_pass();
         let now = Time(Timestamp::now());
         let connects = self.sources.connects.objects();
         let lists = self.sources.connects.lists();
-        let connects = self.overlay.newest_versions(connects, lists);
+        let connects = self.writes.overlay.newest_versions(connects, lists);
         let (nads, namespaces) = (
             self.sources.nads.objects(),
             self.sources.namespaces.objects(),
@@ -288,7 +276,7 @@ impl<'a> LeaderLoop<'a> {
         let report = {
             let readable: Vec<_> = connects
                 .values()
-                .map(|seen| self.overlay.with_last_valid_spec(seen))
+                .map(|seen| self.writes.overlay.with_last_valid_spec(seen))
                 .collect();
             let ids = self.cluster_nodes.iter();
             let objects = ClusterObjects::new(
@@ -313,7 +301,8 @@ impl<'a> LeaderLoop<'a> {
                 let listed = reports.values().flatten();
                 listed.map(|report| (&*report.zone, &**report)).collect()
             });
-        self.event_throttle
+        self.writes
+            .event_throttle
             .retain(|connect| connects.contains_key(connect));
         let zone_nodes = self.cluster_nodes.iter().zip(&self.zone_states);
         let zone_nodes = zone_nodes.map(|((name, node), state)| ZoneNode {
@@ -321,10 +310,7 @@ impl<'a> LeaderLoop<'a> {
             is_unmanaged: node.is_unmanaged,
             state: *state,
         });
-        let mut outcome_writer = OutcomeWriter {
-            task: self.task,
-            overlay: &mut self.overlay,
-            event_throttle: &mut self.event_throttle,
+        let planner = ConnectPlanner {
             zones: ZoneKnowledge {
                 nodes: zone_nodes.collect(),
                 reports: zones.as_ref(),
@@ -333,53 +319,14 @@ impl<'a> LeaderLoop<'a> {
             },
             now: &now,
         };
-        let (retries, timing) = (&mut self.retries, &self.task.timing);
-        retries.begin_pass();
-        let (failed, others): (Vec<_>, Vec<_>) = report
-            .outcomes
-            .into_iter()
-            .partition(|outcome| retries.contains(&object_name(&outcome.name)));
-        let (mut later, mut slow_failures) = (None, 0);
-        // One object that cannot be written does not delay the others.
-        for outcome in others.into_iter().chain(failed) {
-            let (name, seen) = (object_name(&outcome.name), &connects[&outcome.name]);
-            if retries.delayed(&name).is_some() {
-                later = later.max(Some(None));
-                continue;
-            }
-            let write = outcome_writer.write(seen, outcome, retries.is_lasting(&name));
-            let (written, elapsed) = timed(write).await;
-            let Err(failed) = written else {
-                retries.forget(&name);
-                slow_failures = 0;
-                continue;
-            };
-            later = later.max(Some(failed.retry_after));
-            match failed.error {
-                Some(error) => {
-                    let failure = WriteFailure {
-                        error: &error,
-                        retry_after: failed.retry_after,
-                        is_answer: failed.is_answer,
-                    };
-                    retries.record_failure(name, failure, timing);
-                    slow_failures += usize::from(elapsed >= SLOW_FAILURE);
-                }
-                None => retries.forget(&name),
-            }
-            if failed.blocks_all || slow_failures >= MAX_SLOW_FAILURES {
-                break;
-            }
-        }
-        match later {
-            None => Ok(()),
-            Some(retry_after) => Err(RetryLater {
-                retry_after,
-                error: None,
-                blocks_all: false,
-                is_answer: false,
-            }),
-        }
+        let planned = report.outcomes.into_iter();
+        let planned = planned.map(|outcome| PlannedConnect {
+            seen: connects[&outcome.name].clone(),
+            outcome,
+        });
+        let planned = planned.collect();
+        self.writes.write(planned, &planner, &mut outcome).await;
+        outcome
     }
 }
 
@@ -399,11 +346,6 @@ impl ChangeSource for LeaderLoop<'_> {
             changed = self.nodes.changed() => changed,
         }
     }
-}
-
-/// Kind and key of a `ClusterNetworkConnect`.
-fn object_name(connect: &str) -> (&'static str, ObjectKey) {
-    (ClusterNetworkConnect::KIND, ObjectKey::cluster(connect))
 }
 
 fn values<V>(objects: &OrdMap<ObjectKey, Arc<V>>) -> impl Iterator<Item = &V> {

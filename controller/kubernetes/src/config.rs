@@ -101,8 +101,11 @@ pub struct Timing {
     pub debounce_max: Duration,
     /// Shortest and longest delay before a failed operation is retried.
     pub retry: (Duration, Duration),
-    /// Time-out of a request to the API server; for a watch, until its response begins.
+    /// Time-out of a read from the API server; for a watch, until its response begins.
     pub request_timeout: Duration,
+    /// Time-out of a write. It exceeds the 34 s within which an API server answers each write
+    /// (`requestTimeoutUpperBound`), so that the answer names a webhook that does not respond.
+    pub write_timeout: Duration,
     /// Longest silence on a watch before it is opened again.
     ///
     /// API servers send a bookmark about once a minute.
@@ -163,6 +166,7 @@ impl Default for Timing {
             debounce_max: Duration::from_millis(500),
             retry: (Duration::from_millis(100), Duration::from_secs(30)),
             request_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(40),
             watch_idle_timeout: Duration::from_secs(150),
             watch_gap_limit: Duration::from_secs(75),
             missing_kind_grace_period: Duration::from_secs(300),

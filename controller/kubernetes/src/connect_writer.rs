@@ -102,19 +102,19 @@ pub(super) enum WriteError {
 #[derive(Clone, Debug)]
 pub(super) struct ConnectWriter {
     api: Api,
-    request_timeout: Duration,
+    write_timeout: Duration,
     term: watch::Receiver<Option<LeaderTerm>>,
 }
 
 impl ConnectWriter {
     pub(super) fn new(
         client: kube::Client,
-        request_timeout: Duration,
+        write_timeout: Duration,
         term: watch::Receiver<Option<LeaderTerm>>,
     ) -> Self {
         Self {
             api: Api::all::<ClusterNetworkConnect>(client),
-            request_timeout,
+            write_timeout,
             term,
         }
     }
@@ -166,7 +166,7 @@ impl ConnectWriter {
         &self,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, WriteError> {
-        match timeout(self.request_timeout, request).await {
+        match timeout(self.write_timeout, request).await {
             Ok(answer) => answer.map_err(WriteError::from),
             Err(_) => Err(WriteError::no_answer()),
         }

@@ -223,7 +223,7 @@ impl EventPublisher {
         let mut backoff = self.timing.retry_backoff();
         let mut is_first = true;
         loop {
-            let (error, retry_after) = match timeout(self.timing.request_timeout, attempt()).await {
+            let (error, retry_after) = match timeout(self.timing.write_timeout, attempt()).await {
                 Ok(Ok(_)) => return Ok(()),
                 // An earlier attempt has created the event although it failed: names of events are
                 // unique.

@@ -10,7 +10,8 @@
 //! Both controllers are level-triggered. A change wakes them; they wait until changes pause,
 //! compare all objects with what they should be, and write the differences. A missed event, a
 //! restart and an edit by others are the same case. Failed writes are retried forever, with growing
-//! delays.
+//! delays. A write that waits for its answer, such as one of a webhook that does not respond, goes on
+//! beside later passes and delays no other object.
 //!
 //! # Watched kinds
 //!
@@ -77,8 +78,10 @@ mod api_object;
 mod client;
 mod cluster_manager;
 mod config;
+mod connect_requests;
 mod connect_revision;
 mod connect_writer;
+mod connect_writes;
 mod debounce;
 mod egress_ips;
 mod etcd_restores;
@@ -94,9 +97,9 @@ mod node_subnets;
 mod northbound_client;
 mod northbound_reachability;
 mod object_sink;
-mod outcome_writer;
 mod projections;
 mod report_publisher;
+mod request_pool;
 mod run;
 mod store;
 mod task_set;

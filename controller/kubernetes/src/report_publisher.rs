@@ -182,10 +182,8 @@ impl ReportPublisher {
             PatchParams::apply(FIELD_MANAGER).force(),
         );
         let patch = Patch::Apply(json!(object));
-        let written = tokio::time::timeout(
-            self.timing.request_timeout,
-            api.patch(&name, &params, &patch),
-        );
+        let written =
+            tokio::time::timeout(self.timing.write_timeout, api.patch(&name, &params, &patch));
         match written.await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err((api_error::describe(&error), api_error::retry_after(&error))),

@@ -142,7 +142,7 @@ async fn run_until(
             network_numbers: network_numbers.clone(),
             router_keys,
             namespace: namespace.clone(),
-            writer: ConnectWriter::new(client.clone(), timing.request_timeout, term.clone()),
+            writer: ConnectWriter::new(client.clone(), timing.write_timeout, term.clone()),
             events: events.clone(),
             term,
             timing,

@@ -11,7 +11,7 @@ use super::config::Timing;
 
 /// Shortest duration of a failed write that holds up others, such as one of a webhook that does not
 /// respond. Quick failures of many objects do not.
-pub(super) const SLOW_FAILURE: Duration = Duration::from_secs(1);
+const SLOW_FAILURE: Duration = Duration::from_secs(1);
 
 /// Time from the first failure of an object's write to the one that users see. A change of etcd's
 /// leader takes less; a webhook that is down fails until it is back.
@@ -28,6 +28,8 @@ pub(super) struct WriteRetries(BTreeMap<(&'static str, ObjectKey), FailedWrite>)
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteFailure<'a> {
     pub(super) error: &'a str,
+    /// Begin of the write.
+    pub(super) begun: Instant,
     /// Time that the API server asks to wait.
     pub(super) retry_after: Option<Duration>,
     /// `true` if the API server answers that it cannot write this object.
@@ -39,7 +41,9 @@ struct FailedWrite {
     error: String,
     /// `true` if the error is an answer of the API server about this object.
     is_answer: bool,
-    /// Time of the first of successive failures.
+    /// `true` if the write took [`SLOW_FAILURE`].
+    is_slow: bool,
+    /// Begin of the first of successive writes that failed.
     since: Instant,
     backoff: Backoff,
     /// Time of the next attempt.
@@ -78,6 +82,7 @@ impl WriteRetries {
     ) {
         let WriteFailure {
             error,
+            begun,
             retry_after,
             is_answer,
         } = failure;
@@ -85,13 +90,15 @@ impl WriteRetries {
         let failed = self.0.entry(object).or_insert_with(|| FailedWrite {
             error: String::new(),
             is_answer,
-            since: now,
+            is_slow: false,
+            since: begun,
             backoff: timing.retry_backoff(),
             due: now,
             is_current: true,
         });
         error.clone_into(&mut failed.error);
         failed.is_answer = is_answer;
+        failed.is_slow = now.duration_since(begun) >= SLOW_FAILURE;
         failed.is_current = true;
         failed.due = now
             + failed
@@ -100,24 +107,30 @@ impl WriteRetries {
                 .max(retry_after.unwrap_or_default());
     }
 
-    /// `true` if the API server answers that it cannot write the object, and the writes have failed
-    /// for [`LASTING_FAILURE`].
-    pub(super) fn is_lasting(&self, object: &(&'static str, ObjectKey)) -> bool {
+    /// The answer of the API server that it cannot write the object, if the writes have failed for
+    /// [`LASTING_FAILURE`].
+    pub(super) fn lasting_answer(&self, object: &(&'static str, ObjectKey)) -> Option<&str> {
         let failed = self.0.get(object);
-        failed.is_some_and(|failed| failed.is_answer && failed.since.elapsed() >= LASTING_FAILURE)
+        let failed = failed.filter(|one| one.is_answer && one.since.elapsed() >= LASTING_FAILURE);
+        failed.map(|failed| &*failed.error)
+    }
+
+    /// Keeps the failure of an object that is being written.
+    pub(super) fn keep(&mut self, object: &(&'static str, ObjectKey)) {
+        if let Some(failed) = self.0.get_mut(object) {
+            failed.is_current = true;
+        }
+    }
+
+    /// `true` if the last write of the object failed after [`SLOW_FAILURE`].
+    pub(super) fn was_slow(&self, object: &(&'static str, ObjectKey)) -> bool {
+        self.0.get(object).is_some_and(|failed| failed.is_slow)
     }
 
     /// Records a write that did not fail in this way.
     pub(super) fn forget(&mut self, object: &(&'static str, ObjectKey)) {
         self.0.remove(object);
     }
-}
-
-/// The output of a write, and its duration.
-pub(super) async fn timed<T>(write: impl Future<Output = T>) -> (T, Duration) {
-    let begun = Instant::now();
-    let output = write.await;
-    (output, begun.elapsed())
 }
 
 #[cfg(test)]
@@ -131,6 +144,7 @@ mod tests {
     fn answer(error: &str, retry_after: Option<Duration>) -> WriteFailure<'_> {
         WriteFailure {
             error,
+            begun: Instant::now(),
             retry_after,
             is_answer: true,
         }
@@ -154,12 +168,12 @@ mod tests {
         retries.record_failure(pod("a"), answer("gone", None), &timing);
         tokio::time::sleep(timing.retry.0).await;
         assert_eq!(retries.delayed(&pod("a")), Some("gone"));
-        assert!(!retries.is_lasting(&pod("a")));
+        assert_eq!(retries.lasting_answer(&pod("a")), None);
         tokio::time::sleep(LASTING_FAILURE).await;
         retries.record_failure(pod("a"), answer("gone", None), &timing);
-        assert!(retries.is_lasting(&pod("a")));
+        assert_eq!(retries.lasting_answer(&pod("a")), Some("gone"));
         retries.forget(&pod("a"));
-        assert!(!retries.contains(&pod("a")) && !retries.is_lasting(&pod("a")));
+        assert!(!retries.contains(&pod("a")) && retries.lasting_answer(&pod("a")).is_none());
     }
 
     #[tokio::test(start_paused = true)]

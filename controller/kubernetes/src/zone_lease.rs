@@ -96,7 +96,7 @@ impl ZoneLeaseRenewer {
             // A renewal without a response may have changed the version.
             let known = version.take();
             let is_known = known.is_some();
-            let wait = match timeout(self.timing.request_timeout, self.renew(&api, known)).await {
+            let wait = match timeout(self.timing.write_timeout, self.renew(&api, known)).await {
                 Ok(Ok(renewed)) => {
                     version = renewed;
                     self.restores.mark_seen();

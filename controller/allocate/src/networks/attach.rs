@@ -13,7 +13,7 @@ use patchbay_resources::manifests::{
 use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use patchbay_resources::object::{Object, Time};
 use patchbay_resources::udn::NetworkRole;
-pub use refusal::{RefusedDefinition, note_refused_definitions};
+pub use refusal::{RefusedWrite, note_refused_definitions, note_refused_finalizers};
 use removal::{finish_deleted, remove_orphans};
 use thiserror::Error;
 

@@ -32,7 +32,7 @@ use memory::Memory;
 use patchbay_resources::object::Time;
 use pods::Claims;
 
-pub use attach::{RefusedDefinition, note_refused_definitions};
+pub use attach::{RefusedWrite, note_refused_definitions, note_refused_finalizers};
 pub use definition::FINALIZER;
 pub use manager::{Layer2Layouts, ManagerSettings, NetworkManager};
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};

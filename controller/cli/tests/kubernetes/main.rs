@@ -28,6 +28,7 @@ mod refused_writes;
 mod relay;
 mod restored_server;
 mod scale;
+mod slow_writes;
 mod stored;
 mod testbed;
 mod undecodable_objects;

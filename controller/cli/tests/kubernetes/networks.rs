@@ -28,6 +28,10 @@ pub(crate) fn object<K: DeserializeOwned>(json: Value) -> K {
 }
 
 pub(crate) fn udns(bed: &Testbed) -> Api<DynamicObject> {
+    udns_in(bed, RED)
+}
+
+pub(crate) fn udns_in(bed: &Testbed, namespace: &str) -> Api<DynamicObject> {
     let resource = ApiResource {
         group: "k8s.ovn.org".to_owned(),
         version: "v1".to_owned(),
@@ -35,7 +39,7 @@ pub(crate) fn udns(bed: &Testbed) -> Api<DynamicObject> {
         kind: "UserDefinedNetwork".to_owned(),
         plural: "userdefinednetworks".to_owned(),
     };
-    Api::namespaced_with(bed.client.clone(), RED, &resource)
+    Api::namespaced_with(bed.client.clone(), namespace, &resource)
 }
 
 pub(crate) fn pods(bed: &Testbed) -> Api<Pod> {

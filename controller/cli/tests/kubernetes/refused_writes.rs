@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::DeleteParams;
 use kube::core::DynamicObject;
+use kube::discovery::ApiResource;
 use kube::{Api, ResourceExt};
+use serde_json::json;
 
 use crate::apiserver::Reply;
 use crate::networks::{
     RED, create_network, create_pod, events_about, fail_each, layer2, pods, udns,
 };
-use crate::stored::ClusterNetworkConnect;
+use crate::stored::{ClusterNetworkConnect, ClusterUserDefinedNetwork};
 use crate::testbed::{CONNECT, Testbed, accepted, connect, eventually};
 
 const ORDERED: &str = "as ordered by the test";
@@ -49,6 +52,64 @@ async fn a_definition_whose_webhook_is_down_is_in_the_condition() {
     assert!(message.starts_with(&expected), "{message}");
     bed.api().end_faults();
     until_created(&udns(&bed), "True").await;
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_finalizer_that_is_refused_is_in_the_condition() {
+    for code in [403, 500] {
+        let bed = manager_bed().await;
+        let refused = Reply::Status(code, None);
+        let object = ("PATCH", "/userdefinednetworks/red$", refused, usize::MAX);
+        fail_each(&bed, [object]);
+        let manager = bed.run_cluster("one");
+        create_network(&bed, layer2()).await;
+        let message = until_created(&udns(&bed), "False").await;
+        let expected = format!("failed to add finalizer to UserDefinedNetwork: {ORDERED}");
+        assert!(message.starts_with(&expected), "{message}");
+        bed.api().end_faults();
+        until_created(&udns(&bed), "True").await;
+        fail_each(&bed, [object]);
+        let deleted = udns(&bed).delete(RED, &DeleteParams::default()).await;
+        deleted.unwrap();
+        let message = until_created(&udns(&bed), "False").await;
+        let expected = format!("failed to remove finalizer to UserDefinedNetwork: {ORDERED}");
+        assert!(message.starts_with(&expected), "{message}");
+        bed.api().end_faults();
+        eventually("the network is gone", async || {
+            let left = udns(&bed).get_opt(RED).await.unwrap();
+            left.is_none().then_some(())
+        })
+        .await;
+        manager.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_finalizer_of_a_cluster_network_that_is_refused_is_in_the_condition() {
+    let bed = manager_bed().await;
+    let object = "/clusteruserdefinednetworks/red$";
+    fail_each(
+        &bed,
+        [("PATCH", object, Reply::Status(403, None), usize::MAX)],
+    );
+    let manager = bed.run_cluster("one");
+    let network: ClusterUserDefinedNetwork = serde_json::from_value(json!({
+        "metadata": {"name": RED},
+        "spec": {"namespaceSelector": {"matchLabels": {"net": RED}}, "network": {
+            "topology": "Layer2", "layer2": {"role": "Secondary", "subnets": ["10.160.0.0/16"]},
+        }},
+    }))
+    .unwrap();
+    bed.create(&network).await;
+    let resource = ApiResource::erase::<ClusterUserDefinedNetwork>(&());
+    let networks = Api::all_with(bed.client.clone(), &resource);
+    let message = until_created(&networks, "False").await;
+    let expected =
+        format!("failed to add finalizer to ClusterUserDefinedNetwork {RED:?}: {ORDERED}");
+    assert!(message.starts_with(&expected), "{message}");
+    bed.api().end_faults();
+    until_created(&networks, "True").await;
     manager.stop().await;
 }
 

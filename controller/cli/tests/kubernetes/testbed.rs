@@ -98,6 +98,8 @@ pub(crate) struct Testbed {
     pub(crate) retry: (Duration, Duration),
     /// Time-out of requests.
     pub(crate) request: Duration,
+    /// Time-out of writes. `None`: that of requests.
+    pub(crate) write: Option<Duration>,
     /// Longest silence on a watch.
     pub(crate) idle: Duration,
     /// Time after the loss of a watch from which all objects are listed again.
@@ -171,6 +173,7 @@ impl Testbed {
             lease: Duration::from_secs(20),
             retry: (Duration::from_millis(20), Duration::from_millis(200)),
             request: Duration::from_secs(5),
+            write: None,
             idle: Timing::default().watch_idle_timeout,
             watch_gap: Timing::default().watch_gap_limit,
             missing_kind: Timing::default().missing_kind_grace_period,

@@ -1,13 +1,13 @@
 //! The cluster manager's part of the networks.
 
 use std::convert::Infallible;
-use std::mem;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::networks::{
-    Layer2Layouts, ManagerSettings, NetworkManager, RefusedDefinition, note_refused_definitions,
+    Layer2Layouts, ManagerSettings, NetworkManager, RefusedWrite, note_refused_definitions,
+    note_refused_finalizers,
 };
 use patchbay_model::ClusterSettings;
 use patchbay_resources::cnc::ClusterNetworkConnect;
@@ -19,6 +19,7 @@ use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use tokio::sync::watch;
 
 use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
+use super::object_writes::ObjectWrites;
 use super::problem_log::ProblemLog;
 use super::sources::ObjectSources;
 use super::write_outcome::WriteOutcome;
@@ -27,7 +28,6 @@ use crate::config::Timing;
 use crate::events::EventSender;
 use crate::leader_election::LeaderTerm;
 use crate::store::WatchEnded;
-use crate::write_retries::WriteRetries;
 
 /// Number of successive passes with writes from which on passes are delayed. More are not needed
 /// unless another program changes the same objects.
@@ -81,8 +81,7 @@ impl NetworkManagerTask {
 struct ManagerTerm {
     sources: ObjectSources,
     manager: NetworkManager,
-    writer: ObjectWriter,
-    retries: WriteRetries,
+    writes: ObjectWrites,
     problems: ProblemLog,
     events: ProblemEvents,
     timing: Timing,
@@ -99,8 +98,7 @@ impl ManagerTerm {
                 ..ManagerSettings::default()
             })
             .with_router_keys(task.router_keys.clone()),
-            writer: task.writer.clone(),
-            retries: WriteRetries::default(),
+            writes: ObjectWrites::new(task.writer.clone()),
             problems: ProblemLog::default(),
             events: ProblemEvents::new(task.events.clone()),
             timing: task.timing,
@@ -118,38 +116,38 @@ impl ManagerTerm {
             let outcome = self.reconcile().await;
             let has_failed = !outcome.is_complete();
             let mut retry = None;
-            if outcome.written.is_empty() {
-                passes_with_writes = 0;
-            } else {
+            if outcome.has_written {
                 passes_with_writes += 1;
+            } else {
+                passes_with_writes = 0;
             }
             if has_failed || passes_with_writes > PROMPT_PASSES {
                 retry = Some(backoff.next_delay().max(outcome.retry_after));
             } else {
                 backoff.reset();
             }
-            if !outcome.written.is_empty() {
-                let limit = self.timing.request_timeout;
-                self.sources.wait_for_writes(outcome.written, limit).await?;
-                if retry.is_none() {
-                    continue;
-                }
-            }
             let deadline = self.manager.next_deadline().map(until);
-            let retry = retry.into_iter().chain(deadline).min();
-            self.sources.wait_for_work(&self.timing, retry).await?;
+            let expiry = self.writes.time_to_expiry();
+            let retry = retry.into_iter().chain(deadline).chain(expiry).min();
+            tokio::select! {
+                ready = self.sources.wait_for_work(&self.timing, retry) => ready?,
+                () = self.writes.wait_for_answers() => {}
+            }
         }
     }
 
     /// Computes all objects, and writes those that differ.
     async fn reconcile(&mut self) -> WriteOutcome {
-        let (before, undecoded) = self.sources.inventory();
+        let mut outcome = self.writes.begin_pass(&self.sources);
+        let (watched, undecoded) = self.sources.inventory();
+        let mut before = watched.clone();
+        self.writes.add_written(&mut before);
+        self.writes.add_running(&mut before);
         let mut after = before.clone();
         let now = Time(Timestamp::now());
         let problems = self.manager.reconcile(&mut after, &now);
-        let mut outcome = WriteOutcome::begin(mem::take(&mut self.retries));
-        self.write(&before, &mut after, &now, &mut outcome).await;
-        self.retries = outcome.take_retries();
+        self.write((&watched, &before), &mut after, &now, &mut outcome)
+            .await;
         let problems: Vec<_> = problems.iter().chain(&after.warnings).collect();
         let of_objects = problems.iter().filter_map(|one| object_problem(one));
         let of_objects = of_objects.chain(outcome.refused_problems());
@@ -161,38 +159,52 @@ impl ManagerTerm {
         outcome
     }
 
-    /// Writes definitions before the conditions that report them. A definition that the API
-    /// server refuses is in a condition.
+    /// Writes definitions before the conditions that report them. A definition or a finalizer that
+    /// the API server refuses is in a condition.
     async fn write(
-        &self,
-        before: &Inventory,
+        &mut self,
+        (watched, before): (&Inventory, &Inventory),
         after: &mut Inventory,
         now: &Time,
         out: &mut WriteOutcome,
     ) {
-        let writer = &self.writer;
-        writer.write_kind::<Node>(before, after, out).await;
-        writer
+        let writes = &mut self.writes;
+        writes.write_kind::<Node>(before, after, out).await;
+        writes
             .write_kind::<NetworkAttachmentDefinition>(before, after, out)
             .await;
-        let refused = out.refused_of(NetworkAttachmentDefinition::KIND);
-        let refused = refused.map(|one| RefusedDefinition {
-            key: one.key.clone(),
-            message: one.message.clone(),
-        });
-        let mut refused: Vec<_> = refused.collect();
-        refused.sort_by(|one, other| one.key.cmp(&other.key));
-        out.permit_owners(&note_refused_definitions(before, after, &refused, now));
-        writer
+        let refused = refused_writes(out, NetworkAttachmentDefinition::KIND);
+        out.permit_owners(&note_refused_definitions(watched, after, &refused, now));
+        writes
             .write_kind::<UserDefinedNetwork>(before, after, out)
             .await;
-        writer
+        writes
             .write_kind::<ClusterUserDefinedNetwork>(before, after, out)
             .await;
-        writer.write_kind::<Pod>(before, after, out).await;
-        writer.write_kind::<IPAMClaim>(before, after, out).await;
-        writer.write_kind::<EndpointSlice>(before, after, out).await;
+        let udns = refused_writes(out, UserDefinedNetwork::KIND);
+        let cudns = refused_writes(out, ClusterUserDefinedNetwork::KIND);
+        note_refused_finalizers(before, after, &udns, &cudns, now);
+        writes
+            .write_refused_status::<UserDefinedNetwork>(before, after, out)
+            .await;
+        writes
+            .write_refused_status::<ClusterUserDefinedNetwork>(before, after, out)
+            .await;
+        writes.write_kind::<Pod>(before, after, out).await;
+        writes.write_kind::<IPAMClaim>(before, after, out).await;
+        writes.write_kind::<EndpointSlice>(before, after, out).await;
     }
+}
+
+/// Refused writes of a kind, in the order of the objects.
+fn refused_writes(outcome: &WriteOutcome, kind: &str) -> Vec<RefusedWrite> {
+    let refused = outcome.refused_of(kind).map(|one| RefusedWrite {
+        key: one.key.clone(),
+        message: one.message.clone(),
+    });
+    let mut refused: Vec<_> = refused.collect();
+    refused.sort_by(|one, other| one.key.cmp(&other.key));
+    refused
 }
 
 /// Time until a deadline; zero if it is over.

@@ -8,11 +8,13 @@ mod difference;
 mod manager_task;
 mod object_change;
 mod object_problems;
+mod object_writes;
 mod problem_log;
 mod sources;
 mod watched;
 mod write_outcome;
 mod writer;
+mod written_object;
 mod zone_task;
 
 pub(super) use manager_task::NetworkManagerTask;

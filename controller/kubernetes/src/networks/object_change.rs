@@ -16,11 +16,21 @@ pub(super) struct ObjectChange {
 }
 
 /// Object of a change.
+#[derive(Clone)]
 pub(super) struct Target {
     pub(super) kind: &'static str,
+    pub(super) part: ObjectPart,
     pub(super) api: Api,
     /// Metadata after the change, or before the deletion.
     pub(super) meta: ObjectMeta,
+}
+
+/// Part of an object that a change is about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ObjectPart {
+    Whole,
+    /// The status, which reports that the rest is refused.
+    RefusedStatus,
 }
 
 /// Write of a change.
@@ -39,6 +49,7 @@ impl ObjectChange {
     /// Change of an object from `old` to `new`. `None`: it is absent in both.
     pub(super) fn new<K: Object + Serialize>(
         client: &Client,
+        part: ObjectPart,
         old: Option<&K>,
         new: Option<&K>,
     ) -> Option<Self> {
@@ -46,6 +57,7 @@ impl ObjectChange {
         Some(Self {
             target: Target {
                 kind: K::KIND,
+                part,
                 api: Api::of(client.clone(), object),
                 meta: object.meta().clone(),
             },

@@ -9,6 +9,7 @@ use patchbay_resources::manifests::{Inventory, InventoryKind, Origin, Sourced};
 use patchbay_resources::object::{Container, Node, ObjectMeta, Pod, PodSpec};
 use serde_json::Value;
 
+use super::write_outcome::Written;
 use crate::tolerant_object::TolerantObject;
 
 /// Annotation in which `kubectl apply` keeps a copy of the whole object.
@@ -25,6 +26,9 @@ trait AnyObject: Any + Debug + Send + Sync {
     fn meta(&self) -> &ObjectMeta;
 
     fn insert_into(self: Arc<Self>, inventory: &mut Inventory);
+
+    /// The object with the UID and the version that a write has given it.
+    fn after(&self, written: &Written) -> Arc<dyn AnyObject>;
 
     fn is_equal(&self, other: &dyn Any) -> bool;
 
@@ -43,6 +47,14 @@ where
         K::objects_mut(inventory).insert_shared(self);
     }
 
+    fn after(&self, written: &Written) -> Arc<dyn AnyObject> {
+        let mut sourced = self.clone();
+        let meta = sourced.object.meta_mut();
+        meta.uid.clone_from(&written.uid);
+        meta.resource_version = written.version.map(|version| version.to_string());
+        Arc::new(sourced)
+    }
+
     fn is_equal(&self, other: &dyn Any) -> bool {
         other.downcast_ref() == Some(self)
     }
@@ -57,6 +69,18 @@ where
 pub(crate) struct WatchedObject(Arc<dyn AnyObject>);
 
 impl WatchedObject {
+    pub(super) fn new<K>(object: Sourced<K>) -> Self
+    where
+        K: InventoryKind + Debug + Send + Sync + 'static,
+    {
+        Self(Arc::new(object))
+    }
+
+    /// The object with the UID and the version that a write has given it.
+    pub(super) fn after(&self, written: &Written) -> Self {
+        Self(self.0.after(written))
+    }
+
     pub(super) fn meta(&self) -> &ObjectMeta {
         self.0.meta()
     }
@@ -105,11 +129,11 @@ where
         // Objects of the same second are in the order of their keys.
         let created = object.creation_timestamp();
         let created = created.map_or(0, |time| time.0.as_second());
-        WatchedObject(Arc::new(Sourced {
+        WatchedObject::new(Sourced {
             object,
             origin: Origin::Cluster,
             position: created.try_into().unwrap_or(0),
-        }))
+        })
     };
     move |object| match object.0 {
         Ok(object) => Watched::Readable(keep(object)),

@@ -1,13 +1,13 @@
 //! Outcome of the writes of one pass.
 
 use std::collections::BTreeSet;
-use std::mem;
 use std::time::Duration;
 
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::{Object as _, ObjectMeta, Pod};
+use tokio::time::Instant;
 
-use super::object_change::Target;
+use super::object_change::{ObjectPart, Target};
 use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem};
 use super::sources::number;
 use crate::config::Timing;
@@ -29,7 +29,8 @@ pub(super) struct Written {
 /// Writes of one pass.
 #[derive(Debug, Default)]
 pub(super) struct WriteOutcome {
-    pub(super) written: Vec<Written>,
+    /// `true` if a write has succeeded.
+    pub(super) has_written: bool,
     /// Errors of failed writes, without conflicts, and of rejected rows.
     pub(super) failures: Vec<String>,
     /// Writes to objects that another client had changed.
@@ -38,10 +39,8 @@ pub(super) struct WriteOutcome {
     pub(super) retry_after: Duration,
     /// `true` if more writes would fail, too.
     pub(super) is_stopped: bool,
-    /// Objects whose writes fail, from pass to pass.
-    pub(super) retries: WriteRetries,
-    /// UIDs of the owners of objects that could not be written.
-    pub(super) failed_owners: BTreeSet<String>,
+    /// UIDs of the owners of objects that are not written.
+    failed_owners: BTreeSet<String>,
     /// Writes that the API server refuses, or has failed to do for some time.
     refused: Vec<Refused>,
 }
@@ -56,94 +55,91 @@ pub(super) struct Refused {
 }
 
 impl WriteOutcome {
-    /// Starts a pass with the objects whose writes have failed so far.
-    pub(super) fn begin(mut retries: WriteRetries) -> Self {
-        retries.begin_pass();
-        Self {
-            retries,
-            ..Self::default()
+    /// `true` if the object waits for its next attempt, or for objects that it owns. In the first
+    /// case it counts as failed, as in the last pass.
+    pub(super) fn is_delayed(&mut self, target: &Target, retries: &mut WriteRetries) -> bool {
+        let uid = target.meta.uid.as_ref();
+        if uid.is_some_and(|uid| self.failed_owners.contains(uid)) {
+            return true;
         }
-    }
-
-    /// Ends the pass.
-    pub(super) fn take_retries(&mut self) -> WriteRetries {
-        mem::take(&mut self.retries)
-    }
-
-    /// `true` if the object waits for its next attempt. It counts as failed, as in the last pass.
-    pub(super) fn is_delayed(&mut self, target: &Target) -> bool {
-        let Some(error) = self.retries.delayed(&target.name()).map(str::to_owned) else {
+        let name = target.name();
+        let Some(error) = retries.delayed(&name).map(str::to_owned) else {
             return false;
         };
         let failure = format!("{}: {error}", target.describe());
         self.failures.push(failure);
         self.fail_owners(&target.meta);
-        self.note_lasting_answer(target, &error);
+        if let Some(answer) = retries.lasting_answer(&name) {
+            self.refuse(target, answer);
+        }
         true
     }
 
-    /// Notes an answer of the API server that a write fails, if it has failed for some time.
-    fn note_lasting_answer(&mut self, target: &Target, error: &str) {
-        let name = target.name();
-        if self.retries.is_lasting(&name) {
-            self.refuse(target, error);
+    /// Notes that the API server refuses a write, or has failed to do it for some time.
+    pub(super) fn refuse(&mut self, target: &Target, message: &str) {
+        let key = ObjectKey::of(&target.meta);
+        let is_same = |one: &&Refused| one.kind == target.kind && one.key == key;
+        if self.refused.iter().find(is_same).is_none() {
+            self.refused.push(Refused {
+                kind: target.kind,
+                key,
+                message: message.to_owned(),
+            });
         }
     }
 
-    fn refuse(&mut self, target: &Target, message: &str) {
-        self.refused.push(Refused {
-            kind: target.kind,
-            key: ObjectKey::of(&target.meta),
-            message: message.to_owned(),
-        });
-    }
-
-    fn fail_owners(&mut self, meta: &ObjectMeta) {
+    /// Notes that an object is not written, which its owners report as complete otherwise.
+    pub(super) fn fail_owners(&mut self, meta: &ObjectMeta) {
         let owners = meta.owner_references.iter().flatten();
         let owners = owners.map(|owner| owner.uid.clone());
         self.failed_owners.extend(owners);
     }
 
-    /// Takes the result of a write. Returns `false` if it failed and may succeed later.
+    /// Takes the result of a write that was begun at this time.
     pub(super) fn settle(
         &mut self,
         target: &Target,
         result: Result<(), WriteError>,
+        begun: Instant,
+        retries: &mut WriteRetries,
         timing: &Timing,
-    ) -> bool {
+    ) {
+        let name = target.name();
+        if target.part == ObjectPart::RefusedStatus {
+            if let Err(error) = result {
+                self.fail(&target.describe(), error);
+            }
+            return;
+        }
         let Err(error) = result else {
-            self.retries.forget(&target.name());
-            return true;
+            retries.forget(&name);
+            return;
         };
         self.fail_owners(&target.meta);
-        let is_retried = match &error {
-            WriteError::Retry {
+        if let WriteError::Retry {
+            error,
+            retry_after,
+            is_answer,
+            ..
+        } = &error
+        {
+            let failure = WriteFailure {
                 error,
-                retry_after,
-                is_answer,
-                ..
-            } => {
-                let failure = WriteFailure {
-                    error,
-                    retry_after: *retry_after,
-                    is_answer: *is_answer,
-                };
-                self.retries.record_failure(target.name(), failure, timing);
-                self.note_lasting_answer(target, error);
-                true
+                begun,
+                retry_after: *retry_after,
+                is_answer: *is_answer,
+            };
+            retries.record_failure(name.clone(), failure, timing);
+            if let Some(answer) = retries.lasting_answer(&name) {
+                self.refuse(target, answer);
             }
-            WriteError::Rejected(message) => {
-                self.retries.forget(&target.name());
-                self.refuse(target, message);
-                false
-            }
-            WriteError::Gone | WriteError::Conflict(_) => {
-                self.retries.forget(&target.name());
-                false
-            }
-        };
+        } else {
+            retries.forget(&name);
+        }
+        if let WriteError::Rejected(message) = &error {
+            self.refuse(target, message);
+        }
         self.fail(&target.describe(), error);
-        !is_retried
     }
 
     fn fail(&mut self, object: &str, error: WriteError) {
@@ -192,15 +188,17 @@ impl WriteOutcome {
     pub(super) fn permit_owners(&mut self, uids: &[String]) {
         self.failed_owners.retain(|uid| !uids.contains(uid));
     }
+}
 
-    /// Records a write of an object that has this metadata now.
-    pub(super) fn record(&mut self, kind: &'static str, meta: &ObjectMeta, is_new: bool) {
-        self.written.push(Written {
+impl Written {
+    /// The write of an object that has this metadata now.
+    pub(super) fn new(kind: &'static str, meta: &ObjectMeta, is_new: bool) -> Self {
+        Self {
             kind,
             key: ObjectKey::of(meta),
             uid: meta.uid.clone(),
             version: number(meta.resource_version.as_deref()),
             is_new,
-        });
+        }
     }
 }

@@ -1,36 +1,24 @@
-//! Writes the differences between observed and desired objects.
+//! Requests that write objects.
 
 use std::fmt::Debug;
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use patchbay_allocate::networks::FINALIZER;
-use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
-use serde::Serialize;
+use patchbay_resources::manifests::ObjectKey;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::object_change::{ObjectChange, Target, Write};
-use super::write_outcome::{WriteOutcome, Written};
+use super::write_outcome::Written;
 use crate::api;
 use crate::config::Timing;
 use crate::connect_writer::WriteError;
 use crate::leader_election::LeaderTerm;
-use crate::write_retries::{SLOW_FAILURE, timed};
 
 /// Field manager of all writes: that of OVN-Kubernetes, so that either controller can take over
 /// from the other.
 const FIELD_MANAGER: &str = "user-defined-network-controller";
-
-/// Maximum number of writes that wait for their answers at a time. More would be queued by the API
-/// server's priority levels, which have some tens of seats for all clients.
-const CONCURRENT_WRITES: usize = 8;
-
-/// Number of successive slow failures after which the other writes of a kind wait for the next
-/// pass. One may take as long as the time-out of requests.
-const MAX_SLOW_FAILURES: usize = 2 * CONCURRENT_WRITES;
 
 /// Writes objects. Each write names the UID and the resource version that it is based on, so an
 /// object that somebody has changed or replaced meanwhile stays as it is.
@@ -42,6 +30,15 @@ pub(crate) struct ObjectWriter {
     pub(crate) term: Option<watch::Receiver<Option<LeaderTerm>>>,
 }
 
+/// Answer to the requests that write an object.
+pub(super) struct WriteAnswer {
+    pub(super) target: Target,
+    /// Requests that have succeeded.
+    pub(super) written: Vec<Written>,
+    /// Result of all requests.
+    pub(super) result: Result<(), WriteError>,
+}
+
 impl Debug for ObjectWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ObjectWriter").finish_non_exhaustive()
@@ -49,111 +46,49 @@ impl Debug for ObjectWriter {
 }
 
 impl ObjectWriter {
-    /// Writes the differences between two inventories in the objects of a kind, several at a time:
-    /// first objects that are new or differ, then those that are gone.
-    pub(super) async fn write_kind<K>(
-        &self,
-        before: &Inventory,
-        after: &Inventory,
-        outcome: &mut WriteOutcome,
-    ) where
-        K: InventoryKind + Debug + Serialize + Sync,
-    {
-        let changes = K::objects(after).changes_since(K::objects(before));
-        let changes = changes
-            .map(|change| {
-                let former = change.former.map(|one| &one.object);
-                (former, change.current.map(|one| &one.object))
-            })
-            .filter(|(old, new)| old != new);
-        let (gone, kept): (Vec<_>, Vec<_>) = changes.partition(|(_, new)| new.is_none());
-        for mut changes in [kept, gone] {
-            // The last ones are those that failed, so that they do not hold up the others.
-            changes.sort_by_cached_key(|(old, new)| {
-                let meta = new.or(*old).map(K::meta);
-                let key = meta.map(|meta| (K::KIND, ObjectKey::of(meta)));
-                key.is_some_and(|key| outcome.retries.contains(&key))
-            });
-            let changes = changes.into_iter();
-            let mut changes =
-                changes.filter_map(|(old, new)| ObjectChange::new(&self.client, old, new));
-            self.write_objects(&mut changes, outcome).await;
-        }
-    }
-
-    async fn write_objects(
-        &self,
-        changes: &mut (dyn Iterator<Item = ObjectChange> + Send),
-        outcome: &mut WriteOutcome,
-    ) {
-        let mut writes = FuturesUnordered::new();
-        let mut slow_failures = 0;
-        loop {
-            while writes.len() < CONCURRENT_WRITES
-                && slow_failures < MAX_SLOW_FAILURES
-                && !outcome.is_stopped
-            {
-                let Some(change) = changes.next() else {
-                    break;
-                };
-                let uid = change.target.meta.uid.as_ref();
-                let has_failed = uid.is_some_and(|uid| outcome.failed_owners.contains(uid));
-                if !has_failed && !outcome.is_delayed(&change.target) {
-                    writes.push(timed(self.write_change(change)));
-                }
-            }
-            let Some(((target, written, result), elapsed)) = writes.next().await else {
-                return;
-            };
-            outcome.written.extend(written);
-            if outcome.settle(&target, result, &self.timing) {
-                slow_failures = 0;
-            } else if elapsed >= SLOW_FAILURE {
-                slow_failures += 1;
-            }
-        }
-    }
-
-    /// Writes one object. Returns it with the requests that have succeeded.
-    async fn write_change(
-        &self,
-        change: ObjectChange,
-    ) -> (Target, Vec<Written>, Result<(), WriteError>) {
-        let mut outcome = WriteOutcome::default();
+    /// Writes one object.
+    pub(super) async fn write(&self, change: ObjectChange) -> WriteAnswer {
+        let mut written = Vec::new();
         let ObjectChange { target, write } = change;
         let result = match write {
-            Write::Create(object) => self.create(&target, &object, &mut outcome).await,
-            Write::Delete => self.delete(&target, &mut outcome).await,
+            Write::Create(object) => self.create(&target, &object, &mut written).await,
+            Write::Delete => self.delete(&target, &mut written).await,
             Write::Patch {
                 uid,
                 version,
                 patch,
             } => {
                 let base = (uid.as_deref(), version);
-                self.patch(&target, base, patch, &mut outcome).await
+                self.patch(&target, base, patch, &mut written).await
             }
         };
-        (target, outcome.written, result)
+        WriteAnswer {
+            target,
+            written,
+            result,
+        }
     }
 
     async fn create(
         &self,
         target: &Target,
         object: &Value,
-        outcome: &mut WriteOutcome,
+        written: &mut Vec<Written>,
     ) -> Result<(), WriteError> {
         let parameters = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PostParams::default()
         };
         let created = self.send(target.api.create(&parameters, object)).await?;
-        outcome.record(target.kind, &api::identity_of(&created), true);
+        written.push(Written::new(target.kind, &api::identity_of(&created), true));
         Ok(())
     }
 
     /// Deletes an object, after the finalizer of networks. Finalizers of other programs stay.
-    async fn delete(&self, target: &Target, outcome: &mut WriteOutcome) -> Result<(), WriteError> {
-        let Target { kind, api, meta } = target;
+    async fn delete(&self, target: &Target, written: &mut Vec<Written>) -> Result<(), WriteError> {
+        let Target {
+            kind, api, meta, ..
+        } = target;
         let name = meta.name.as_deref().unwrap_or_default();
         let mut version = meta.resource_version.clone();
         let mut finalizers = meta.finalizers.clone().unwrap_or_default();
@@ -167,7 +102,7 @@ impl ObjectWriter {
             let patched = self.send(api.patch(name, &parameters, &patch)).await?;
             let patched = api::identity_of(&patched);
             if meta.deletion_timestamp.is_some() {
-                outcome.record(kind, &patched, false);
+                written.push(Written::new(kind, &patched, false));
                 return Ok(());
             }
             version = patched.resource_version;
@@ -181,7 +116,7 @@ impl ObjectWriter {
         };
         self.send(api.delete(name, &parameters)).await?;
         if finalizers.is_empty() {
-            outcome.written.push(Written {
+            written.push(Written {
                 kind,
                 key: ObjectKey::of(meta),
                 uid: meta.uid.clone(),
@@ -199,12 +134,14 @@ impl ObjectWriter {
         target: &Target,
         (uid, mut version): (Option<&str>, Option<String>),
         mut patch: Value,
-        outcome: &mut WriteOutcome,
+        written: &mut Vec<Written>,
     ) -> Result<(), WriteError> {
         let status = patch
             .as_object_mut()
             .and_then(|patch| patch.remove("status"));
-        let Target { kind, api, meta } = target;
+        let Target {
+            kind, api, meta, ..
+        } = target;
         let name = meta.name.as_deref().unwrap_or_default();
         let parameters = parameters();
         if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
@@ -212,7 +149,7 @@ impl ObjectWriter {
             let patch = Patch::Merge(patch);
             let patched = self.send(api.patch(name, &parameters, &patch)).await?;
             let patched = api::identity_of(&patched);
-            outcome.record(kind, &patched, false);
+            written.push(Written::new(kind, &patched, false));
             version = patched.resource_version;
         }
         if let Some(status) = status {
@@ -220,7 +157,11 @@ impl ObjectWriter {
             base_on(&mut patch, uid, version.as_deref());
             let patch = Patch::Merge(patch);
             let patched = self.send(api.patch_status(name, &parameters, &patch));
-            outcome.record(kind, &api::identity_of(&patched.await?), false);
+            written.push(Written::new(
+                kind,
+                &api::identity_of(&patched.await?),
+                false,
+            ));
         }
         Ok(())
     }
@@ -237,7 +178,7 @@ impl ObjectWriter {
         if self.term.as_ref().is_some_and(has_ended) {
             return Err(WriteError::lease_expired());
         }
-        match timeout(self.timing.request_timeout, request).await {
+        match timeout(self.timing.write_timeout, request).await {
             Ok(answer) => answer.map_err(WriteError::from),
             Err(_) => Err(WriteError::no_answer()),
         }

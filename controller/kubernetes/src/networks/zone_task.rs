@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt::Display;
-use std::mem;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,6 +21,7 @@ use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
 
 use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
+use super::object_writes::ObjectWrites;
 use super::problem_log::ProblemLog;
 use super::sources::ObjectSources;
 use super::write_outcome::WriteOutcome;
@@ -30,7 +30,6 @@ use crate::config::Timing;
 use crate::events::EventSender;
 use crate::northbound_client::NorthboundClient;
 use crate::store::WatchEnded;
-use crate::write_retries::WriteRetries;
 
 /// The zone controller of networks.
 #[derive(Debug)]
@@ -54,8 +53,8 @@ pub(crate) enum NetworkZoneError {
 }
 
 impl NetworkZoneTask {
-    /// Reconciles forever. Dropping the future leaves at most one transaction and one request in
-    /// progress, each of which is executed completely or not at all.
+    /// Reconciles forever. Dropping the future leaves at most one transaction and the writes without
+    /// an answer in progress, each of which is executed completely or not at all.
     ///
     /// # Errors
     /// A task that this one depends on has ended.
@@ -68,8 +67,7 @@ impl NetworkZoneTask {
         let mut work = ZoneWork {
             allocator: PodAllocator::new(AllocationScope::Zone),
             rows: ZoneReconciler::new(&*self.zone, northbound, UuidSource::random()),
-            writer: self.writer,
-            retries: WriteRetries::default(),
+            writes: ObjectWrites::new(self.writer),
             sources: self.sources,
             settings: self.settings,
             problems: ProblemLog::default(),
@@ -82,13 +80,13 @@ impl NetworkZoneTask {
                 Ok(outcome) => {
                     let retry_after = outcome.retry_after;
                     let is_complete = outcome.is_complete();
-                    let limit = self.timing.request_timeout;
-                    work.sources.wait_for_writes(outcome.written, limit).await?;
                     if is_complete {
                         backoff.reset();
                     }
                     let retry = (!is_complete).then(|| backoff.next_delay().max(retry_after));
-                    retry.into_iter().chain(work.time_to_removal()).min()
+                    let expiry = work.writes.time_to_expiry();
+                    let times = retry.into_iter().chain(work.time_to_removal());
+                    times.chain(expiry).min()
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the rows of networks are incomplete");
@@ -97,6 +95,7 @@ impl NetworkZoneTask {
             };
             tokio::select! {
                 ready = work.sources.wait_for_work(&self.timing, retry) => ready?,
+                () = work.writes.wait_for_answers() => {}
                 changed = changes.next() => { changed?; }
             }
         }
@@ -109,8 +108,7 @@ struct ZoneWork {
     settings: ClusterSettings,
     allocator: PodAllocator,
     rows: ZoneReconciler<Remote>,
-    writer: ObjectWriter,
-    retries: WriteRetries,
+    writes: ObjectWrites,
     problems: ProblemLog,
     events: ProblemEvents,
     /// Time at which the next network without users is to be removed. `None`: there is none.
@@ -126,11 +124,14 @@ impl ZoneWork {
 
     /// Gives the zone's pods their addresses, and makes the rows what the objects define.
     async fn reconcile(&mut self) -> Result<WriteOutcome, ZoneError> {
-        let (inventory, undecoded) = self.sources.inventory();
+        let mut outcome = self.writes.begin_pass(&self.sources);
+        let (mut inventory, undecoded) = self.sources.inventory();
+        self.writes.add_written(&mut inventory);
         let settings = self.settings.clone();
         let mut cluster = Cluster::watched(inventory, settings, Time(Timestamp::now()));
-        let mut outcome = self.write_addresses(&mut cluster).await;
-        let rows = self.rows.reconcile_without_connects(&cluster).await?;
+        self.write_addresses(&mut cluster, &mut outcome).await;
+        let rows = self.rows.reconcile_without_connects(&cluster);
+        let rows = self.writes.go_on_during(rows).await?;
         let rejections = rows.rejections.iter();
         let rejections = rejections.map(|error| format!("rows are not committed: {error}"));
         outcome.failures.extend(rejections);
@@ -175,14 +176,12 @@ impl ZoneWork {
     }
 
     /// Writes the addresses of pods, and keeps in the inventory those that are written.
-    async fn write_addresses(&mut self, cluster: &mut Cluster) -> WriteOutcome {
+    async fn write_addresses(&mut self, cluster: &mut Cluster, outcome: &mut WriteOutcome) {
         let Some(pods) = self.rows.pods(cluster) else {
-            return WriteOutcome::default();
+            return;
         };
-        let mut outcome = WriteOutcome::begin(mem::take(&mut self.retries));
         let inventory = &mut cluster.inventory;
-        let observed = inventory.clone();
-        let mut desired = observed.clone();
+        let mut desired = inventory.clone();
         for (pod, networks) in self.allocator.allocate(pods) {
             let key = ObjectKey::namespaced(&*pod.namespace, &*pod.name);
             if let Some(changed) = desired.pods.get_mut(&key) {
@@ -190,16 +189,10 @@ impl ZoneWork {
                 annotations.insert(POD_NETWORKS.to_owned(), networks.to_json());
             }
         }
-        self.writer
-            .write_kind::<Pod>(&observed, &desired, &mut outcome)
+        self.writes
+            .write_kind::<Pod>(inventory, &desired, outcome)
             .await;
-        self.retries = outcome.take_retries();
-        for written in &outcome.written {
-            if let Some(pod) = desired.pods.get(&written.key) {
-                inventory.pods.insert(pod.clone());
-            }
-        }
-        outcome
+        self.writes.add_written(inventory);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Definitions that an API server refuses, in the status of their custom resources.
+//! Writes that an API server refuses, in the status of custom resources.
 
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
 use patchbay_resources::object::{Object as _, Time};
@@ -7,10 +7,10 @@ use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UserDefi
 use crate::networks::definition::{controller, has_finalizer};
 use crate::networks::status::{self, NETWORK_CREATED};
 
-/// Write of an attachment definition that an API server refuses.
+/// Write of an object that an API server refuses.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RefusedDefinition {
-    /// Namespace and name of the definition.
+pub struct RefusedWrite {
+    /// Namespace and name of the object.
     pub key: ObjectKey,
     /// Message of the API server.
     pub message: String,
@@ -24,7 +24,7 @@ pub struct RefusedDefinition {
 pub fn note_refused_definitions(
     before: &Inventory,
     after: &mut Inventory,
-    refused: &[RefusedDefinition],
+    refused: &[RefusedWrite],
     now: &Time,
 ) -> Vec<String> {
     let mut noted = Vec::new();
@@ -87,6 +87,69 @@ pub fn note_refused_definitions(
         }
     }
     noted
+}
+
+/// Notes in the status of custom resources that their finalizers could not be written. Everything
+/// else of them is in `after` as it is in `before`.
+pub fn note_refused_finalizers(
+    before: &Inventory,
+    after: &mut Inventory,
+    udns: &[RefusedWrite],
+    cudns: &[RefusedWrite],
+    now: &Time,
+) {
+    for RefusedWrite { key, message } in udns {
+        let udn = replace_refused::<UserDefinedNetwork>(before, after, key);
+        if let Some((step, udn)) = udn {
+            let step = match step {
+                FinalizerStep::Add => "add",
+                FinalizerStep::Remove => "remove",
+            };
+            let error = format!("failed to {step} finalizer to UserDefinedNetwork: {message}");
+            status::udn_created(udn, status::UdnOutcome::Failed(error), now);
+        }
+    }
+    for RefusedWrite { key, message } in cudns {
+        let cudn = replace_refused::<ClusterUserDefinedNetwork>(before, after, key);
+        if let Some((step, cudn)) = cudn {
+            let step = match step {
+                FinalizerStep::Add => "add finalizer to",
+                FinalizerStep::Remove => "remove finalizer from",
+            };
+            let name = &key.name;
+            let error = format!("failed to {step} ClusterUserDefinedNetwork {name:?}: {message}");
+            let outcome = status::CudnOutcome::Failed(vec![error]);
+            status::cudn_definitions(cudn, &outcome, now);
+        }
+    }
+}
+
+/// Change of a custom resource that an API server refuses.
+#[derive(Clone, Copy, Debug)]
+enum FinalizerStep {
+    Add,
+    Remove,
+}
+
+/// Makes a custom resource what it was before, if its finalizer differs. Returns it.
+fn replace_refused<'a, T: InventoryKind>(
+    before: &Inventory,
+    after: &'a mut Inventory,
+    key: &ObjectKey,
+) -> Option<(FinalizerStep, &'a mut T)> {
+    let old = T::objects(before).get(key)?;
+    let new = T::objects(after).get(key);
+    let is_kept = new.is_some_and(|new| has_finalizer(new.object.meta()));
+    let step = match (has_finalizer(old.object.meta()), is_kept) {
+        (false, true) => FinalizerStep::Add,
+        (true, false) => FinalizerStep::Remove,
+        _ => return None,
+    };
+    let objects = T::objects_mut(after);
+    objects.insert(old.clone());
+    objects
+        .get_mut(key)
+        .map(|sourced| (step, &mut sourced.object))
 }
 
 /// Restores the finalizers of a custom resource, and its conditions, so that one that stays has no

@@ -91,6 +91,7 @@ impl Testbed {
                 debounce_max: Duration::from_millis(50),
                 retry: self.retry,
                 request_timeout: self.request,
+                write_timeout: self.write.unwrap_or(self.request),
                 watch_idle_timeout: self.idle,
                 watch_gap_limit: self.watch_gap,
                 missing_kind_grace_period: self.missing_kind,

@@ -67,6 +67,10 @@ async fn serve(
                 .insert(CONTENT_TYPE, "application/json".parse().unwrap());
             response
         }
+        Ok(Answer::Late(failure, delay)) => {
+            tokio::time::sleep(delay).await;
+            json(failure.code, failure.retry_after, &failure.status())
+        }
         Ok(Answer::Never) => std::future::pending().await,
         Ok(Answer::Silence) => {
             let silence = silence(shared).map_ok(|line| Frame::data(Bytes::from(line)));

@@ -91,6 +91,8 @@ pub(crate) enum Reply {
     Text(u16, u32),
     /// A `Status` with this code, although the request is executed.
     Done(u16),
+    /// A `Status` with this code after a time, like that of a webhook that does not respond.
+    Late(u16, Duration),
     /// No response.
     Never,
     /// The start of a successful response, and nothing more. The connection stays open until

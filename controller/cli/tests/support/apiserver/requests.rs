@@ -1,6 +1,7 @@
 //! From a request to a response.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -29,6 +30,8 @@ pub(super) struct Call {
 pub(super) enum Answer {
     Object(u16, Value),
     Watch(Subscription),
+    /// A failure after a time.
+    Late(Failure, Duration),
     /// No response.
     Never,
     /// The start of a response, and nothing more.
@@ -161,6 +164,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         Some(Reply::Status(code, retry_after)) => Err(Failure::ordered(code, retry_after)),
         Some(Reply::Text(code, retry_after)) => Ok(Answer::Text(code, retry_after)),
         Some(Reply::Done(code)) => serve().and_then(|_| Err(Failure::ordered(code, None))),
+        Some(Reply::Late(code, delay)) => Ok(Answer::Late(Failure::ordered(code, None), delay)),
         Some(Reply::Never) => Ok(Answer::Never),
         Some(Reply::Silence) => Ok(Answer::Silence),
         Some(Reply::Empty) => Ok(Answer::Empty),
@@ -170,7 +174,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         Ok(Answer::Object(code, _) | Answer::Text(code, _)) => *code,
         Ok(Answer::Watch(_) | Answer::Silence | Answer::Empty | Answer::Cut) => 200,
         Ok(Answer::Never) => 0,
-        Err(failure) => failure.code,
+        Ok(Answer::Late(failure, _)) | Err(failure) => failure.code,
     };
     state.requests.push(Request {
         method: call.method.clone(),
