@@ -73,6 +73,15 @@ pub(super) struct PodMemory {
     pub(super) addresses: BTreeSet<IpAddr>,
     /// MAC addresses that were taken at the end of the last pass.
     pub(super) macs: BTreeSet<String>,
-    /// By pod and attachment, what was asked for in vain. Nothing has become free since.
-    pub(super) failed: BTreeMap<String, String>,
+    /// Attempts by pod and attachment. Nothing has become free since.
+    pub(super) failed: BTreeMap<String, FailedAttempt>,
+}
+
+/// Attempt to give a pod addresses that has failed.
+#[derive(Clone, Debug)]
+pub(super) struct FailedAttempt {
+    /// What was asked for.
+    pub(super) fingerprint: String,
+    /// The warning about the pod.
+    pub(super) message: String,
 }

@@ -20,7 +20,7 @@ use patchbay_resources::set_condition;
 
 use super::annotations::{annotate, annotation_field};
 use super::manager::ManagerSettings;
-use super::memory::Memory;
+use super::memory::{FailedAttempt, Memory};
 use super::networks_of;
 use attempt::{Attempt, Node};
 use claim::{Claim, kept_addresses};
@@ -193,8 +193,10 @@ pub(super) fn complete(
                 settings: &settings.cluster,
             };
             let (owner, fingerprint) = (attempt.owner(), attempt.fingerprint());
-            if memory.failed.get(&owner) == Some(&fingerprint) {
+            let failed = memory.failed.get(&owner);
+            if let Some(failed) = failed.filter(|failed| failed.fingerprint == fingerprint) {
                 // Repeating it would use up tunnel ids.
+                warn(inventory, key, failed.message.clone());
                 continue;
             }
             let outcome = attempt.make(network, memory);
@@ -205,12 +207,13 @@ pub(super) fn complete(
             match outcome {
                 Ok(given) => annotated.insert(&attachment.key, given),
                 Err(error) => {
-                    memory.failed.insert(owner, fingerprint);
-                    warn(
-                        inventory,
-                        key,
-                        format!("failed to update pod {key}: {error}"),
-                    );
+                    let message = format!("failed to update pod {key}: {error}");
+                    warn(inventory, key, message.clone());
+                    let failed = FailedAttempt {
+                        fingerprint,
+                        message,
+                    };
+                    memory.failed.insert(owner, failed);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -497,6 +498,28 @@ async fn objects_with_problems_have_one_event_each() {
     both.stop().await;
     first.stop().await;
     assert_all_allowed(&bed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_waits_shortly_for_its_network_has_no_event() {
+    let (bed, zone) = networks_bed().await;
+    let both = bed.run("one", true, Some(&zone));
+    let namespace = json!({"metadata": {
+        "name": RED, "labels": {"k8s.ovn.org/primary-user-defined-network": ""},
+    }});
+    bed.create(&object::<Namespace>(namespace)).await;
+    create_pod(&bed, "early").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let udn = json!({
+        "apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork",
+        "metadata": {"name": RED, "namespace": RED}, "spec": layer3(),
+    });
+    let create = PostParams::default();
+    udns(&bed).create(&create, &object(udn)).await.unwrap();
+    until_pods(&zone, &["early"]).await;
+    let events = events_about(&bed, "Pod").await;
+    assert!(events.is_empty(), "{events:?}");
+    both.stop().await;
 }
 
 /// Creates an object that this test's types cannot express.

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
 use super::object_writes::ObjectWrites;
+use super::passing_problems::PassingProblems;
 use super::problem_log::ProblemLog;
 use super::sources::ObjectSources;
 use super::write_outcome::WriteOutcome;
@@ -82,6 +83,7 @@ struct ManagerTerm {
     sources: ObjectSources,
     manager: NetworkManager,
     writes: ObjectWrites,
+    passing: PassingProblems,
     problems: ProblemLog,
     events: ProblemEvents,
     timing: Timing,
@@ -99,6 +101,7 @@ impl ManagerTerm {
             })
             .with_router_keys(task.router_keys.clone()),
             writes: ObjectWrites::new(task.writer.clone()),
+            passing: PassingProblems::default(),
             problems: ProblemLog::default(),
             events: ProblemEvents::new(task.events.clone()),
             timing: task.timing,
@@ -127,8 +130,9 @@ impl ManagerTerm {
                 backoff.reset();
             }
             let deadline = self.manager.next_deadline().map(until);
-            let expiry = self.writes.time_to_expiry();
-            let retry = retry.into_iter().chain(deadline).chain(expiry).min();
+            let times = retry.into_iter().chain(deadline);
+            let times = times.chain(self.writes.time_to_expiry());
+            let retry = times.chain(self.passing.time_to_report()).min();
             tokio::select! {
                 ready = self.sources.wait_for_work(&self.timing, retry) => ready?,
                 () = self.writes.wait_for_answers() => {}
@@ -149,11 +153,15 @@ impl ManagerTerm {
         self.write((&watched, &before), &mut after, &now, &mut outcome)
             .await;
         let problems: Vec<_> = problems.iter().chain(&after.warnings).collect();
-        let of_objects = problems.iter().filter_map(|one| object_problem(one));
+        let lines = problems.iter().map(ToString::to_string);
+        let lasting = self.passing.lasting(lines.collect());
+        let of_objects = problems
+            .into_iter()
+            .filter(|one| lasting.contains(&one.to_string()))
+            .filter_map(object_problem);
         let of_objects = of_objects.chain(outcome.refused_problems());
         self.events.update(of_objects.collect(), &before);
-        let problems = problems.iter().map(ToString::to_string);
-        let problems = problems.chain(undecoded);
+        let problems = lasting.into_iter().chain(undecoded);
         let problems = problems.chain(outcome.failures.iter().cloned());
         self.problems.update(problems, &outcome.conflicts);
         outcome

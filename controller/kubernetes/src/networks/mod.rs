@@ -9,6 +9,7 @@ mod manager_task;
 mod object_change;
 mod object_problems;
 mod object_writes;
+mod passing_problems;
 mod problem_log;
 mod sources;
 mod watched;

@@ -22,6 +22,7 @@ use thiserror::Error;
 
 use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
 use super::object_writes::ObjectWrites;
+use super::passing_problems::PassingProblems;
 use super::problem_log::ProblemLog;
 use super::sources::ObjectSources;
 use super::write_outcome::WriteOutcome;
@@ -70,6 +71,7 @@ impl NetworkZoneTask {
             writes: ObjectWrites::new(self.writer),
             sources: self.sources,
             settings: self.settings,
+            passing: PassingProblems::default(),
             problems: ProblemLog::default(),
             events: ProblemEvents::new(self.events),
             next_removal: None,
@@ -86,7 +88,10 @@ impl NetworkZoneTask {
                     let retry = (!is_complete).then(|| backoff.next_delay().max(retry_after));
                     let expiry = work.writes.time_to_expiry();
                     let times = retry.into_iter().chain(work.time_to_removal());
-                    times.chain(expiry).min()
+                    times
+                        .chain(expiry)
+                        .chain(work.passing.time_to_report())
+                        .min()
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the rows of networks are incomplete");
@@ -109,6 +114,7 @@ struct ZoneWork {
     allocator: PodAllocator,
     rows: ZoneReconciler<Remote>,
     writes: ObjectWrites,
+    passing: PassingProblems,
     problems: ProblemLog,
     events: ProblemEvents,
     /// Time at which the next network without users is to be removed. `None`: there is none.
@@ -141,13 +147,18 @@ impl ZoneWork {
             .map(|(pod, problem)| pod_problem(pod, problem).with_reason(ERROR_ALLOCATING_POD));
         let of_pods = rows.pod_problems.iter();
         let of_pods = of_pods.map(|(pod, problem)| pod_problem(pod, problem));
-        let of_pods: BTreeSet<ObjectProblem> = allocation.chain(of_pods).collect();
-        let of_objects: BTreeSet<ObjectProblem> = object_problems(&rows).collect();
+        let mut of_pods: BTreeSet<ObjectProblem> = allocation.chain(of_pods).collect();
+        let mut of_objects: BTreeSet<ObjectProblem> = object_problems(&rows).collect();
         let lines = of_pods.iter().chain(&of_objects).map(ToString::to_string);
+        let lasting = self
+            .passing
+            .lasting(lines.chain(network_problems(&rows)).collect());
+        of_pods.retain(|problem| lasting.contains(&problem.to_string()));
+        of_objects.retain(|problem| lasting.contains(&problem.to_string()));
         let failures = outcome.failures.iter().cloned();
-        let others = failures.chain(undecoded).chain(other_problems(&rows));
+        let others = failures.chain(undecoded).chain(rows.warnings);
         self.problems
-            .update(lines.chain(others), &outcome.conflicts);
+            .update(lasting.into_iter().chain(others), &outcome.conflicts);
         let of_pods = of_pods.into_iter().chain(outcome.refused_problems());
         self.emit_events(of_pods.collect(), of_objects, &cluster.inventory);
         Ok(outcome)
@@ -233,10 +244,8 @@ fn object_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = ObjectProblem>
     policies.chain(services).chain(egress)
 }
 
-/// Problems of rows that are not those of one object.
-fn other_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = String> {
+/// Networks without rows in the zone.
+fn network_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = String> {
     let networks = outcome.skipped_networks.iter();
-    let networks =
-        networks.map(|skipped| format!("network {}: {}", skipped.network, skipped.reason));
-    networks.chain(outcome.warnings.iter().cloned())
+    networks.map(|skipped| format!("network {}: {}", skipped.network, skipped.reason))
 }
