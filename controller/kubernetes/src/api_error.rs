@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kube::Error;
 
-/// Error text of a request without a response within its time-out.
+/// Error text of a read without a response within its time-out.
 pub(super) const NO_ANSWER: &str = "the API server does not respond";
 /// Delay after 429 without `Retry-After`: the 1 s that API servers themselves ask for.
 const DEFAULT_THROTTLE_DELAY: Duration = Duration::from_secs(1);
@@ -12,6 +12,12 @@ const DEFAULT_THROTTLE_DELAY: Duration = Duration::from_secs(1);
 const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 /// Upper limit of a `Retry-After`, so that a wrong value cannot stop the controller for hours.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+
+/// Describes a write without a response within this time. The API server may wait for a webhook.
+pub(super) fn describe_unanswered(limit: Duration) -> String {
+    let seconds = limit.as_secs_f64();
+    format!("no response from the API server or a webhook within {seconds:.1} s")
+}
 
 /// Describes an error for users: the API server's own message, or why there is no response.
 pub(super) fn describe(error: &Error) -> String {

@@ -168,7 +168,7 @@ impl ConnectWriter {
     ) -> Result<T, WriteError> {
         match timeout(self.write_timeout, request).await {
             Ok(answer) => answer.map_err(WriteError::from),
-            Err(_) => Err(WriteError::no_answer()),
+            Err(_) => Err(WriteError::no_answer(self.write_timeout)),
         }
     }
 }
@@ -178,10 +178,10 @@ fn decode(object: Value) -> Arc<WatchedConnect> {
 }
 
 impl WriteError {
-    /// A request without a response in time.
-    pub(super) fn no_answer() -> Self {
+    /// A request without a response within this time.
+    pub(super) fn no_answer(limit: Duration) -> Self {
         Self::Retry {
-            error: api_error::NO_ANSWER.to_owned(),
+            error: api_error::describe_unanswered(limit),
             retry_after: None,
             blocks_all: false,
             is_answer: false,

@@ -223,7 +223,8 @@ impl EventPublisher {
         let mut backoff = self.timing.retry_backoff();
         let mut is_first = true;
         loop {
-            let (error, retry_after) = match timeout(self.timing.write_timeout, attempt()).await {
+            let limit = self.timing.write_timeout;
+            let (error, retry_after) = match timeout(limit, attempt()).await {
                 Ok(Ok(_)) => return Ok(()),
                 // An earlier attempt has created the event although it failed: names of events are
                 // unique.
@@ -236,7 +237,7 @@ impl EventPublisher {
                 // Events end with their namespace.
                 Ok(Err(error)) if api_error::is_namespace_terminating(&error) => return Ok(()),
                 Ok(Err(error)) => return Err(api_error::describe(&error)),
-                Err(_) => (api_error::NO_ANSWER.to_owned(), None),
+                Err(_) => (api_error::describe_unanswered(limit), None),
             };
             is_first = false;
             let wait = backoff.next_delay().max(retry_after.unwrap_or_default());

@@ -112,7 +112,7 @@ impl LeaderElector {
                 None
             }
             Ok(Err(error)) => Some(api_error::describe(&error)),
-            Err(_) => Some(api_error::NO_ANSWER.to_owned()),
+            Err(_) => Some(api_error::describe_unanswered(limit)),
         };
         if let Some(error) = error {
             tracing::warn!(error, "cannot get or renew the lease");

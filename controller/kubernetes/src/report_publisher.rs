@@ -182,12 +182,12 @@ impl ReportPublisher {
             PatchParams::apply(FIELD_MANAGER).force(),
         );
         let patch = Patch::Apply(json!(object));
-        let written =
-            tokio::time::timeout(self.timing.write_timeout, api.patch(&name, &params, &patch));
+        let limit = self.timing.write_timeout;
+        let written = tokio::time::timeout(limit, api.patch(&name, &params, &patch));
         match written.await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err((api_error::describe(&error), api_error::retry_after(&error))),
-            Err(_) => Err((api_error::NO_ANSWER.to_owned(), None)),
+            Err(_) => Err((api_error::describe_unanswered(limit), None)),
         }
     }
 }

@@ -116,7 +116,7 @@ impl ZoneLeaseRenewer {
                     self.retry_delay(backoff.jittered(), api_error::retry_after(&error))
                 }
                 Err(_) => {
-                    let error = api_error::NO_ANSWER;
+                    let error = api_error::describe_unanswered(self.timing.write_timeout);
                     tracing::warn!(error, "cannot renew the zone's lease");
                     self.retry_delay(backoff.jittered(), None)
                 }

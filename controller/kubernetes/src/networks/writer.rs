@@ -180,7 +180,7 @@ impl ObjectWriter {
         }
         match timeout(self.timing.write_timeout, request).await {
             Ok(answer) => answer.map_err(WriteError::from),
-            Err(_) => Err(WriteError::no_answer()),
+            Err(_) => Err(WriteError::no_answer(self.timing.write_timeout)),
         }
     }
 }

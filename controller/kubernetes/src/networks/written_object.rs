@@ -106,3 +106,74 @@ impl WrittenObject {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use patchbay_resources::manifests::Origin;
+    use patchbay_resources::object::{Object as _, Pod};
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(uid: Option<&str>, label: &str) -> Sourced<Pod> {
+        let metadata = json!({
+            "namespace": "blue", "name": "a", "uid": uid, "labels": {"app": label},
+        });
+        Sourced {
+            object: serde_json::from_value(json!({ "metadata": metadata })).unwrap(),
+            origin: Origin::Cluster,
+            position: 0,
+        }
+    }
+
+    /// The label of the pod in an inventory that had `present` before.
+    fn label_after(desired: &DesiredObject, present: Option<&Sourced<Pod>>) -> Option<String> {
+        let mut inventory = Inventory::default();
+        if let Some(present) = present {
+            inventory.pods.insert(present.clone());
+        }
+        let key = ObjectKey::namespaced("blue", "a");
+        desired.put_into(&mut inventory, &key);
+        let found = inventory.pods.get(&key)?;
+        found.object.labels().get("app").cloned()
+    }
+
+    #[test]
+    fn a_written_object_replaces_only_itself() {
+        let (old, new) = (pod(Some("u"), "old"), pod(Some("u"), "new"));
+        let other = pod(Some("v"), "other");
+        let patched = DesiredObject::new(Some(&old), Some(&new));
+        assert_eq!(label_after(&patched, Some(&old)).as_deref(), Some("new"));
+        assert_eq!(
+            label_after(&patched, Some(&other)).as_deref(),
+            Some("other")
+        );
+        // The object is gone meanwhile.
+        assert_eq!(label_after(&patched, None), None);
+
+        let deleted = DesiredObject::new(Some(&old), None);
+        assert_eq!(label_after(&deleted, Some(&old)), None);
+        assert_eq!(
+            label_after(&deleted, Some(&other)).as_deref(),
+            Some("other")
+        );
+
+        let created = DesiredObject::new(None, Some(&pod(None, "new")));
+        assert_eq!(label_after(&created, None).as_deref(), Some("new"));
+        assert_eq!(label_after(&created, Some(&old)).as_deref(), Some("old"));
+        let written = Written {
+            kind: Pod::KIND,
+            key: ObjectKey::namespaced("blue", "a"),
+            uid: Some("u".to_owned()),
+            version: Some(7),
+            is_new: true,
+        };
+        let written = WrittenObject::new(written, Some(created));
+        let mut inventory = Inventory::default();
+        written.put_into(&mut inventory, &written.last().key);
+        let (_, found) = inventory.pods.iter().next().unwrap();
+        let meta = &found.object.metadata;
+        let identity = (meta.uid.as_deref(), meta.resource_version.as_deref());
+        assert_eq!(identity, (Some("u"), Some("7")));
+    }
+}
