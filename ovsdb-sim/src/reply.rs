@@ -17,8 +17,9 @@ use crate::update::UpdateText;
 /// Bytes that are reserved for each operation's result: the length of an `insert`'s.
 const INSERT_RESULT_BYTES: usize =
     br#"{"uuid":["uuid","550e8400-e29b-41d4-a716-446655440000"]},"#.len();
-/// Number of results in a chunk of a long reply.
-const CHUNK_RESULTS: usize = 8192;
+/// Number of results in a chunk of a long reply: about a megabyte. Any thread gives blocks of this
+/// size back to the system, smaller ones only the thread that allocated them.
+const CHUNK_RESULTS: usize = 16_384;
 /// Bytes that are reserved for the end of a reply, so that a long text is not copied for it.
 const REPLY_END_BYTES: usize = 32;
 

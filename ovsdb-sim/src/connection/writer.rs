@@ -35,11 +35,14 @@ pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl A
                 chunks
             }
         };
-        let waiting: usize = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
-        batch.reserve(waiting.min(WRITE_BATCH_BYTES));
+        let is_only = chunks.len() == 1;
+        if !is_only {
+            let waiting: usize = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
+            batch.reserve(waiting.min(WRITE_BATCH_BYTES));
+        }
         for chunk in chunks {
             let bytes = chunk.bytes();
-            let goes_alone = bytes.len() >= WRITE_BATCH_BYTES || !chunk.is_whole();
+            let goes_alone = is_only || bytes.len() >= WRITE_BATCH_BYTES || !chunk.is_whole();
             let not_before = match &chunk {
                 Chunk::NotBefore(at) => Some(*at),
                 Chunk::Bytes(_) | Chunk::Update(_) => None,

@@ -16,6 +16,11 @@ use super::templates::RowTemplates;
 
 /// Number of operations after which room is reserved for the rest.
 const SAMPLE_OPERATIONS: usize = 64;
+/// Number of operations from which on room is reserved for [`OWN_BLOCK_OPERATIONS`].
+const PART_OPERATIONS: usize = 512;
+/// Number of operations that take most of a megabyte. Any thread gives a block of this size back to
+/// the system. A smaller one would stay with the idle thread that has decoded a part of a request.
+const OWN_BLOCK_OPERATIONS: usize = 1 << 13;
 /// Greatest number of operations for which room is reserved. What is not used takes no memory.
 const MAX_RESERVED_OPERATIONS: usize = 1 << 16;
 
@@ -77,7 +82,12 @@ impl OperationSequence {
                 // As if the rest of the text were operations of the same length.
                 let operation_len = (start - reader.rest_len()) / SAMPLE_OPERATIONS;
                 let likely = reader.rest_len() / operation_len.max(1);
-                operations.reserve(likely.min(MAX_RESERVED_OPERATIONS));
+                let least = if likely < PART_OPERATIONS {
+                    0
+                } else {
+                    OWN_BLOCK_OPERATIONS
+                };
+                operations.reserve(likely.clamp(least, MAX_RESERVED_OPERATIONS));
             }
             total += 1;
             if failure.is_some() {
