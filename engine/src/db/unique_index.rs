@@ -74,19 +74,23 @@ impl UniqueIndex {
 
     /// The row with a key.
     pub(super) fn get(&self, key: &[Datum]) -> Option<&Arc<Row>> {
+        let found = self.find(key, self.hasher.hash_one(key))?;
+        Some(&found.row)
+    }
+
+    fn find(&self, key: &[Datum], hash: u64) -> Option<&HashedRow> {
         let key = Key {
-            hash: self.hasher.hash_one(key),
+            hash,
             values: key,
             columns: &self.columns,
         };
         let (found, ()) = self.rows.get_key_value(&key)?;
-        Some(&found.row)
+        Some(found)
     }
 
     /// Replaces the old version of a row by the new one.
     ///
-    /// The order of the changes of a transaction does not matter, although rows may swap keys: in
-    /// between, the index holds both rows of a key.
+    /// The order of the changes of a transaction does not matter, although rows may swap keys.
     pub(super) fn apply(&mut self, change: &RowChange) {
         let RowChange { old, new, .. } = change;
         let keeps_key = |old| {
@@ -97,8 +101,20 @@ impl UniqueIndex {
             self.rows.remove(&self.hashed(old));
         }
         if let Some(new) = new {
-            self.rows.insert(self.hashed(new), ());
+            self.insert(new);
         }
+    }
+
+    /// Adds a row, or replaces its former version. Another row with the same key is removed: it is
+    /// about to lose the key, or the database is a replica that lacks columns of the index, in which
+    /// all rows may have one key.
+    fn insert(&mut self, row: &Arc<Row>) {
+        let new = self.hashed(row);
+        let found = self.find(&self.key(row), new.key_hash);
+        if let Some(other) = found.filter(|found| **found != new).cloned() {
+            self.rows.remove(&other);
+        }
+        self.rows.insert(new, ());
     }
 
     /// Adds rows to an index without rows. `key_hashes` are those of their keys.
@@ -222,5 +238,22 @@ mod tests {
             assert_eq!(found("d"), None);
             assert_eq!(index.rows.len(), 4);
         }
+    }
+
+    #[test]
+    fn of_many_rows_with_one_key_one_is_kept() {
+        let schema = nb::schema();
+        let (id, table) = schema.table_by_name("Logical_Router_Port").unwrap();
+        let mut index = UniqueIndex::new(vec![table.column_id("name").unwrap()]);
+        for uuid in 0..100 {
+            index.apply(&RowChange {
+                table: id,
+                old: None,
+                new: Some(Arc::new(Row::new(Uuid::from_u128(uuid), table))),
+            });
+        }
+        assert_eq!(index.rows.len(), 1);
+        let found = index.get(&[Datum::scalar("")]);
+        assert_eq!(found.map(|row| row.uuid), Some(Uuid::from_u128(99)));
     }
 }
