@@ -3,12 +3,13 @@
 //! Monitors with equal requests form a group. A commit is encoded once per group, and the text is
 //! shared by the group's members. For slow readers, changes are collected instead.
 
+mod group;
+
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::RandomState;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
 
 use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
 use patchbay_schemas::json::Json;
@@ -16,8 +17,6 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::wire::MonitorVersion;
 use uuid::Uuid;
 
-use crate::chunk::Chunk;
-use crate::outbox::SharedUpdates;
 use crate::reply;
 use crate::session_handle::SessionHandle;
 use crate::session_id::SessionId;
@@ -25,14 +24,7 @@ use crate::update::{
     MonitorSpec, NetChanges, UpdateText, encode_changes, encode_condition_change, encode_initial,
 };
 
-/// Number of monitors of a group for each millisecond by which its updates are delayed in a stream
-/// of changes. A write to one client costs several microseconds, so that writing takes a small
-/// part of the server's time however many clients there are.
-const MONITORS_PER_MILLISECOND: usize = 16;
-/// Least number of monitors that share updates. For fewer it is not worth while.
-const MIN_SHARING_MONITORS: usize = 8;
-/// Largest delay of updates in a stream of changes.
-const MAX_UPDATE_DELAY: Duration = Duration::from_millis(8);
+use group::{GroupMember, MonitorGroup, MonitoringSession};
 
 /// Content of a database, as monitors report it.
 #[derive(Debug)]
@@ -73,132 +65,6 @@ struct SessionMonitors {
 struct MonitorPlace {
     group: u64,
     member: u64,
-}
-
-/// Session with monitors.
-#[derive(Debug)]
-struct MonitoringSession {
-    handle: Arc<SessionHandle>,
-    /// Memo of `Outbox::is_behind`: bits 1.. are the transaction it was asked for, bit 0 the
-    /// answer.
-    behind: AtomicU64,
-}
-
-impl MonitoringSession {
-    /// `true` if the session is a slow reader when a transaction is published. The answer is the
-    /// same for all its monitors; otherwise some of them would report the transaction twice.
-    fn is_behind(&self, transaction: u64) -> bool {
-        let memo = self.behind.load(Ordering::Relaxed);
-        if memo >> 1 == transaction {
-            return memo & 1 == 1;
-        }
-        let is_behind = self.handle.outbox().is_behind();
-        let memo = transaction << 1 | u64::from(is_behind);
-        self.behind.store(memo, Ordering::Relaxed);
-        is_behind
-    }
-}
-
-/// Monitors with equal requests.
-#[derive(Debug)]
-struct MonitorGroup {
-    spec: Arc<MonitorSpec>,
-    /// Members by number, in the order in which they joined.
-    members: BTreeMap<u64, GroupMember>,
-    /// Updates in the outboxes of all members. `None`: the next update goes into each outbox.
-    shared: Option<Arc<SharedUpdates>>,
-    /// Number of the change of monitors after which `is_uniform` was found.
-    revision: u64,
-    /// `true` if the members can share updates: they are many, have one id, and are the only
-    /// monitors of their sessions, none of which gets updates in another way.
-    is_uniform: bool,
-}
-
-#[derive(Debug)]
-struct GroupMember {
-    session: Arc<MonitoringSession>,
-    /// The monitor's id.
-    id: Json,
-}
-
-impl MonitorGroup {
-    fn new(spec: Arc<MonitorSpec>) -> Self {
-        Self {
-            spec,
-            members: BTreeMap::new(),
-            shared: None,
-            revision: 0,
-            is_uniform: false,
-        }
-    }
-
-    /// Ends the sharing of updates if monitors have changed, and finds whether new ones can be
-    /// shared.
-    fn follow(&mut self, revision: u64, sessions: &SessionMap) {
-        if self.revision == revision {
-            return;
-        }
-        self.revision = revision;
-        self.shared = None;
-        let mut members = self.members.values();
-        let first = members.next().map(|member| &member.id);
-        let is_alone = |member: &GroupMember| {
-            let monitors = sessions.get(&member.session.handle.id());
-            monitors.is_some_and(|monitors| monitors.places.len() == 1)
-        };
-        self.is_uniform = self.members.len() >= MIN_SHARING_MONITORS
-            && self.members.values().all(is_alone)
-            && members.all(|member| Some(&member.id) == first);
-    }
-
-    /// Delay of the group's updates in a stream of changes: a millisecond, and more if there are
-    /// many monitors.
-    fn update_delay(&self) -> Duration {
-        let milliseconds = 1 + self.members.len() / MONITORS_PER_MILLISECOND;
-        Duration::from_millis(milliseconds as u64).min(MAX_UPDATE_DELAY)
-    }
-
-    /// Sends the changes of a published transaction to all members, which are uniform. Returns the
-    /// slow readers among them, which do not get it.
-    fn share_update(
-        &mut self,
-        schema: &Arc<DatabaseSchema>,
-        rows: &[&RowChange],
-        id: Uuid,
-        transaction: u64,
-    ) -> Vec<(SessionId, Arc<MonitoringSession>)> {
-        let version = self.spec.version;
-        let body = encode_changes(&self.spec, schema, rows).map(Arc::new);
-        let Some((body, member)) = body.zip(self.members.values().next()) else {
-            return Vec::new();
-        };
-        let whole = || reply::whole_update(&member.id, version, id, &body);
-        let update = body.is_whole().then(whole);
-        if let (Some(update), Some(shared)) = (&update, &self.shared)
-            && shared.add(update)
-        {
-            return Vec::new();
-        }
-        let (delay, shared) = (self.update_delay(), update.map(SharedUpdates::new));
-        let mut behind = Vec::new();
-        for GroupMember {
-            session,
-            id: monitor,
-        } in self.members.values()
-        {
-            let outbox = session.handle.outbox();
-            if session.is_behind(transaction) {
-                behind.push((session.handle.id(), session.clone()));
-            } else if let Some(shared) = &shared {
-                outbox.push_shared(shared, delay);
-            } else {
-                outbox.push_update(reply::update(monitor, version, id, body.clone()), delay);
-            }
-        }
-        // A slow reader would miss the updates that are added.
-        self.shared = shared.filter(|_| behind.is_empty());
-        behind
-    }
 }
 
 impl Monitors {
@@ -361,42 +227,7 @@ impl Monitors {
         let mut slow_readers = BTreeMap::new();
         for group in self.groups.values_mut() {
             group.follow(self.revision, &self.sessions);
-            if group.is_uniform {
-                let behind = group.share_update(schema, &rows, id, self.published);
-                slow_readers.extend(behind);
-                continue;
-            }
-            let delay = group.update_delay();
-            let MonitorGroup { spec, members, .. } = &*group;
-            let mut body = None;
-            // Most clients of one kind give their monitors one id, so they share its text, too.
-            let mut whole = None;
-            for GroupMember {
-                session,
-                id: monitor,
-            } in members.values()
-            {
-                if session.is_behind(self.published) {
-                    slow_readers.insert(session.handle.id(), session.clone());
-                    continue;
-                }
-                let encode = || encode_changes(spec, schema, &rows).map(Arc::new);
-                let Some(body) = body.get_or_insert_with(encode) else {
-                    break;
-                };
-                let outbox = session.handle.outbox();
-                if body.is_whole() {
-                    let encode = || reply::whole_update(monitor, spec.version, id, body);
-                    let encode = || (monitor, Arc::new(UpdateText::from(encode())));
-                    let (of_id, text) = whole.get_or_insert_with(encode);
-                    if *of_id == monitor {
-                        outbox.push_update([Chunk::Update(text.clone())], delay);
-                        continue;
-                    }
-                }
-                let update = reply::update(monitor, spec.version, id, body.clone());
-                outbox.push_update(update, delay);
-            }
+            slow_readers.extend(group.publish(schema, &rows, id, self.published));
         }
         for (id_of_session, session) in slow_readers {
             let monitors = self.specs_of(id_of_session);

@@ -1,6 +1,7 @@
 //! Output queue of a session.
 
 mod collected;
+mod queue;
 mod shared;
 
 use std::collections::VecDeque;
@@ -10,10 +11,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::{BudgetExceeded, Charge};
+use crate::budget::Charge;
 use crate::chunk::Chunk;
 
+use queue::{Item, Queue, SessionEnd};
+
 pub(crate) use collected::CollectedChanges;
+pub(crate) use queue::Batch;
 pub(crate) use shared::SharedUpdates;
 
 /// Unwritten bytes from which a client is a slow reader, whose changes are collected.
@@ -34,134 +38,6 @@ pub(crate) struct Outbox {
     ended: Notify,
     /// Unwritten bytes beyond which the session ends.
     limit: usize,
-}
-
-#[derive(Debug)]
-struct Queue {
-    items: VecDeque<Item>,
-    /// Number of [`Item::Collected`] among the items.
-    collected: usize,
-    /// Bytes that were added and are not written yet. Changes that are still being collected do
-    /// not count.
-    bytes: usize,
-    /// Those bytes and what the collected changes hold, in the server's budget.
-    charge: Charge,
-    /// `None`: the session goes on.
-    end: Option<SessionEnd>,
-    /// `true` if the session is about to end, so that no more requests are executed.
-    is_closing: bool,
-    /// `true` if an item should be written without delay.
-    urgent: bool,
-    /// Delay of the update that was added last.
-    update_delay: Duration,
-    /// `true` while the writer delays updates.
-    delaying: bool,
-}
-
-/// End of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SessionEnd {
-    /// After everything in the queue is written.
-    WhenWritten,
-    /// At once. The queue is dropped.
-    AtOnce,
-}
-
-#[derive(Debug)]
-enum Item {
-    Chunk(Chunk),
-    /// Updates that other outboxes have, too. More can be added while they are the last item.
-    Shared {
-        updates: Arc<SharedUpdates>,
-        /// Bytes of the queue that are the updates'. They lag behind until the updates are sealed.
-        counted_bytes: usize,
-    },
-    /// Changes to which more can be added while they are the last item.
-    Collected {
-        changes: CollectedChanges,
-        /// Bytes charged to the queue. `None`: the changes are not sealed.
-        charged_bytes: Option<usize>,
-    },
-}
-
-/// Items that the writer takes from the queue at once.
-#[derive(Debug)]
-pub(crate) enum Batch {
-    Chunks(Vec<Chunk>),
-    /// Changes that the writer has to encode.
-    Collected(CollectedChanges),
-}
-
-impl Queue {
-    /// Seals the last item: no more changes are added to it.
-    fn seal(&mut self) {
-        if let Some(Item::Collected {
-            changes,
-            charged_bytes,
-        }) = self.items.back_mut()
-            && charged_bytes.is_none()
-        {
-            let bytes = changes.sealed_bytes();
-            *charged_bytes = Some(bytes);
-            self.bytes += bytes;
-        }
-        self.seal_shared();
-    }
-
-    /// Seals shared updates at the end of the queue, and counts all their bytes.
-    fn seal_shared(&mut self) {
-        if let Some(Item::Shared {
-            updates,
-            counted_bytes,
-        }) = self.items.back_mut()
-        {
-            let bytes = updates.seal().piece().len();
-            self.bytes += bytes - *counted_bytes;
-            *counted_bytes = bytes;
-        }
-    }
-
-    /// Resizes the charge to what the queue holds.
-    fn charge_held_bytes(&mut self) -> Result<(), BudgetExceeded> {
-        let collecting = match self.items.back() {
-            Some(Item::Collected {
-                changes,
-                charged_bytes: None,
-            }) => changes.held_bytes(),
-            Some(_) | None => 0,
-        };
-        self.charge.resize(self.bytes + collecting)
-    }
-
-    /// Takes the next items of one kind. `None`: the queue is empty.
-    fn take(&mut self) -> Option<Batch> {
-        if let Some(Item::Collected { .. }) = self.items.front()
-            && let Some(Item::Collected {
-                changes,
-                charged_bytes,
-            }) = self.items.pop_front()
-        {
-            self.collected -= 1;
-            self.bytes = self.bytes.saturating_sub(charged_bytes.unwrap_or(0));
-            return Some(Batch::Collected(changes));
-        }
-        self.seal_shared();
-        let count = self
-            .items
-            .iter()
-            .take_while(|item| !matches!(item, Item::Collected { .. }))
-            .count();
-        let chunks: Vec<_> = self
-            .items
-            .drain(..count)
-            .filter_map(|item| match item {
-                Item::Chunk(chunk) => Some(chunk),
-                Item::Shared { updates, .. } => Some(Chunk::Update(updates.seal())),
-                Item::Collected { .. } => None,
-            })
-            .collect();
-        (!chunks.is_empty()).then_some(Batch::Chunks(chunks))
-    }
 }
 
 impl Outbox {

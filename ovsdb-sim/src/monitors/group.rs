@@ -1,0 +1,229 @@
+//! Monitors with equal requests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use patchbay_engine::db::RowChange;
+use patchbay_schemas::json::Json;
+use patchbay_schemas::schema::DatabaseSchema;
+use uuid::Uuid;
+
+use crate::chunk::Chunk;
+use crate::outbox::SharedUpdates;
+use crate::reply;
+use crate::session_handle::SessionHandle;
+use crate::session_id::SessionId;
+use crate::update::{MonitorSpec, UpdateText, encode_changes};
+
+use super::SessionMap;
+
+/// Number of monitors of a group for each millisecond by which its updates are delayed in a stream
+/// of changes. A write to one client costs several microseconds, so that writing takes a small
+/// part of the server's time however many clients there are.
+const MONITORS_PER_MILLISECOND: usize = 16;
+/// Least number of monitors that share updates. For fewer it is not worth while.
+const MIN_SHARING_MONITORS: usize = 8;
+/// Largest delay of updates in a stream of changes.
+const MAX_UPDATE_DELAY: Duration = Duration::from_millis(8);
+
+/// Session with monitors.
+#[derive(Debug)]
+pub(super) struct MonitoringSession {
+    pub(super) handle: Arc<SessionHandle>,
+    /// Memo of `Outbox::is_behind`: bits 1.. are the transaction it was asked for, bit 0 the
+    /// answer.
+    pub(super) behind: AtomicU64,
+}
+
+impl MonitoringSession {
+    /// `true` if the session is a slow reader when a transaction is published. The answer is the
+    /// same for all its monitors; otherwise some of them would report the transaction twice.
+    fn is_behind(&self, transaction: u64) -> bool {
+        let memo = self.behind.load(Ordering::Relaxed);
+        if memo >> 1 == transaction {
+            return memo & 1 == 1;
+        }
+        let is_behind = self.handle.outbox().is_behind();
+        let memo = transaction << 1 | u64::from(is_behind);
+        self.behind.store(memo, Ordering::Relaxed);
+        is_behind
+    }
+}
+
+/// Monitors with equal requests.
+#[derive(Debug)]
+pub(super) struct MonitorGroup {
+    pub(super) spec: Arc<MonitorSpec>,
+    /// Members by number, in the order in which they joined.
+    pub(super) members: BTreeMap<u64, GroupMember>,
+    /// Updates in the outboxes of all members. `None`: the next update goes into each outbox.
+    pub(super) shared: Option<Arc<SharedUpdates>>,
+    /// Number of the change of monitors after which `is_uniform` was found.
+    pub(super) revision: u64,
+    /// `true` if the members can share updates: they are many, have one id, and are the only
+    /// monitors of their sessions, none of which gets updates in another way.
+    pub(super) is_uniform: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct GroupMember {
+    pub(super) session: Arc<MonitoringSession>,
+    /// The monitor's id.
+    pub(super) id: Json,
+}
+
+/// Sessions that are slow readers, by id.
+type SlowReaders = Vec<(SessionId, Arc<MonitoringSession>)>;
+
+impl MonitorGroup {
+    pub(super) fn new(spec: Arc<MonitorSpec>) -> Self {
+        Self {
+            spec,
+            members: BTreeMap::new(),
+            shared: None,
+            revision: 0,
+            is_uniform: false,
+        }
+    }
+
+    /// Ends the sharing of updates if monitors have changed, and finds whether new ones can be
+    /// shared.
+    pub(super) fn follow(&mut self, revision: u64, sessions: &SessionMap) {
+        if self.revision == revision {
+            return;
+        }
+        self.revision = revision;
+        self.shared = None;
+        let mut members = self.members.values();
+        let first = members.next().map(|member| &member.id);
+        let is_alone = |member: &GroupMember| {
+            let monitors = sessions.get(&member.session.handle.id());
+            monitors.is_some_and(|monitors| monitors.places.len() == 1)
+        };
+        self.is_uniform = self.members.len() >= MIN_SHARING_MONITORS
+            && self.members.values().all(is_alone)
+            && members.all(|member| Some(&member.id) == first);
+    }
+
+    /// Sends the changes of a published transaction to all members, if any of them is reported.
+    /// Returns the slow readers, which do not get it.
+    pub(super) fn publish(
+        &mut self,
+        schema: &Arc<DatabaseSchema>,
+        rows: &[&RowChange],
+        id: Uuid,
+        transaction: u64,
+    ) -> SlowReaders {
+        if self.is_uniform {
+            self.share_update(schema, rows, id, transaction)
+        } else {
+            self.send_update(schema, rows, id, transaction)
+        }
+    }
+
+    /// Adds an update to the outbox of each member.
+    fn send_update(
+        &self,
+        schema: &Arc<DatabaseSchema>,
+        rows: &[&RowChange],
+        id: Uuid,
+        transaction: u64,
+    ) -> SlowReaders {
+        let Self { spec, members, .. } = self;
+        let (delay, mut behind) = (update_delay(self.members.len()), SlowReaders::new());
+        let mut body = None;
+        // Most clients of one kind give their monitors one id, so they share its text, too.
+        let mut whole = None;
+        for GroupMember {
+            session,
+            id: monitor,
+        } in members.values()
+        {
+            if session.is_behind(transaction) {
+                behind.push((session.handle.id(), session.clone()));
+                continue;
+            }
+            let encode = || encode_changes(spec, schema, rows).map(Arc::new);
+            let Some(body) = body.get_or_insert_with(encode) else {
+                break;
+            };
+            let outbox = session.handle.outbox();
+            if body.is_whole() {
+                let encode = || reply::whole_update(monitor, spec.version, id, body);
+                let encode = || (monitor, Arc::new(UpdateText::from(encode())));
+                let (of_id, text) = whole.get_or_insert_with(encode);
+                if *of_id == monitor {
+                    outbox.push_update([Chunk::Update(text.clone())], delay);
+                    continue;
+                }
+            }
+            let update = reply::update(monitor, spec.version, id, body.clone());
+            outbox.push_update(update, delay);
+        }
+        behind
+    }
+
+    /// Adds an update to the updates that the members share.
+    fn share_update(
+        &mut self,
+        schema: &Arc<DatabaseSchema>,
+        rows: &[&RowChange],
+        id: Uuid,
+        transaction: u64,
+    ) -> SlowReaders {
+        let version = self.spec.version;
+        let body = encode_changes(&self.spec, schema, rows).map(Arc::new);
+        let Some((body, member)) = body.zip(self.members.values().next()) else {
+            return SlowReaders::new();
+        };
+        let whole = || reply::whole_update(&member.id, version, id, &body);
+        let update = body.is_whole().then(whole);
+        if let (Some(update), Some(shared)) = (&update, &self.shared)
+            && shared.add(update)
+        {
+            return SlowReaders::new();
+        }
+        let (delay, shared) = (
+            update_delay(self.members.len()),
+            update.map(SharedUpdates::new),
+        );
+        let mut behind = SlowReaders::new();
+        for GroupMember {
+            session,
+            id: monitor,
+        } in self.members.values()
+        {
+            let outbox = session.handle.outbox();
+            if session.is_behind(transaction) {
+                behind.push((session.handle.id(), session.clone()));
+            } else if let Some(shared) = &shared {
+                outbox.push_shared(shared, delay);
+            } else {
+                outbox.push_update(reply::update(monitor, version, id, body.clone()), delay);
+            }
+        }
+        // A slow reader would miss the updates that are added.
+        self.shared = shared.filter(|_| behind.is_empty());
+        behind
+    }
+}
+
+/// Delay of the updates of a group in a stream of changes: a millisecond, and more if there are many
+/// monitors.
+fn update_delay(monitors: usize) -> Duration {
+    let milliseconds = 1 + monitors / MONITORS_PER_MILLISECOND;
+    Duration::from_millis(milliseconds as u64).min(MAX_UPDATE_DELAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delay_grows_with_the_monitors_up_to_a_limit() {
+        let delays = [1, 15, 16, 50, 10_000].map(|monitors| update_delay(monitors).as_millis());
+        assert_eq!(delays, [1, 1, 2, 4, 8]);
+    }
+}
