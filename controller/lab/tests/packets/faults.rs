@@ -18,9 +18,12 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// Time until packets cross again.
 const RECOVERY: Duration = Duration::from_secs(20);
 
-/// Number of attempts, of which one may not lose a probe. The switch of a busy machine loses
-/// packets now and then; missing rows lose them in each attempt.
+/// Number of attempts, of which one may not lose probes. Missing rows lose them in each attempt.
 const FAULT_ATTEMPTS: usize = 3;
+
+/// Number of probes that a stream may lose. The switch of a busy machine loses a packet now and
+/// then. A fault that stops packets loses dozens, because it lasts for [`FAULT_TIME`].
+const MAX_LOST_PROBES: usize = 2;
 
 /// Streams of probes between pods.
 struct Streams(Vec<(&'static str, &'static str, ProbeStream)>);
@@ -38,7 +41,7 @@ impl Streams {
         Self(streams)
     }
 
-    /// Stops the streams, each of which has to have been answered always.
+    /// Stops the streams, each of which has to have been answered all the time.
     async fn assert_connected(self) {
         let lost = self.lost().await;
         assert!(lost.is_empty(), "{lost:#?}");
@@ -57,13 +60,13 @@ impl Streams {
         }
     }
 
-    /// Stops the streams. Returns the reports of those that lost a probe.
+    /// Stops the streams. Returns the reports of those that lost more than a few probes.
     async fn lost(self) -> Vec<String> {
         let mut lost = Vec::new();
         for (from, to, stream) in self.0 {
             let report = stream.stop(LAST_ANSWERS).await.unwrap();
             assert!(report.sent > 0, "{from} {to}: {report:?}");
-            if !report.unanswered.is_empty() {
+            if report.unanswered.len() > MAX_LOST_PROBES {
                 lost.push(format!("{from} {to}: {report:?}"));
             }
         }
@@ -119,7 +122,7 @@ async fn killed_programs_and_databases_break_nothing_and_join_nothing() {
     assert!(lost.is_empty(), "{lost:#?}");
 }
 
-/// Returns the reports of connected pairs that lost a probe.
+/// Returns the reports of connected pairs that lost probes.
 async fn kill_programs_and_databases(release: Release) -> Vec<String> {
     let connected = networks()
         + &connect(
