@@ -10,7 +10,6 @@ use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 use uuid::Uuid;
 
-use crate::chunk::Chunk;
 use crate::outbox::SharedUpdates;
 use crate::reply;
 use crate::session_handle::SessionHandle;
@@ -116,26 +115,23 @@ impl MonitorGroup {
         id: Uuid,
         transaction: u64,
     ) -> SlowReaders {
-        if self.is_uniform {
-            self.share_update(schema, rows, id, transaction)
-        } else {
-            self.send_update(schema, rows, id, transaction)
-        }
-    }
-
-    /// Adds an update to the outbox of each member.
-    fn send_update(
-        &self,
-        schema: &Arc<DatabaseSchema>,
-        rows: &[&RowChange],
-        id: Uuid,
-        transaction: u64,
-    ) -> SlowReaders {
         let Self { spec, members, .. } = self;
-        let (delay, mut behind) = (update_delay(self.members.len()), SlowReaders::new());
+        let version = spec.version;
+        let encode = || encode_changes(spec, schema, rows).map(Arc::new);
+        let whole =
+            |monitor: &Json, body: &UpdateText| reply::whole_update(monitor, version, id, body);
         let mut body = None;
-        // Most clients of one kind give their monitors one id, so they share its text, too.
-        let mut whole = None;
+        if let Some((shared, member)) = self.shared.as_ref().zip(members.values().next()) {
+            let encoded = body.insert(encode());
+            let is_added =
+                |body: &UpdateText| body.is_whole() && shared.add(&whole(&member.id, body));
+            if encoded.as_deref().is_none_or(is_added) {
+                return SlowReaders::new();
+            }
+        }
+        let (delay, mut behind) = (update_delay(members.len()), SlowReaders::new());
+        // Most clients of one kind give their monitors one id, so they share its text.
+        let mut of_id: Option<(&Json, Arc<SharedUpdates>)> = None;
         for GroupMember {
             session,
             id: monitor,
@@ -145,67 +141,24 @@ impl MonitorGroup {
                 behind.push((session.handle.id(), session.clone()));
                 continue;
             }
-            let encode = || encode_changes(spec, schema, rows).map(Arc::new);
             let Some(body) = body.get_or_insert_with(encode) else {
                 break;
             };
             let outbox = session.handle.outbox();
             if body.is_whole() {
-                let encode = || reply::whole_update(monitor, spec.version, id, body);
-                let encode = || (monitor, Arc::new(UpdateText::from(encode())));
-                let (of_id, text) = whole.get_or_insert_with(encode);
-                if *of_id == monitor {
-                    outbox.push_update([Chunk::Update(text.clone())], delay);
+                let begin = || (monitor, SharedUpdates::new(whole(monitor, body)));
+                let (id, shared) = of_id.get_or_insert_with(begin);
+                if *id == monitor {
+                    outbox.push_shared(shared, delay);
                     continue;
                 }
             }
-            let update = reply::update(monitor, spec.version, id, body.clone());
+            let update = reply::update(monitor, version, id, body.clone());
             outbox.push_update(update, delay);
         }
-        behind
-    }
-
-    /// Adds an update to the updates that the members share.
-    fn share_update(
-        &mut self,
-        schema: &Arc<DatabaseSchema>,
-        rows: &[&RowChange],
-        id: Uuid,
-        transaction: u64,
-    ) -> SlowReaders {
-        let version = self.spec.version;
-        let body = encode_changes(&self.spec, schema, rows).map(Arc::new);
-        let Some((body, member)) = body.zip(self.members.values().next()) else {
-            return SlowReaders::new();
-        };
-        let whole = || reply::whole_update(&member.id, version, id, &body);
-        let update = body.is_whole().then(whole);
-        if let (Some(update), Some(shared)) = (&update, &self.shared)
-            && shared.add(update)
-        {
-            return SlowReaders::new();
-        }
-        let (delay, shared) = (
-            update_delay(self.members.len()),
-            update.map(SharedUpdates::new),
-        );
-        let mut behind = SlowReaders::new();
-        for GroupMember {
-            session,
-            id: monitor,
-        } in self.members.values()
-        {
-            let outbox = session.handle.outbox();
-            if session.is_behind(transaction) {
-                behind.push((session.handle.id(), session.clone()));
-            } else if let Some(shared) = &shared {
-                outbox.push_shared(shared, delay);
-            } else {
-                outbox.push_update(reply::update(monitor, version, id, body.clone()), delay);
-            }
-        }
         // A slow reader would miss the updates that are added.
-        self.shared = shared.filter(|_| behind.is_empty());
+        let shared = of_id.filter(|_| self.is_uniform && behind.is_empty());
+        self.shared = shared.map(|(_, shared)| shared);
         behind
     }
 }
