@@ -8,9 +8,9 @@ use patchbay_schemas::typed::Ref;
 use patchbay_schemas::wire::{DecodedTransaction, Operation};
 use uuid::Uuid;
 
-/// Number of ports and number of routes. Together they exceed the least number of changes (4,096)
-/// for which tables are changed in parallel.
-const PORTS: usize = 3000;
+/// Number of ports and number of routes. Each exceeds the least number of changes (4,096) for which
+/// tables are changed in parallel and keys are compared by their hashes.
+const PORTS: usize = 5000;
 
 fn name(i: usize) -> String {
     format!("port {i}")

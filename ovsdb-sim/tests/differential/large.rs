@@ -15,8 +15,9 @@ const SCHEMA: &str = r#"{"name":"D","tables":{
 const REQUEST_ROWS: usize = 150;
 /// Length of a row's text in bytes.
 const ROW_BYTES: usize = 30_000;
-/// Number of rows in a first reply that four threads encode.
-const REPLY_ROWS: usize = 9_000;
+/// Number of rows in a first reply that four threads encode, and of results in a reply of two
+/// chunks. A set of as many references is sorted by several threads.
+const REPLY_ROWS: usize = 17_000;
 
 #[test]
 fn installed() {
@@ -160,6 +161,13 @@ fn cases() -> Vec<(&'static str, Vec<String>)> {
             "an operation that fails",
             with(REQUEST_ROWS / 2, r#"{"op":"abort"}"#),
         ),
+        ("a failure after the results of many chunks", {
+            let comment = r#"{"op":"comment","comment":"c"}"#;
+            let mut operations = vec![comment.to_owned(); 2 * REPLY_ROWS];
+            operations.push(r#"{"op":"abort"}"#.to_owned());
+            operations.push(comment.to_owned());
+            operations
+        }),
         ("a chosen UUID before its name is mentioned", chosen_early),
         ("a chosen UUID after its name was mentioned", chosen_late),
     ]

@@ -10,7 +10,13 @@ use crate::client::Client;
 
 const READERS: usize = 12;
 const STEPS: usize = 2000;
+/// Number of updates in a burst, of which most are shared.
+const MANY: i64 = 20;
 const MONITOR: &str = r#"["D","m",{"A":[{}]}]"#;
+
+/// Number and length in bytes of updates that a connection does not hold: its reader is behind.
+const LONG_UPDATES: usize = 50;
+const LONG_UPDATE_BYTES: usize = 1 << 14;
 
 /// Client with a monitor of the table's only row, in which a number is increased.
 struct Reader {
@@ -22,8 +28,7 @@ struct Reader {
 }
 
 impl Reader {
-    async fn new(bed: &Bed, is_slow: bool) -> Self {
-        let client = bed.client().await;
+    async fn new(client: Client, is_slow: bool) -> Self {
         let mut reader = Self {
             client,
             seen: 0,
@@ -84,6 +89,14 @@ fn increase(len: usize) -> String {
     format!(r#"["D",{mutate},{{"op":"update","table":"A","where":[],"row":{{"s":"{text}"}}}}]"#)
 }
 
+/// Increases the number several times in a short time. Returns by how much.
+async fn write_many(writer: &mut Client) -> i64 {
+    for _ in 0..MANY {
+        writer.call("transact", &increase(0)).await.unwrap();
+    }
+    MANY
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_of_many_equal_monitors_gets_each_update_once_before_the_next_reply() {
     let bed = Bed::new(Limits::default()).await;
@@ -92,7 +105,7 @@ async fn each_of_many_equal_monitors_gets_each_update_once_before_the_next_reply
     writer.call("transact", first).await.unwrap();
     let mut readers = Vec::new();
     for i in 0..READERS {
-        readers.push(Reader::new(&bed, i == 0).await);
+        readers.push(Reader::new(bed.client().await, i == 0).await);
     }
     let (mut rng, mut number) = (StdRng::seed_from_u64(1), 0);
     for step in 0..STEPS {
@@ -114,10 +127,19 @@ async fn each_of_many_equal_monitors_gets_each_update_once_before_the_next_reply
                 reader.call("echo", "[]").await;
                 assert_eq!(reader.seen, number);
             }
-            92..96 => {
+            92..94 => {
                 reader.call("monitor_cancel", r#"["m"]"#).await;
                 assert_eq!(reader.seen, number);
                 reader.monitor().await;
+            }
+            94..96 => {
+                // A new reader comes, and the former one goes, while updates are shared.
+                let client = bed.client().await;
+                number += write_many(&mut writer).await;
+                let new = Reader::new(client, false).await;
+                assert_eq!(new.seen, number);
+                number += write_many(&mut writer).await;
+                *reader = new;
             }
             _ => {
                 let other = r#"["D","other",{"B":[{}]}]"#;
@@ -126,8 +148,22 @@ async fn each_of_many_equal_monitors_gets_each_update_once_before_the_next_reply
             }
         }
     }
-    for reader in &mut readers {
-        reader.call("echo", "[]").await;
-        assert_eq!(reader.seen, number);
+    for round in 0..5 {
+        // The first reader is behind, and most of the last updates are shared by the others.
+        for change in 0..LONG_UPDATES {
+            let text = increase(LONG_UPDATE_BYTES + 2 * round + change % 2);
+            writer.call("transact", &text).await.unwrap();
+            number += 1;
+            if change % 5 == 0 {
+                for reader in &mut readers[1..] {
+                    reader.call("echo", "[]").await;
+                }
+            }
+        }
+        number += write_many(&mut writer).await;
+        for reader in &mut readers {
+            reader.call("echo", "[]").await;
+            assert_eq!(reader.seen, number);
+        }
     }
 }
