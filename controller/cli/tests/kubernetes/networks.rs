@@ -49,10 +49,20 @@ pub(crate) fn pods(bed: &Testbed) -> Api<Pod> {
 
 /// Creates the namespace and its primary network.
 pub(crate) async fn create_network(bed: &Testbed, spec: Value) {
+    create_primary_namespace(bed).await;
+    create_definition(bed, spec).await;
+}
+
+/// Creates the namespace of [`create_network`], whose pods wait for a primary network.
+async fn create_primary_namespace(bed: &Testbed) {
     let namespace = json!({"metadata": {
         "name": RED, "labels": {"k8s.ovn.org/primary-user-defined-network": ""},
     }});
     bed.create(&object::<Namespace>(namespace)).await;
+}
+
+/// Creates the UserDefinedNetwork of [`create_network`].
+async fn create_definition(bed: &Testbed, spec: Value) {
     let udn = json!({
         "apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork",
         "metadata": {"name": RED, "namespace": RED}, "spec": spec,
@@ -451,12 +461,7 @@ async fn objects_with_problems_have_one_event_each() {
         nad.2
     );
 
-    let udn = json!({
-        "apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork",
-        "metadata": {"name": RED, "namespace": RED}, "spec": layer3(),
-    });
-    let create = PostParams::default();
-    udns(&bed).create(&create, &object(udn)).await.unwrap();
+    create_definition(&bed, layer3()).await;
     until_pods(&zone, &["early"]).await;
     bed.create_in(&object::<NetworkPolicy>(json!({
         "metadata": {"name": "wrong", "namespace": RED},
@@ -504,18 +509,10 @@ async fn objects_with_problems_have_one_event_each() {
 async fn a_pod_that_waits_shortly_for_its_network_has_no_event() {
     let (bed, zone) = networks_bed().await;
     let both = bed.run("one", true, Some(&zone));
-    let namespace = json!({"metadata": {
-        "name": RED, "labels": {"k8s.ovn.org/primary-user-defined-network": ""},
-    }});
-    bed.create(&object::<Namespace>(namespace)).await;
+    create_primary_namespace(&bed).await;
     create_pod(&bed, "early").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let udn = json!({
-        "apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork",
-        "metadata": {"name": RED, "namespace": RED}, "spec": layer3(),
-    });
-    let create = PostParams::default();
-    udns(&bed).create(&create, &object(udn)).await.unwrap();
+    create_definition(&bed, layer3()).await;
     until_pods(&zone, &["early"]).await;
     let events = events_about(&bed, "Pod").await;
     assert!(events.is_empty(), "{events:?}");

@@ -7,7 +7,8 @@ use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_lab::{Lab, Protocol, Verdict};
 use patchbay_reach::{Answer, Destination, Northbound, Question, Sender};
 use patchbay_schemas::nb::{
-    LoadBalancer, LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort, NbGlobal,
+    GatewayChassis, LoadBalancer, LogicalRouter, LogicalRouterPort, LogicalSwitch,
+    LogicalSwitchPort, NbGlobal,
 };
 
 use crate::support::{cluster, release};
@@ -153,6 +154,22 @@ pub(crate) fn arrival(verdict: &Verdict) -> Option<&str> {
 }
 
 impl Written {
+    /// Puts a port of the router, from 0, onto the chassis.
+    pub(crate) fn make_gateway_port(
+        &mut self,
+        txn: &mut TxnBuilder,
+        port: usize,
+    ) -> Result<(), BuildError> {
+        let chassis = txn.insert(&GatewayChassis {
+            name: format!("gc{port}"),
+            chassis_name: CHASSIS.to_owned(),
+            priority: 1,
+            ..GatewayChassis::default()
+        })?;
+        self.router_ports[port].gateway_chassis.insert(chassis);
+        Ok(())
+    }
+
     fn new(ports: &BTreeMap<&'static str, LogicalSwitchPort>) -> Self {
         let switch = |name: &str| LogicalSwitch {
             name: name.to_owned(),

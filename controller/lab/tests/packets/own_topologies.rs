@@ -4,8 +4,7 @@
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_lab::Protocol;
 use patchbay_schemas::nb::{
-    Acl, AclAction, AclDirection, ChassisTemplateVar, ForwardingGroup, GatewayChassis,
-    LoadBalancer, Nat, NatType,
+    Acl, AclAction, AclDirection, ChassisTemplateVar, ForwardingGroup, LoadBalancer, Nat, NatType,
 };
 use patchbay_schemas::typed::Ref;
 
@@ -96,20 +95,21 @@ async fn a_forwarding_group_leads_to_its_ports_if_it_knows_them_all() {
     }
 }
 
-/// Adds an ACL that drops what `s2` gives to machines from a source.
-fn drop_source(
+/// Adds an ACL that drops packets that a switch, from 0, gives to machines.
+fn drop_packets(
     txn: &mut TxnBuilder,
     written: &mut Written,
-    source: &str,
+    switch: usize,
+    packets: &str,
 ) -> Result<(), BuildError> {
     let acl = txn.insert(&Acl {
         action: AclAction::Drop,
         direction: AclDirection::ToLport,
-        r#match: format!("ip4.src == {source}"),
+        r#match: packets.to_owned(),
         priority: 1,
         ..Acl::default()
     })?;
-    written.switches[1].acls.insert(acl);
+    written.switches[switch].acls.insert(acl);
     Ok(())
 }
 
@@ -135,14 +135,8 @@ async fn a_packet_that_could_be_an_answer_to_another_gateway_port_keeps_its_sour
         (Some("10.0.0.0/8"), None),
     ] {
         own.write(|txn, written| {
-            for (number, port) in written.router_ports.iter_mut().enumerate() {
-                let chassis = txn.insert(&GatewayChassis {
-                    name: format!("gc{number}"),
-                    chassis_name: CHASSIS.to_owned(),
-                    priority: 1,
-                    ..GatewayChassis::default()
-                })?;
-                port.gateway_chassis.insert(chassis);
+            for port in 0..written.router_ports.len() {
+                written.make_gateway_port(txn, port)?;
             }
             let rule = snat(txn, "10.2.9.9", "10.1.0.0/16")?;
             written.router.nat.insert(rule);
@@ -150,7 +144,7 @@ async fn a_packet_that_could_be_an_answer_to_another_gateway_port_keeps_its_sour
                 let rule = snat(txn, "10.1.9.9", logical)?;
                 written.router.nat.insert(rule);
             }
-            drop_source(txn, written, "10.2.9.9")
+            drop_packets(txn, written, 1, "ip4.src == 10.2.9.9")
         })
         .await;
         own.assert_arrival("blue-1", &target, WEB, to).await;
@@ -173,7 +167,7 @@ async fn a_gateway_router_that_commits_all_keeps_the_sources_of_large_networks()
             written.router.options = map(&[("chassis", CHASSIS), ("ct-commit-all", commits)]);
             let rule = snat(txn, "10.2.9.9", logical)?;
             written.router.nat.insert(rule);
-            drop_source(txn, written, "10.2.9.9")
+            drop_packets(txn, written, 1, "ip4.src == 10.2.9.9")
         })
         .await;
         own.assert_arrival("blue-1", &target, WEB, to).await;
@@ -201,13 +195,7 @@ async fn a_rule_for_sources_sees_whether_the_router_has_tracked_the_packet() {
         own.write(|txn, written| {
             written.router.options = options;
             if written.router.options.is_empty() {
-                let chassis = txn.insert(&GatewayChassis {
-                    name: "gc".to_owned(),
-                    chassis_name: CHASSIS.to_owned(),
-                    priority: 1,
-                    ..GatewayChassis::default()
-                })?;
-                written.router_ports[1].gateway_chassis.insert(chassis);
+                written.make_gateway_port(txn, 1)?;
             }
             let rules = [(first, "10.2.9.8", 1), (Some(second), "10.2.9.9", 2)];
             for (text, external, priority) in rules {
@@ -222,7 +210,7 @@ async fn a_rule_for_sources_sees_whether_the_router_has_tracked_the_packet() {
                 })?;
                 written.router.nat.insert(rule);
             }
-            drop_source(txn, written, "10.2.9.9")
+            drop_packets(txn, written, 1, "ip4.src == 10.2.9.9")
         })
         .await;
         let to = (!is_translated).then_some("green-1");
@@ -359,18 +347,8 @@ async fn a_pod_asks_for_its_neighbours_again_after_a_change_of_rows() {
     let (_, neighbour) = own.address("blue-2");
     let neighbour = neighbour.to_string();
     for (text, to) in [("udp", Some("blue-2")), ("arp", None)] {
-        own.write(|txn, written| {
-            let acl = txn.insert(&Acl {
-                action: AclAction::Drop,
-                direction: AclDirection::ToLport,
-                r#match: text.to_owned(),
-                priority: 1,
-                ..Acl::default()
-            })?;
-            written.switches[0].acls.insert(acl);
-            Ok(())
-        })
-        .await;
+        own.write(|txn, written| drop_packets(txn, written, 0, text))
+            .await;
         own.assert_arrival("blue-1", &neighbour, WEB, to).await;
     }
 }

@@ -12,8 +12,8 @@ use futures_util::future::join_all;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_lab::Protocol;
 use patchbay_schemas::nb::{
-    Acl, AclAction, AclDirection, GatewayChassis, LoadBalancer, LoadBalancerProtocol,
-    LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterStaticRoute, Nat, NatType,
+    Acl, AclAction, AclDirection, LoadBalancer, LoadBalancerProtocol, LogicalRouterPolicy,
+    LogicalRouterPolicyAction, LogicalRouterStaticRoute, Nat, NatType,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -195,13 +195,7 @@ impl RandomRows {
             written.router.options = map(&[("chassis", CHASSIS)]);
         } else if kind == 2 {
             let number = self.random.random_range(0..2);
-            let chassis = txn.insert(&GatewayChassis {
-                name: "gc".to_owned(),
-                chassis_name: CHASSIS.to_owned(),
-                priority: 1,
-                ..GatewayChassis::default()
-            })?;
-            written.router_ports[number].gateway_chassis.insert(chassis);
+            written.make_gateway_port(txn, number)?;
             self.report.push(format!("gateway port rp{}", number + 1));
         }
         Ok(kind < 3)
