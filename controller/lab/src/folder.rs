@@ -4,6 +4,8 @@ use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -11,6 +13,12 @@ use thiserror::Error;
 const PREFIX: &str = "patchbay-lab-";
 /// File that the process of a lab keeps locked.
 const LOCK: &str = "lock";
+/// Name of [`LOCK`] until it is locked.
+const NEW_LOCK: &str = "lock.new";
+/// Attempts to remove a folder, because a killed program may still create a file in it.
+const REMOVALS: usize = 100;
+/// Time between two attempts to remove a folder.
+const REMOVAL_INTERVAL: Duration = Duration::from_millis(10);
 /// Maximum length of a unix socket's path in bytes: `sun_path` without its last zero.
 const MAX_SOCKET_PATH: usize = 107;
 /// Length of the longest path of a socket in the folder, such as `/n99/ovs-vswitchd.1234567.ctl`.
@@ -52,21 +60,25 @@ pub(crate) struct LabFolder {
 impl LabFolder {
     /// Creates a folder below the system's temporary folder.
     pub(crate) fn create() -> Result<Self, FolderError> {
-        let parent = env::temp_dir();
-        remove_abandoned(&parent);
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent);
+        Self::create_in(&env::temp_dir())
+    }
+
+    fn create_in(parent: &Path) -> Result<Self, FolderError> {
+        remove_abandoned(parent);
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent);
         let folder = folder.map_err(FolderError::Parent)?;
         if folder.path().as_os_str().len() > MAX_SOCKET_PATH - LONGEST_SOCKET {
             return Err(FolderError::TooLong(folder.path().to_owned()));
         }
-        let path = folder.path().join(LOCK);
-        let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
-        match lock {
+        match create_lock(folder.path()) {
             Ok(lock) => Ok(Self {
                 folder,
                 _lock: lock,
             }),
-            Err(source) => Err(FolderError::Create { path, source }),
+            Err(source) => Err(FolderError::Create {
+                path: folder.path().join(LOCK),
+                source,
+            }),
         }
     }
 
@@ -82,6 +94,30 @@ impl LabFolder {
             Err(source) => Err(FolderError::Create { path, source }),
         }
     }
+}
+
+impl Drop for LabFolder {
+    fn drop(&mut self) {
+        for _ in 0..REMOVALS {
+            match fs::remove_dir_all(self.path()) {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                    thread::sleep(REMOVAL_INTERVAL);
+                }
+                // Other errors do not pass.
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Creates the lock of a folder. It gets its name when it is locked, so that another lab never takes
+/// the folder for abandoned.
+fn create_lock(folder: &Path) -> io::Result<File> {
+    let path = folder.join(NEW_LOCK);
+    let lock = File::create(&path)?;
+    lock.lock()?;
+    fs::rename(path, folder.join(LOCK))?;
+    Ok(lock)
 }
 
 /// Removes folders of labs whose process has ended. A folder without a lock file may be in the
@@ -118,5 +154,23 @@ mod tests {
         remove_abandoned(parent.path());
         assert!(!killed_path.exists());
         assert!(running_path.exists());
+    }
+
+    #[test]
+    fn labs_that_start_at_the_same_time_keep_their_folders() {
+        const LABS: usize = 200;
+        let parent = tempfile::tempdir().unwrap();
+        let start = || {
+            for _ in 0..LABS {
+                let folder = LabFolder::create_in(parent.path()).unwrap();
+                folder.node(1).unwrap();
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(start);
+            }
+        });
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 }
