@@ -140,7 +140,7 @@ fn decode_streamed(request: &str) -> anyhow::Result<DecodedTransaction> {
         if streamed.is_none() {
             streamed = StreamedOperations::new(nb::schema(), &uuids, &elements);
         }
-        let Some(streamed) = &streamed else {
+        let Some(streamed) = &mut streamed else {
             anyhow::bail!("there is no seed");
         };
         let part = streamed.take(elements);

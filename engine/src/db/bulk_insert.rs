@@ -12,6 +12,7 @@ use patchbay_schemas::schema::TableId;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::Operation;
 use rayon::prelude::*;
+use uuid::Uuid;
 
 use super::execution::OperationResult;
 use super::overlay::{Overlay, TouchedRow, TouchedTable};
@@ -29,11 +30,23 @@ struct Block<'o> {
     versions: UuidSource,
 }
 
+/// Insert whose UUID is taken.
+pub(super) struct TakenUuid {
+    /// Position of the operation in the transaction.
+    pub(super) index: usize,
+    pub(super) table: TableId,
+    pub(super) uuid: Uuid,
+    /// Text of the UUID in the operation. `None`: the operation has none.
+    pub(super) given: Option<String>,
+}
+
 /// Rows and results of a block.
 struct InsertedBlock {
     results: Vec<OperationResult>,
     /// Rows of each table, sorted by table.
     rows: Vec<(TableId, Vec<NewRow>)>,
+    /// Texts of the UUIDs that inserts request, with the positions of the inserts.
+    given: Vec<(usize, String)>,
 }
 
 /// Row to be inserted.
@@ -46,31 +59,46 @@ struct NewRow {
 /// Moves the rows of inserts into the overlay of a transaction, of which they are the first
 /// operations, and appends their results.
 ///
-/// Returns the position of the first insert whose UUID is taken. `results` has the results before
-/// it, and the overlay is of no use any more.
-pub(super) fn insert_rows<'o>(
+/// # Errors
+/// The first insert whose UUID is taken. The overlay is of no use any more, and `results` has results
+/// of later inserts, too.
+pub(super) fn insert_rows(
     overlay: &mut Overlay<'_>,
     uuids: &mut UuidSource,
-    inserts: impl Iterator<Item = &'o mut [Operation]>,
+    parts: Vec<Vec<Operation>>,
     results: &mut Vec<OperationResult>,
-) -> Option<usize> {
+) -> Result<(), TakenUuid> {
     let mut start = 0;
-    let blocks = inserts.flat_map(|part| part.chunks_mut(BLOCK_OPERATIONS));
-    let blocks: Vec<Block<'_>> = blocks
+    let parts: Vec<(usize, UuidSource, Vec<Operation>)> = parts
+        .into_iter()
         .map(|inserts| {
-            let block = Block {
-                start,
-                versions: uuids.fork(),
-                inserts,
-            };
-            start += block.inserts.len();
-            block
+            let part = (start, uuids.fork(), inserts);
+            start += part.2.len();
+            part
         })
         .collect();
-    let blocks: Vec<InsertedBlock> = blocks.into_par_iter().map(Block::into_rows).collect();
+    let blocks: Vec<Vec<InsertedBlock>> = parts
+        .into_par_iter()
+        .with_max_len(1)
+        // The memory of a part is free for the tables when its rows have been made.
+        .map(|(start, mut versions, mut inserts)| {
+            let starts = (start..).step_by(BLOCK_OPERATIONS);
+            let chunks = starts.zip(inserts.chunks_mut(BLOCK_OPERATIONS));
+            let blocks: Vec<Block<'_>> = chunks
+                .map(|(start, inserts)| Block {
+                    start,
+                    inserts,
+                    versions: versions.fork(),
+                })
+                .collect();
+            blocks.into_par_iter().map(Block::into_rows).collect()
+        })
+        .collect();
+    let mut given = Vec::new();
     let mut by_table: BTreeMap<TableId, Vec<Vec<NewRow>>> = BTreeMap::new();
-    for block in blocks {
+    for block in blocks.into_iter().flatten() {
         results.extend(block.results);
+        given.extend(block.given);
         for (table, rows) in block.rows {
             by_table.entry(table).or_default().push(rows);
         }
@@ -88,24 +116,35 @@ pub(super) fn insert_rows<'o>(
         .into_par_iter()
         .with_max_len(1)
         .filter_map(|(rows, touched)| insert_into(touched, base, rows.into_iter().flatten()))
-        .min();
-    if let Some(index) = taken {
-        results.truncate(index);
-    }
-    taken
+        .min_by_key(|(index, ..)| *index);
+    let Some((index, table, uuid)) = taken else {
+        return Ok(());
+    };
+    let given = given.into_iter().find(|(other, _)| *other == index);
+    Err(TakenUuid {
+        index,
+        table,
+        uuid,
+        given: given.map(|(_, text)| text),
+    })
 }
 
 impl Block<'_> {
     fn into_rows(mut self) -> InsertedBlock {
         let mut results = Vec::with_capacity(self.inserts.len());
         let mut rows: Vec<(TableId, Vec<NewRow>)> = Vec::new();
+        let mut texts = Vec::new();
         for (index, operation) in (self.start..).zip(self.inserts) {
             let Operation::Insert {
-                table, uuid, row, ..
+                table,
+                uuid,
+                given,
+                row,
             } = operation
             else {
                 continue;
             };
+            texts.extend(given.take().map(|text| (index, text)));
             results.push(OperationResult::Inserted(*uuid));
             let place = match rows.binary_search_by_key(table, |(table, _)| *table) {
                 Ok(place) => place,
@@ -121,23 +160,28 @@ impl Block<'_> {
             });
             rows[place].1.push(NewRow { index, row });
         }
-        InsertedBlock { results, rows }
+        InsertedBlock {
+            results,
+            rows,
+            given: texts,
+        }
     }
 }
 
-/// Inserts the rows of one table. Returns the position of the first insert whose UUID is taken.
+/// Inserts the rows of one table. Returns the first insert whose UUID is taken: its position, the
+/// table and the UUID.
 fn insert_into(
     touched: &mut TouchedTable,
     base: &Snapshot,
     rows: impl Iterator<Item = NewRow>,
-) -> Option<usize> {
+) -> Option<(usize, TableId, Uuid)> {
     for NewRow { index, row } in rows {
         let uuid = row.uuid;
         let Entry::Vacant(entry) = touched.rows.entry(uuid) else {
-            return Some(index);
+            return Some((index, touched.id, uuid));
         };
         if base.row(touched.id, uuid).is_some() {
-            return Some(index);
+            return Some((index, touched.id, uuid));
         }
         entry.insert(TouchedRow::new(None, Some(row)));
     }

@@ -41,10 +41,10 @@ impl DatabaseError {
     /// Creates the error of a transaction whose first `succeeded` operations succeeded: the error
     /// of the next operation, or of the commit if there is none.
     pub fn after(succeeded: usize, operations: &Operations, error: OvsdbError) -> Self {
-        match operations.get(succeeded) {
+        match operations.name(succeeded) {
             Some(operation) => Self::Operation {
                 index: succeeded,
-                operation: operation.name(),
+                operation,
                 error,
             },
             None => Self::Commit(error),

@@ -94,9 +94,9 @@ impl<'a, 'o> Executor<'a, 'o> {
         results: &mut Vec<OperationResult>,
     ) -> Result<(), Stop> {
         self.may_wait = transaction.may_wait();
-        let executed = self.insert_leading(&mut transaction.operations, results)?;
-        self.reserve(&transaction.operations, executed);
-        for operation in transaction.operations.iter_mut().skip(executed) {
+        self.insert_leading(&mut transaction.operations, results)?;
+        self.reserve(&transaction.operations);
+        for operation in transaction.operations.iter_mut() {
             let result = self.execute_operation(operation)?;
             // ovsdb-server checks after executing the operation, so the operation's own error comes
             // first. The changes are dropped with the overlay.
@@ -117,44 +117,32 @@ impl<'a, 'o> Executor<'a, 'o> {
         }
     }
 
-    /// Executes the inserts with which a long transaction begins, on several threads. Returns their
-    /// number, or 0 if they have to be executed one by one.
+    /// Takes the inserts with which a long transaction begins, and executes them on several threads.
     fn insert_leading(
         &mut self,
         operations: &mut Operations,
         results: &mut Vec<OperationResult>,
-    ) -> Result<usize, OvsdbError> {
+    ) -> Result<(), OvsdbError> {
         let is_restricted = self.access.read_only.is_some() || self.access.rules.is_some();
         if self.may_wait || is_restricted {
-            return Ok(0);
+            return Ok(());
         }
-        let is_insert = |operation: &&Operation| matches!(operation, Operation::Insert { .. });
-        let count = operations.iter().take_while(is_insert).count();
-        if count < PARALLEL_MIN_CHANGES {
-            return Ok(0);
-        }
-        let mut left = count;
-        let inserts = operations.parts_mut().map(|part| {
-            let len = part.len().min(left);
-            left -= len;
-            &mut part[..len]
-        });
-        let taken = insert_rows(self.overlay, self.uuids, inserts, results);
-        match taken.and_then(|index| operations.get(index)) {
-            Some(Operation::Insert {
-                table, uuid, given, ..
-            }) => Err(self.duplicate_uuid(*table, *uuid, given.as_deref())),
-            _ => Ok(count),
-        }
+        let Some(inserts) = operations.take_leading_inserts(PARALLEL_MIN_CHANGES) else {
+            return Ok(());
+        };
+        insert_rows(self.overlay, self.uuids, inserts, results).map_err(|taken| {
+            results.truncate(taken.index);
+            self.duplicate_uuid(taken.table, taken.uuid, taken.given.as_deref())
+        })
     }
 
-    /// Reserves room for the rows that the operations from `executed` on insert, if they are many.
-    fn reserve(&mut self, operations: &Operations, executed: usize) {
-        if operations.len() < executed + RESERVE_MIN_OPERATIONS {
+    /// Reserves room for the rows that the operations insert, if they are many.
+    fn reserve(&mut self, operations: &Operations) {
+        if operations.len() < RESERVE_MIN_OPERATIONS {
             return;
         }
         let mut inserts = vec![0; self.schema.tables.len()];
-        for operation in operations.iter().skip(executed) {
+        for operation in operations {
             if let Operation::Insert { table, .. } = operation {
                 inserts[table.index()] += 1;
             }

@@ -61,6 +61,8 @@ impl<'a> Text<'a> {
 #[derive(Clone, Debug)]
 pub struct TextBuf {
     bytes: Vec<u8>,
+    /// Index of the text in `bytes`.
+    start: usize,
     members: MemberIndices,
 }
 
@@ -74,6 +76,7 @@ impl TextBuf {
         match scanner.scan(&bytes)? {
             Some(end) if bytes[end..].iter().all(|b| is_space(*b)) => Ok(Self {
                 bytes,
+                start: 0,
                 members: scanner.members,
             }),
             Some(end) => Err(JsonError {
@@ -89,13 +92,19 @@ impl TextBuf {
 
     /// Returns the text, borrowed.
     pub fn as_text(&self) -> Text<'_> {
-        Text(&self.bytes)
+        Text(&self.bytes[self.start..])
     }
 
-    /// Wraps bytes that are known to be valid.
-    pub(crate) fn from_valid(bytes: Vec<u8>) -> Self {
+    /// Returns the memory of the text.
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Wraps bytes that are known to be a valid text from `start` on.
+    pub(crate) fn from_valid(bytes: Vec<u8>, start: usize) -> Self {
         Self {
             bytes,
+            start,
             members: MemberIndices::default(),
         }
     }
@@ -212,11 +221,19 @@ impl Framer {
             // end.
             let rest = self.buffer.split_off(end);
             let bytes = std::mem::replace(&mut self.buffer, rest);
-            return Ok(Some(TextBuf { bytes, members }));
+            return Ok(Some(TextBuf {
+                bytes,
+                start: 0,
+                members,
+            }));
         }
         let bytes = pending[lead..end].to_vec();
         self.start += end;
-        Ok(Some(TextBuf { bytes, members }))
+        Ok(Some(TextBuf {
+            bytes,
+            start: 0,
+            members,
+        }))
     }
 
     /// Removes the texts that were returned.

@@ -71,7 +71,7 @@ impl DatabaseSchema {
     pub fn to_text(&self) -> TextBuf {
         let mut text = Vec::new();
         self.to_node().write(&mut text);
-        TextBuf::from_valid(text)
+        TextBuf::from_valid(text, 0)
     }
 
     fn to_node(&self) -> Node {

@@ -135,12 +135,28 @@ impl Framer {
         reader.string().unwrap_or_default()
     }
 
+    /// Removes the elements of an array from the text and returns a copy of them.
+    fn copy_elements(&mut self, array: OpenArray) -> TextBuf {
+        let OpenArray { begin, end } = array;
+        let mut bytes = Vec::with_capacity(end - begin + 2);
+        bytes.push(b'[');
+        bytes.extend_from_slice(&self.buffer[begin..end]);
+        bytes.push(b']');
+        self.remove(begin, end + 1);
+        TextBuf::from_valid(bytes, 0)
+    }
+
     /// Removes bytes from the text.
     fn remove(&mut self, begin: usize, end: usize) {
         self.buffer.drain(begin..end);
+        self.note_removal(begin, end);
+        self.shrink();
+    }
+
+    /// Adjusts all positions to bytes that were removed from the text.
+    fn note_removal(&mut self, begin: usize, end: usize) {
         self.removed += end - begin;
         self.scanner.adjust_after_removal(begin, end - begin);
-        self.shrink();
     }
 }
 
@@ -236,12 +252,63 @@ impl OpenElements<'_> {
 
     /// Removes the elements from the message and returns them as an array.
     pub fn take(self) -> TextBuf {
+        self.take_with_buffer(Vec::new())
+    }
+
+    /// Like [`take`](Self::take). The rest of the message moves to `spare`, because it is shorter
+    /// than the elements.
+    pub(super) fn take_with_buffer(self, mut spare: Vec<u8>) -> TextBuf {
         let OpenArray { begin, end } = self.array;
-        let mut bytes = Vec::with_capacity(end - begin + 2);
-        bytes.push(b'[');
-        bytes.extend_from_slice(&self.framer.buffer[begin..end]);
-        bytes.push(b']');
-        self.framer.remove(begin, end + 1);
-        TextBuf::from_valid(bytes)
+        let framer = self.framer;
+        let rest = begin + framer.buffer.len() - end;
+        if rest > end - begin {
+            return framer.copy_elements(self.array);
+        }
+        spare.clear();
+        spare.reserve(framer.buffer.capacity());
+        spare.extend_from_slice(&framer.buffer[..begin]);
+        spare.extend_from_slice(&framer.buffer[end + 1..]);
+        let mut bytes = std::mem::replace(&mut framer.buffer, spare);
+        framer.note_removal(begin, end + 1);
+        bytes.truncate(end + 1);
+        // Commas are around the elements.
+        bytes[begin - 1] = b'[';
+        bytes[end] = b']';
+        TextBuf::from_valid(bytes, begin - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_removed_between_parts_of_any_length() {
+        for (head, tail) in [(1, 1), (1000, 1), (1, 1000)] {
+            let (id, open) = ("x".repeat(head), "y".repeat(tail));
+            let mut framer = Framer::new(usize::MAX);
+            for elements in [r#"{"a":[]},5"#, "[6]"] {
+                let first = if framer.buffer.is_empty() {
+                    format!(r#" {{"id":"{id}","params":["first","#)
+                } else {
+                    // The string that has begun is an element of its own.
+                    r#"","#.to_owned()
+                };
+                framer.push(format!(r#"{first}{elements},"{open}"#).as_bytes());
+                assert!(framer.next_text().unwrap().is_none());
+                let taken = framer.open_elements(1).unwrap();
+                let taken = taken.take_with_buffer(b"of another text".to_vec());
+                let expected = if first.starts_with('"') {
+                    format!(r#"["{open}",{elements}]"#)
+                } else {
+                    format!("[{elements}]")
+                };
+                assert_eq!(taken.as_text().bytes(), expected.as_bytes());
+            }
+            framer.push(br#""],"z":1}"#);
+            let rest = framer.next_text().unwrap().unwrap();
+            let expected = format!(r#"{{"id":"{id}","params":["first","{open}"],"z":1}}"#);
+            assert_eq!(rest.as_text().bytes(), expected.as_bytes());
+        }
     }
 }

@@ -57,6 +57,8 @@ pub struct StreamedOperations {
     names: DefinedNames,
     /// Appended parts, in order.
     parts: Vec<DecodedTransaction>,
+    /// Memory of the last appended text, for the next one.
+    spare: Vec<u8>,
 }
 
 /// Text of consecutive operations.
@@ -98,6 +100,7 @@ impl StreamedOperations {
             index: elements.index(),
             names: DefinedNames::default(),
             parts: Vec::new(),
+            spare: Vec::new(),
         })
     }
 
@@ -107,9 +110,9 @@ impl StreamedOperations {
     }
 
     /// Removes the received operations from the request. Any thread may decode them.
-    pub fn take(&self, elements: OpenElements<'_>) -> OperationsText {
+    pub fn take(&mut self, elements: OpenElements<'_>) -> OperationsText {
         OperationsText {
-            text: elements.take(),
+            text: elements.take_with_buffer(std::mem::take(&mut self.spare)),
             schema: self.schema.clone(),
             key: self.key,
         }
@@ -133,6 +136,7 @@ impl StreamedOperations {
         let mut elements = Reader::new(next.text.as_text());
         elements.enter_array();
         self.append_part(next.part, Some(elements));
+        self.spare = next.text.into_buffer();
     }
 
     /// Appends the last operations and returns the transaction.

@@ -9,7 +9,8 @@ use super::Operation;
 /// Operations of a request, in order.
 ///
 /// A long request is decoded in parts, by several threads. The parts stay where they are, because
-/// moving tens of thousands of operations into one list takes milliseconds.
+/// moving tens of thousands of operations into one list takes milliseconds. The first operations may
+/// be taken. They still count, and later ones keep their positions.
 ///
 /// ```
 /// use patchbay_schemas::wire::{Operation, Operations};
@@ -21,23 +22,27 @@ use super::Operation;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
-    /// Parts in order. A short request has one.
+    /// Number of operations at the beginning that were taken, all of them `insert`.
+    taken: usize,
+    /// Parts with the other operations, in order. A short request has one.
     parts: SmallVec<[Vec<Operation>; 1]>,
 }
 
 impl Operations {
-    /// Returns the number of operations. O(parts).
+    /// Returns the number of operations, taken ones included. O(parts).
     pub fn len(&self) -> usize {
-        self.parts.iter().map(Vec::len).sum()
+        self.parts.iter().map(Vec::len).sum::<usize>() + self.taken
     }
 
     /// `true` if there are no operations.
     pub fn is_empty(&self) -> bool {
-        self.parts.iter().all(Vec::is_empty)
+        self.len() == 0
     }
 
-    /// Returns the operation at a position, from 0. `None`: there are fewer operations. O(parts).
-    pub fn get(&self, mut index: usize) -> Option<&Operation> {
+    /// Returns the operation at a position, from 0. `None`: there are fewer operations, or it was
+    /// taken. O(parts).
+    pub fn get(&self, index: usize) -> Option<&Operation> {
+        let mut index = index.checked_sub(self.taken)?;
         for part in &self.parts {
             match part.get(index) {
                 Some(operation) => return Some(operation),
@@ -47,19 +52,47 @@ impl Operations {
         None
     }
 
-    /// Iterates over the operations in order.
+    /// Returns the name of the operation at a position, from 0. `None`: there are fewer operations.
+    /// O(parts).
+    pub fn name(&self, index: usize) -> Option<&'static str> {
+        if index < self.taken {
+            return Some("insert");
+        }
+        self.get(index).map(Operation::name)
+    }
+
+    /// Iterates over the operations in order, except for taken ones.
     pub fn iter(&self) -> impl Iterator<Item = &Operation> {
         self.parts.iter().flatten()
     }
 
-    /// Iterates over the operations in order, for modification.
+    /// Iterates over the operations in order, except for taken ones, for modification.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Operation> {
         self.parts.iter_mut().flatten()
     }
 
-    /// Iterates over the parts in order, for modification of operations.
-    pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut [Operation]> {
-        self.parts.iter_mut().map(Vec::as_mut_slice)
+    /// Takes the `insert` operations at the beginning, in parts, if they are at least `min`.
+    /// `None`: they are fewer.
+    pub fn take_leading_inserts(&mut self, min: usize) -> Option<Vec<Vec<Operation>>> {
+        let is_insert = |operation: &&Operation| matches!(operation, Operation::Insert { .. });
+        let count = self.iter().take_while(is_insert).count();
+        if count < min {
+            return None;
+        }
+        self.taken += count;
+        let (mut leading, mut left) = (Vec::with_capacity(self.parts.len()), count);
+        for mut part in std::mem::take(&mut self.parts) {
+            if left >= part.len() {
+                left -= part.len();
+                leading.push(part);
+            } else {
+                let others = part.split_off(left);
+                leading.push(part);
+                left = 0;
+                self.parts.push(others);
+            }
+        }
+        Some(leading)
     }
 
     /// Appends the operations that follow.
@@ -71,6 +104,7 @@ impl Operations {
 impl From<Vec<Operation>> for Operations {
     fn from(operations: Vec<Operation>) -> Self {
         Self {
+            taken: 0,
             parts: SmallVec::from_buf([operations]),
         }
     }
@@ -79,7 +113,7 @@ impl From<Vec<Operation>> for Operations {
 /// The parts do not count.
 impl PartialEq for Operations {
     fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
+        self.taken == other.taken && self.iter().eq(other.iter())
     }
 }
 
@@ -94,7 +128,11 @@ impl<'a> IntoIterator for &'a Operations {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
+    use super::super::InsertRow;
     use super::*;
+    use crate::nb;
 
     #[test]
     fn positions_count_across_parts() {
@@ -111,7 +149,39 @@ mod tests {
         for index in 0..4 {
             assert_eq!(parts.get(index), whole.get(index));
         }
-        assert_eq!(parts.parts_mut().count(), 3);
         assert_ne!(parts, Operations::default());
+    }
+
+    #[test]
+    fn taken_inserts_keep_the_positions_of_the_others() {
+        let schema = nb::schema();
+        let (table, switch) = schema.table_by_name("Logical_Switch").unwrap();
+        let insert = || Operation::Insert {
+            table,
+            uuid: Uuid::nil(),
+            given: None,
+            row: InsertRow::new(switch, []),
+        };
+        let mut operations = Operations::default();
+        for part in [2, 0, 3] {
+            operations.append(vec![insert(); part].into());
+        }
+        operations.append(vec![insert(), Operation::Abort, insert()].into());
+        assert_eq!(operations.take_leading_inserts(7), None);
+        let whole = operations.clone();
+        let taken = operations.take_leading_inserts(6).unwrap();
+        assert_eq!(taken.iter().map(Vec::len).sum::<usize>(), 6);
+        assert_ne!(operations, whole);
+        assert_eq!(operations.len(), 8);
+        assert_eq!(operations.iter().count(), 2);
+        for index in 0..6 {
+            assert_eq!(operations.get(index), None);
+        }
+        for index in 6..9 {
+            assert_eq!(operations.get(index), whole.get(index));
+        }
+        for index in 0..9 {
+            assert_eq!(operations.name(index), whole.name(index));
+        }
     }
 }
