@@ -352,8 +352,9 @@ impl DatabaseState {
 /// garbage at once. As in ovsdb-server, waiting transactions are executed again then, and may find
 /// that their lock is lost.
 fn tables_of_garbage(operations: &Operations, results: &[OperationResult]) -> BTreeSet<TableId> {
-    let (mut inserted, mut deleted) = (0, 0);
-    for (operation, result) in operations.iter().zip(results) {
+    let taken = operations.taken();
+    let (mut inserted, mut deleted) = (taken.len(), 0);
+    for (operation, result) in operations.iter().zip(results.iter().skip(taken.len())) {
         match (operation, result) {
             (Operation::Insert { .. }, _) => inserted += 1,
             // Nothing has changed, so it has deleted rows that the transaction inserted.
@@ -361,10 +362,16 @@ fn tables_of_garbage(operations: &Operations, results: &[OperationResult]) -> BT
             _ => {}
         }
     }
+    if inserted <= deleted {
+        return BTreeSet::new();
+    }
     let inserts = operations
         .iter()
-        .filter(|operation| inserted > deleted && matches!(operation, Operation::Insert { .. }));
-    inserts.filter_map(Operation::table).collect()
+        .filter(|operation| matches!(operation, Operation::Insert { .. }));
+    inserts
+        .filter_map(Operation::table)
+        .chain(taken.iter().copied())
+        .collect()
 }
 
 /// The tables with changed rows.

@@ -35,10 +35,10 @@ fn compare(release: &Release) {
     let servers = Servers::start(release, Model::Standalone, SCHEMA);
     let mut comparison = servers.compare(Scope::Directed);
     let mut id = 0;
-    let mut send =
+    let mut call =
         |client: char, comparison: &mut Comparison, case: &str, method: &str, params: &str| {
             id += 1;
-            let text = format!(r#"{{"id":{id},"method":"{method}","params":["D",{params}]}}"#);
+            let text = format!(r#"{{"id":{id},"method":"{method}","params":[{params}]}}"#);
             let request = Json::parse(text.as_bytes()).expect("the request is JSON");
             if let Err(difference) = comparison.send(client, text.as_bytes(), Some(&request)) {
                 let shown: String = difference
@@ -48,6 +48,40 @@ fn compare(release: &Release) {
                     .collect();
                 panic!("{shown}");
             }
+        };
+    for (case, operations) in garbage() {
+        call('B', &mut comparison, case, "lock", r#""l""#);
+        let waits = r#""D",{"op":"assert","lock":"l"},
+            {"op":"wait","table":"R","where":[],"columns":["_uuid"],"until":"!=","rows":[]}"#;
+        call('B', &mut comparison, case, "transact", waits);
+        call('A', &mut comparison, case, "steal", r#""l""#);
+        let operations = format!(r#""D",{}"#, operations.join(","));
+        call('A', &mut comparison, case, "transact", &operations);
+        // Ends the waiting transaction if that has not.
+        for operation in [
+            r#"{"op":"insert","table":"R","row":{}}"#,
+            r#"{"op":"delete","table":"R","where":[]}"#,
+        ] {
+            call(
+                'A',
+                &mut comparison,
+                case,
+                "transact",
+                &format!(r#""D",{operation}"#),
+            );
+        }
+        call('A', &mut comparison, case, "unlock", r#""l""#);
+        call('B', &mut comparison, case, "unlock", r#""l""#);
+    }
+    let mut send =
+        |client: char, comparison: &mut Comparison, case: &str, method: &str, params: &str| {
+            call(
+                client,
+                comparison,
+                case,
+                method,
+                &format!(r#""D",{params}"#),
+            );
         };
     for (case, operations) in cases() {
         send(
@@ -170,6 +204,29 @@ fn cases() -> Vec<(&'static str, Vec<String>)> {
         }),
         ("a chosen UUID before its name is mentioned", chosen_early),
         ("a chosen UUID after its name was mentioned", chosen_late),
+    ]
+}
+
+/// Transactions whose rows are garbage at once.
+fn garbage() -> [(&'static str, Vec<String>); 3] {
+    let rows: Vec<String> = (0..REPLY_ROWS)
+        .map(|i| insert(&format!("n{i}"), i, ""))
+        .collect();
+    let and = |operation: &str| {
+        let mut operations = rows.clone();
+        operations.push(operation.to_owned());
+        operations
+    };
+    [
+        ("many rows without references", rows.clone()),
+        (
+            "many rows that are deleted at once",
+            and(r#"{"op":"delete","table":"T","where":[]}"#),
+        ),
+        (
+            "many rows of which one is left",
+            and(r#"{"op":"delete","table":"T","where":[["i","!=",1]]}"#),
+        ),
     ]
 }
 

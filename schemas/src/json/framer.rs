@@ -4,7 +4,7 @@ use super::scanner::{MemberIndices, Scanner, is_space};
 
 /// Buffer capacity in bytes that is retained after a long text, because the next texts are usually
 /// shorter.
-const RETAINED_BYTES: usize = 1 << 20;
+pub(crate) const RETAINED_BYTES: usize = 1 << 20;
 
 /// Violation of the JSON syntax by a byte stream. Servers and clients close the connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,8 +95,12 @@ impl TextBuf {
         Text(&self.bytes[self.start..])
     }
 
-    /// Returns the memory of the text.
-    pub(crate) fn into_buffer(self) -> Vec<u8> {
+    /// Returns memory for another text: that of this one, unless it is long.
+    pub(crate) fn into_buffer(mut self) -> Vec<u8> {
+        if self.bytes.capacity() > RETAINED_BYTES {
+            return Vec::new();
+        }
+        self.bytes.clear();
         self.bytes
     }
 

@@ -22,6 +22,7 @@ mod string;
 mod value;
 pub mod write;
 
+pub(crate) use framer::RETAINED_BYTES;
 pub use framer::{Framer, JsonError, Text, TextBuf};
 pub use number::{Number, format_real};
 pub(crate) use open_parts::{OpenArray, OpenObject};

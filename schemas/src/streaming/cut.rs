@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Framer, JsonError, OpenArray, OpenObject, Reader, Stop, Text, TextBuf};
+use crate::json::{
+    Framer, JsonError, OpenArray, OpenObject, RETAINED_BYTES, Reader, Stop, Text, TextBuf,
+};
 
 /// Complete members of an object of objects that has not ended, such as the rows of a table.
 #[derive(Debug)]
@@ -265,7 +267,7 @@ impl OpenElements<'_> {
             return framer.copy_elements(self.array);
         }
         spare.clear();
-        spare.reserve(framer.buffer.capacity());
+        spare.reserve(framer.buffer.capacity().min(RETAINED_BYTES));
         spare.extend_from_slice(&framer.buffer[..begin]);
         spare.extend_from_slice(&framer.buffer[end + 1..]);
         let mut bytes = std::mem::replace(&mut framer.buffer, spare);

@@ -4,6 +4,8 @@ use std::slice;
 
 use smallvec::SmallVec;
 
+use crate::schema::TableId;
+
 use super::Operation;
 
 /// Operations of a request, in order.
@@ -22,8 +24,8 @@ use super::Operation;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Operations {
-    /// Number of operations at the beginning that were taken, all of them `insert`.
-    taken: usize,
+    /// Tables of the inserts at the beginning that were taken.
+    taken: Vec<TableId>,
     /// Parts with the other operations, in order. A short request has one.
     parts: SmallVec<[Vec<Operation>; 1]>,
 }
@@ -31,7 +33,7 @@ pub struct Operations {
 impl Operations {
     /// Returns the number of operations, taken ones included. O(parts).
     pub fn len(&self) -> usize {
-        self.parts.iter().map(Vec::len).sum::<usize>() + self.taken
+        self.parts.iter().map(Vec::len).sum::<usize>() + self.taken.len()
     }
 
     /// `true` if there are no operations.
@@ -42,7 +44,7 @@ impl Operations {
     /// Returns the operation at a position, from 0. `None`: there are fewer operations, or it was
     /// taken. O(parts).
     pub fn get(&self, index: usize) -> Option<&Operation> {
-        let mut index = index.checked_sub(self.taken)?;
+        let mut index = index.checked_sub(self.taken.len())?;
         for part in &self.parts {
             match part.get(index) {
                 Some(operation) => return Some(operation),
@@ -55,10 +57,15 @@ impl Operations {
     /// Returns the name of the operation at a position, from 0. `None`: there are fewer operations.
     /// O(parts).
     pub fn name(&self, index: usize) -> Option<&'static str> {
-        if index < self.taken {
+        if index < self.taken.len() {
             return Some("insert");
         }
         self.get(index).map(Operation::name)
+    }
+
+    /// Returns the tables of the inserts that were taken, in order.
+    pub fn taken(&self) -> &[TableId] {
+        &self.taken
     }
 
     /// Iterates over the operations in order, except for taken ones.
@@ -74,13 +81,19 @@ impl Operations {
     /// Takes the `insert` operations at the beginning, in parts, if they are at least `min`.
     /// `None`: they are fewer.
     pub fn take_leading_inserts(&mut self, min: usize) -> Option<Vec<Vec<Operation>>> {
-        let is_insert = |operation: &&Operation| matches!(operation, Operation::Insert { .. });
-        let count = self.iter().take_while(is_insert).count();
-        if count < min {
+        if self.len() < min {
             return None;
         }
-        self.taken += count;
-        let (mut leading, mut left) = (Vec::with_capacity(self.parts.len()), count);
+        let table = |operation: &Operation| match operation {
+            Operation::Insert { table, .. } => Some(*table),
+            _ => None,
+        };
+        let tables: Vec<TableId> = self.iter().map_while(table).collect();
+        if tables.len() < min {
+            return None;
+        }
+        let (mut leading, mut left) = (Vec::with_capacity(self.parts.len()), tables.len());
+        self.taken.extend(tables);
         for mut part in std::mem::take(&mut self.parts) {
             if left >= part.len() {
                 left -= part.len();
@@ -104,7 +117,7 @@ impl Operations {
 impl From<Vec<Operation>> for Operations {
     fn from(operations: Vec<Operation>) -> Self {
         Self {
-            taken: 0,
+            taken: Vec::new(),
             parts: SmallVec::from_buf([operations]),
         }
     }
@@ -171,6 +184,7 @@ mod tests {
         let whole = operations.clone();
         let taken = operations.take_leading_inserts(6).unwrap();
         assert_eq!(taken.iter().map(Vec::len).sum::<usize>(), 6);
+        assert_eq!(operations.taken(), [table; 6]);
         assert_ne!(operations, whole);
         assert_eq!(operations.len(), 8);
         assert_eq!(operations.iter().count(), 2);
