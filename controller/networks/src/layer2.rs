@@ -212,16 +212,18 @@ fn transit_port(
     site.inner_port(format!("trtor-{gateway}"), &even, options)
 }
 
-/// Routes of the transit router to the join addresses of a node's gateway router. `remote`: name of
-/// the node, empty for the zone's own.
+/// Routes of the transit router to the join addresses of a node's gateway router, which has one for
+/// each family of the cluster. `remote`: name of the node, empty for the zone's own.
 fn routes_to_gateway(
     site: &Site<'_>,
     node: NodeId,
     pairs: &[(IpNet, IpNet)],
     remote: &str,
 ) -> Vec<LogicalRouterStaticRoute> {
+    let joins = site.join_addresses(node);
     let routes = pairs.iter().filter_map(|(_, odd)| {
-        let join = site.join_address(node, IpFamily::of_net(*odd))?;
+        let family = IpFamily::of_net(*odd);
+        let join = joins.iter().find(|one| IpFamily::of_net(**one) == family)?;
         let mut route = site.route(join.addr().to_string(), odd.addr());
         if !remote.is_empty() {
             let mark = (NODE_MARK.to_owned(), remote.to_owned());

@@ -146,12 +146,11 @@ impl<'a> Site<'a> {
             .collect()
     }
 
-    /// Addresses of a node at the transit router, for each family of the network, in the order of
-    /// its transit subnets.
+    /// Addresses of a node at the transit router, in the order of the transit subnets. A family
+    /// that only these have gets addresses, too, as in OVN-Kubernetes.
     pub(super) fn transit_pairs(&self, node: NodeId) -> Vec<(IpNet, IpNet)> {
         let subnets = self.network.transit_subnets.iter();
         let families = subnets.map(|subnet| IpFamily::of_net(*subnet));
-        let families = families.filter(|family| self.network.has_family(*family));
         families
             .filter_map(|family| self.network.transit_pair(node, family))
             .collect()

@@ -6,6 +6,7 @@ use patchbay_networks::{NetworkRows, ZoneNetworks};
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::object::Time;
 
+use super::support::{definition, ipv4_settings};
 use super::{CLUSTER, LAYER2, LAYER3, dual_stack, inventory, print, rows, rows_with};
 
 #[test]
@@ -72,6 +73,37 @@ fn a_layer3_network_has_its_addresses_in_the_order_of_the_nodes_subnets() {
         format!("eth.dst == {mac}"),
     ] {
         assert!(printed.contains(&line), "{line}\n{printed}");
+    }
+}
+
+/// Addresses of a family that only the transit subnets have, as recorded in
+/// `l2-transit-of-both-families`. Routes need a join address, which the gateway router has for each
+/// family of the cluster.
+#[test]
+fn all_transit_subnets_have_addresses_whatever_the_families_of_the_network() {
+    let subnets = r#""subnets":"10.20.0.0/16","transitSubnet":"fd97::/64,100.88.0.0/16""#;
+    let yaml = CLUSTER.to_owned() + &definition("mixed", "layer2", subnets);
+    let mac = mac_address("fd97::4".parse().unwrap());
+    let port = format!("  trtor-GR_mixed_n1 {mac} 100.88.0.4/31,fd97::4/127 |");
+    let gateway = "100.65.0.2/16,100.88.0.5/31,fd97::5/127,fd99::2/64 |";
+    let routes = [
+        "  route fd99::2 via fd97::5 |",
+        "  route fd99::3 via fd97::7 |",
+    ];
+    let printed = print(&rows_with(&yaml, "n1", &dual_stack()).networks[0]);
+    for line in [&port, gateway].into_iter().chain(routes) {
+        assert!(printed.contains(line), "{line}\n{printed}");
+    }
+    let printed = print(&rows_with(&yaml, "n1", &ipv4_settings(&[])).networks[0]);
+    assert!(printed.contains(&port), "{printed}");
+    for route in routes {
+        assert!(!printed.contains(route), "{route}\n{printed}");
+    }
+    for route in [
+        "  route 100.65.0.2 via 100.88.0.5 |",
+        "  route 100.65.0.3 via 100.88.0.7 |",
+    ] {
+        assert!(printed.contains(route), "{route}\n{printed}");
     }
 }
 

@@ -3,17 +3,9 @@
 
 use super::*;
 
+/// A definition on the fabric, with more fields of the configuration.
 fn definition(name: &str, topology: &str, more: &str) -> String {
-    format!(
-        r#"
----
-apiVersion: k8s.cni.cncf.io/v1
-kind: NetworkAttachmentDefinition
-metadata: {{name: {name}, namespace: green}}
-spec:
-  config: '{{"cniVersion":"1.1.0","joinSubnet":"100.65.0.0/16,fd99::/64","name":"{name}","netAttachDefName":"green/{name}","role":"primary","topology":"{topology}","transport":"evpn","type":"ovn-k8s-cni-overlay",{more}}}'
-"#
-    )
+    support::definition(name, topology, &format!(r#""transport":"evpn",{more}"#))
 }
 
 #[test]

@@ -34,6 +34,21 @@ items:
     annotations: {k8s.ovn.org/node-chassis-id: c2, k8s.ovn.org/host-cidrs: '["172.18.0.3/16"]'}
 "#;
 
+/// An attachment definition of a primary network in namespace `green`, with more fields of its
+/// configuration.
+pub(crate) fn definition(name: &str, topology: &str, more: &str) -> String {
+    format!(
+        r#"
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {{name: {name}, namespace: green}}
+spec:
+  config: '{{"cniVersion":"1.1.0","joinSubnet":"100.65.0.0/16,fd99::/64","name":"{name}","netAttachDefName":"green/{name}","role":"primary","topology":"{topology}","type":"ovn-k8s-cni-overlay",{more}}}'
+"#
+    )
+}
+
 /// Annotation of definitions that names the object of [`route_advertisements`].
 pub(crate) const BY_RA: Option<&str> = Some(r#"["ra"]"#);
 
