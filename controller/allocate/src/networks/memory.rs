@@ -25,6 +25,8 @@ pub(super) struct Memory {
     pub(super) networks: BTreeMap<String, NetworkNumbers>,
     /// Networks that have left all their namespaces in this pass.
     pub(super) left: BTreeSet<String>,
+    /// Networks whose definitions are refused in this pass.
+    pub(super) refused: BTreeSet<String>,
     /// Definitions of primary networks at the end of the last pass, by namespace.
     pub(super) primary: BTreeMap<String, ObjectKey>,
     pub(super) router_keys: RouterKeyCursor,

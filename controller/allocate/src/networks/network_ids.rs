@@ -1,10 +1,12 @@
 //! Network ids and tunnel keys, kept in annotations of attachment definitions.
 
 mod defined;
+mod refused;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use defined::{DefinedNetwork, nad_problem, read_networks};
+use refused::RefusedNetworks;
 
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{
@@ -25,17 +27,21 @@ const NODE_NETWORK_IDS: &str = "k8s.ovn.org/network-ids";
 /// one after the last one, but a network without an id gets the one that nodes of an older
 /// OVN-Kubernetes note. Ids and keys that a running manager has allocated are written again after a
 /// foreign change. A network whose annotations cannot be used is not changed. The returned problems
-/// name its annotations.
+/// name its annotations. Ids and keys in the annotations of refused definitions stay reserved.
 pub(super) fn complete(
     inventory: &mut Inventory,
     settings: &ClusterSettings,
     memory: &mut Memory,
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut networks = read_networks(inventory, settings, memory, &mut problems);
-    let ids = reserve_ids(inventory, &mut networks, memory, &mut problems);
+    let (mut networks, refused) = read_networks(inventory, settings, memory, &mut problems);
+    let refused = RefusedNetworks::read(inventory, &refused, &networks);
+    let mut ids = reserve_ids(inventory, &mut networks, memory, &mut problems);
+    ids.extend(refused.ids);
     allocate_ids(inventory, &mut networks, ids, memory, &mut problems);
     let mut keys = reserve_keys(inventory, &mut networks, &mut problems);
+    keys.extend(refused.keys);
+    memory.refused = refused.names;
     let mut known = std::mem::take(&mut memory.networks);
     for network in &networks {
         let (false, Some(id)) = (network.is_unusable, network.id) else {

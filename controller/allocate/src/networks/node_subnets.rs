@@ -49,7 +49,8 @@ pub(super) struct NodeSubnets {
 /// replaced, with a warning of the inventory.
 ///
 /// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes. A
-/// node on which a network has no users any more loses its subnet after the grace period.
+/// node on which a network has no users any more loses its subnet after the grace period. Subnets
+/// of networks whose definitions are refused stay as they are.
 pub(super) fn complete(
     inventory: &mut Inventory,
     settings: &ManagerSettings,
@@ -63,7 +64,7 @@ pub(super) fn complete(
     if let Some(subnets) = &settings.default_network {
         pools.push(Pool::new(DEFAULT_NETWORK, subnets, memory, nodes.len()));
     }
-    for network in layer3_networks(inventory) {
+    for network in layer3_networks(inventory, &memory.refused) {
         let subnets = &network.pod_subnets;
         pools.push(Pool::new(&network.name, subnets, memory, nodes.len()));
     }
@@ -93,7 +94,9 @@ pub(super) fn complete(
         }
     }
     let wanted = wanted_networks(inventory, &memory.left);
-    let is_kept = |network: &str| network == DEFAULT_NETWORK || wanted.contains(network);
+    let is_kept = |network: &str| {
+        network == DEFAULT_NETWORK || wanted.contains(network) || memory.refused.contains(network)
+    };
     let pooled: BTreeSet<&str> = pools.iter().map(|pool| pool.network.as_str()).collect();
     for (index, (key, node)) in nodes.iter().enumerate() {
         let held = pools
@@ -178,12 +181,12 @@ fn write(node: &mut core::Node, subnets: &BTreeMap<String, Vec<IpNet>>) {
     }
 }
 
-/// The layer3 networks.
-fn layer3_networks(inventory: &Inventory) -> Vec<Network> {
+/// The layer3 networks, without those whose definitions are refused.
+fn layer3_networks(inventory: &Inventory, refused: &BTreeSet<String>) -> Vec<Network> {
     let networks = super::networks_of(inventory);
     let layer3 = networks
         .iter()
-        .filter(|network| network.topology == Topology::Layer3);
+        .filter(|network| network.topology == Topology::Layer3 && !refused.contains(&network.name));
     layer3.cloned().collect()
 }
 

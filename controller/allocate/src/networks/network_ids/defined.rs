@@ -30,15 +30,17 @@ pub(super) struct DefinedNetwork {
     pub(super) is_unusable: bool,
 }
 
-/// Reads the networks of all attachment definitions. A definition that this cluster cannot have is
-/// a warning, because users may have definitions of their own.
+/// Reads the networks of all attachment definitions, and returns the keys of the definitions that
+/// this cluster cannot have, too. These are warnings, because users may have definitions of their
+/// own.
 pub(super) fn read_networks(
     inventory: &mut Inventory,
     settings: &ClusterSettings,
     memory: &mut Memory,
     problems: &mut Vec<Problem>,
-) -> Vec<DefinedNetwork> {
+) -> (Vec<DefinedNetwork>, Vec<ObjectKey>) {
     let mut networks: Vec<DefinedNetwork> = Vec::new();
+    let mut refused = Vec::new();
     let mut by_name = BTreeMap::<String, usize>::new();
     let mut warnings = Vec::new();
     let mut configs = Vec::new();
@@ -49,6 +51,7 @@ pub(super) fn read_networks(
             Err(error) => {
                 let message = format!("Failed to parse network config: {error}");
                 warnings.push(nad_problem(nad, "spec.config".into(), message));
+                refused.push(key.clone());
             }
         }
     }
@@ -114,7 +117,7 @@ pub(super) fn read_networks(
         }
     }
     inventory.warnings.extend(warnings);
-    networks
+    (networks, refused)
 }
 
 /// The definition of the primary network of each namespace: the one that was known, else the first

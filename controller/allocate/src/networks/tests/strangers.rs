@@ -54,6 +54,49 @@ spec: {config: '{"name":"cluster_udn_shared","netAttachDefName":"plain/x","type"
     );
 }
 
+/// Recorded: `full-definition-refused-l3`.
+#[test]
+fn a_refused_definition_keeps_its_id_its_keys_and_the_subnets_of_nodes() {
+    let node = r#"
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, annotations: {k8s.ovn.org/node-subnets: '{"plain_x":["10.9.0.0/24"]}'}}
+"#;
+    for config in [
+        "{",
+        r#"{"name":"plain_x","netAttachDefName":"plain/x","type":"ovn-k8s-cni-overlay","topology":"layer9"}"#,
+        r#"{"name":"plain_x","netAttachDefName":"plain/x","type":"ovn-k8s-cni-overlay","topology":"layer3",
+           "role":"secondary","subnets":"10.9.0.0/16/24","allowPersistentIPs":true}"#,
+    ] {
+        let refused = format!(
+            r"
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata:
+  name: x
+  namespace: plain
+  annotations: {{k8s.ovn.org/network-name: plain_x, k8s.ovn.org/network-id: '1', k8s.ovn.org/tunnel-keys: '[16711684,16715779]'}}
+spec: {{config: '{config}'}}
+"
+        );
+        let inventory = resolved(&(NAMESPACES.to_owned() + &refused + SHARED + node));
+        assert_eq!(
+            networks(&inventory),
+            [
+                "blue/shared cluster_udn_shared 2 [16711685,16715780]",
+                "cyan/shared cluster_udn_shared 2 [16711685,16715780]",
+                "plain/x plain_x 1 [16711684,16715779]",
+            ],
+            "{config}"
+        );
+        let meta = &inventory.nodes.named("n1").unwrap().metadata;
+        let subnets = annotation(meta, NODE_SUBNETS);
+        assert_eq!(subnets, Some(r#"{"plain_x":["10.9.0.0/24"]}"#), "{config}");
+    }
+}
+
 #[test]
 fn a_primary_network_waits_while_a_definition_in_its_namespace_cannot_be_read() {
     let beside = |spec: &str| {
