@@ -282,6 +282,8 @@ impl Release {
 mod tests {
     use std::fs;
 
+    use ovsdb_sim::testing::create_script;
+
     use super::*;
 
     #[test]
@@ -308,14 +310,12 @@ mod tests {
 
     /// Creates programs that print versions of OVN's northd and controller.
     fn create_programs(folder: &Path, northd: &str, controller: &str) {
-        use std::os::unix::fs::PermissionsExt as _;
         let bin = folder.join("bin");
         fs::create_dir(&bin).unwrap();
         let versions = [northd, "3.5.0", controller];
         for (program, version) in PROGRAMS.iter().zip(versions) {
-            let path = bin.join(program);
-            fs::write(&path, format!("#!/bin/sh\necho {program} {version}\n")).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            let text = format!("#!/bin/sh\necho {program} {version}\n");
+            create_script(&bin.join(program), &text);
         }
     }
 

@@ -23,7 +23,7 @@ mod scratch_dir;
 mod suite;
 
 pub use free_port::free_port;
-pub use program::{installed_nb_schema, nbctl, program, signal};
+pub use program::{create_script, installed_nb_schema, nbctl, program, signal};
 pub use real_cluster::RealCluster;
 pub use real_server::RealServer;
 pub use release::Release;

@@ -2,11 +2,11 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ovsdb_sim::testing::{Release, ScratchDir, nbctl};
+use ovsdb_sim::testing::{Release, ScratchDir, create_script, nbctl};
 
 /// Folder for all files of a script's servers, with programs in `bin`.
 struct Bed {
@@ -39,12 +39,8 @@ impl Bed {
             .map(|word| format!("'{}'", word.display()))
             .collect();
         let path = self.path("bin").join(name);
-        fs::write(
-            &path,
-            format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" ")),
-        )
-        .unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let text = format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" "));
+        create_script(&path, &text);
     }
 
     /// Runs a script and returns what it printed.

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use ovsdb_sim::testing::create_script;
 use patchbay_engine::client::{Client, Config};
 use patchbay_schemas::nb::LogicalRouter;
 
@@ -53,8 +54,7 @@ fn create_program(folder: &Path, name: &str, version: &str, script: &str) {
     let text = format!(
         "#!/bin/sh\n[ \"$1\" != --version ] || {{ echo {name} {version}; exit; }}\n{script}\n"
     );
-    fs::write(bin.join(name), text).unwrap();
-    fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    create_script(&bin.join(name), &text);
 }
 
 #[test]

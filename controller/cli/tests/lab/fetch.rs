@@ -1,10 +1,11 @@
 //! `patchbay lab fetch`.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
+
+use ovsdb_sim::testing::create_script;
 
 use super::children;
 
@@ -37,8 +38,7 @@ fn a_signal_ends_a_fetch_and_nothing_stays() {
     // An `apt-get` that never ends.
     let programs = tempfile::tempdir().unwrap();
     let apt = programs.path().join("apt-get");
-    fs::write(&apt, "#!/bin/sh\nexec sleep 1000\n").unwrap();
-    fs::set_permissions(&apt, Permissions::from_mode(0o755)).unwrap();
+    create_script(&apt, "#!/bin/sh\nexec sleep 1000\n");
     let path = format!(
         "{}:{}",
         programs.path().display(),

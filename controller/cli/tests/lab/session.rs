@@ -4,10 +4,11 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ovsdb_sim::testing::create_script;
 use regex::Regex;
 
 use super::ovn;
@@ -96,8 +97,7 @@ fn the_commands_of_the_readme_end_with_a_ping() {
     let bin = folder.path().join("bin");
     fs::create_dir(&bin).unwrap();
     for (name, text) in [("apt-get", APT_GET), ("dpkg", DPKG)] {
-        fs::write(bin.join(name), text).unwrap();
-        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        create_script(&bin.join(name), text);
     }
     let path = format!("{}:{}", bin.display(), env::var("PATH").unwrap());
     let run = |line: &str| {
