@@ -2,6 +2,7 @@
 
 mod chassis;
 mod switch;
+mod tunnel_routes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -19,6 +20,8 @@ use super::outside::MarkedSource;
 use super::process::{Program, ProgramError, Spawner};
 use super::release::{PROGRAMS, Release, ReleaseError, SWITCH};
 use super::switch_rows::{Device, SwitchPorts, are_installed};
+
+use tunnel_routes::TunnelRoutes;
 
 /// Maximum time until a program has done what it was asked, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -85,6 +88,8 @@ pub(crate) struct Node {
     /// ovn-northd, ovs-vswitchd, ovn-controller, as far as they run.
     programs: Vec<Program>,
     ports: SwitchPorts,
+    /// `None`: the switch has not been started.
+    tunnel_routes: Option<TunnelRoutes>,
     /// Addresses that the node gives to packets on their way outside.
     pub(crate) sources: Vec<MarkedSource>,
     /// Marks that packets between nodes may have.
@@ -131,6 +136,7 @@ impl Node {
             databases,
             programs: Vec::new(),
             ports,
+            tunnel_routes: None,
             sources: Vec::new(),
             marks: BTreeSet::new(),
             routed_marks: BTreeSet::new(),

@@ -2,8 +2,9 @@
 
 use patchbay_app::northbound::Northbound;
 
+use super::tunnel_routes::{DEVICE, TunnelRoutes};
 use super::{Node, NodeError, NodeId};
-use crate::appctl;
+use crate::appctl::{self, AppctlError};
 use crate::databases::value_of;
 use crate::outside::{self, Exits};
 use crate::process::{Spawner, environment};
@@ -41,6 +42,7 @@ impl Node {
             set_next_configuration(txn, wanted)
         });
         requested.await?;
+        self.tunnel_routes = None;
         self.start_program(release, spawner, SWITCH, arguments)
             .await?;
         self.outside_flows.clear();
@@ -53,9 +55,10 @@ impl Node {
             .await?;
         let address = underlay::address(self.id.number).to_string();
         let with_prefix = format!("{address}/{}", underlay::PREFIX_LENGTH);
-        self.appctl("netdev-dummy/ip4addr", &["br-phys", &with_prefix])
-            .await?;
-        self.appctl("ovs/route/add", &[underlay::NETWORK, "br-phys"])
+        let control = self.folder.join(SWITCH_CONTROL);
+        let routes = TunnelRoutes::write(control, with_prefix).await;
+        self.tunnel_routes = Some(routes.map_err(|source| self.appctl_error(source))?);
+        self.appctl("ovs/route/add", &[underlay::NETWORK, DEVICE])
             .await?;
         self.routed_marks.clear();
         Ok(())
@@ -66,7 +69,7 @@ impl Node {
         for node in nodes.iter().filter(|node| node.name != self.id.name) {
             let address = underlay::address(node.number).to_string();
             let mac = underlay::format_mac(underlay::mac(node.number));
-            self.appctl("tnl/neigh/set", &["br-phys", &address, &mac])
+            self.appctl("tnl/neigh/set", &[DEVICE, &address, &mac])
                 .await?;
         }
         Ok(())
@@ -79,9 +82,9 @@ impl Node {
         let new: Vec<u32> = self.marks.difference(&self.routed_marks).copied().collect();
         for number in new {
             let mark = format!("pkt_mark={number}");
-            let network = [underlay::NETWORK, "br-phys", &mark];
+            let network = [underlay::NETWORK, DEVICE, &mark];
             self.appctl("ovs/route/add", &network).await?;
-            let local = [own.as_str(), "br-phys", &mark, LOCAL_TABLE];
+            let local = [own.as_str(), DEVICE, &mark, LOCAL_TABLE];
             if let Err(error) = self.appctl("ovs/route/add", &local).await {
                 // Open vSwitch before 3.7 has one table, and drops tunnel packets with marks.
                 tracing::debug!(%error, "no route in the table of local addresses");
@@ -125,11 +128,14 @@ impl Node {
         arguments: &[&str],
     ) -> Result<String, NodeError> {
         let socket = self.folder.join(SWITCH_CONTROL);
-        appctl::call(&socket, command, arguments)
-            .await
-            .map_err(|source| NodeError::Appctl {
-                node: self.id.name.clone(),
-                source,
-            })
+        let reply = appctl::call(&socket, command, arguments).await;
+        reply.map_err(|source| self.appctl_error(source))
+    }
+
+    fn appctl_error(&self, source: AppctlError) -> NodeError {
+        NodeError::Appctl {
+            node: self.id.name.clone(),
+            source,
+        }
     }
 }
