@@ -64,12 +64,13 @@ impl Lab {
     /// Creates the nodes that are new, and removes those that are gone or have another chassis.
     /// Returns the names of the new ones.
     async fn create_nodes(&mut self, ids: &[NodeId]) -> Result<Vec<String>, LabError> {
-        let cable = &self.cable;
+        let (cable, switches) = (&self.cable, &self.questions.switches);
         let mut removed = Vec::new();
         self.zones.retain(|_, zone| {
             let stays = ids.contains(&zone.node.id);
             if !stays {
                 cable.disconnect(zone.node.id.number);
+                switches.remove(zone.node.id.number);
                 removed.push(zone.node.id.clone());
             }
             stays
@@ -178,11 +179,13 @@ impl Lab {
             return Ok(());
         }
         let (release, spawner, cable) = (&self.release, &self.spawner, &self.cable);
+        let switches = &self.questions.switches;
         let zones = self.zones.values_mut();
         try_join_all(zones.map(|zone| async move {
             let node = &mut zone.node;
             if started.contains(&node.id.name) {
                 cable.connect(node.id.number, node.folder.join(CABLE_SOCKET));
+                switches.add(node.id.number, node.switch_control());
                 node.start(release, spawner).await?;
             }
             node.write_neighbours(ids).await

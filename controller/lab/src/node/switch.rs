@@ -1,5 +1,7 @@
 //! Switch of a node: its start, and what it knows of the other nodes and of the world outside.
 
+use std::path::PathBuf;
+
 use patchbay_app::northbound::Northbound;
 
 use super::tunnel_routes::{DEVICE, TunnelRoutes};
@@ -24,7 +26,7 @@ impl Node {
         release: &Release,
         spawner: &Spawner,
     ) -> Result<(), NodeError> {
-        let control = format!("--unixctl={}", self.folder.join(SWITCH_CONTROL).display());
+        let control = format!("--unixctl={}", self.switch_control().display());
         let database = self.remote();
         let arguments = [
             // `override` would replace tunnel devices by dummies as well.
@@ -55,8 +57,7 @@ impl Node {
             .await?;
         let address = underlay::address(self.id.number).to_string();
         let with_prefix = format!("{address}/{}", underlay::PREFIX_LENGTH);
-        let control = self.folder.join(SWITCH_CONTROL);
-        let routes = TunnelRoutes::write(control, with_prefix).await;
+        let routes = TunnelRoutes::write(self.switch_control(), with_prefix).await;
         self.tunnel_routes = Some(routes.map_err(|source| self.appctl_error(source))?);
         self.appctl("ovs/route/add", &[underlay::NETWORK, DEVICE])
             .await?;
@@ -127,9 +128,13 @@ impl Node {
         command: &str,
         arguments: &[&str],
     ) -> Result<String, NodeError> {
-        let socket = self.folder.join(SWITCH_CONTROL);
-        let reply = appctl::call(&socket, command, arguments).await;
+        let reply = appctl::call(&self.switch_control(), command, arguments).await;
         reply.map_err(|source| self.appctl_error(source))
+    }
+
+    /// Socket of ovs-vswitchd for commands.
+    pub(crate) fn switch_control(&self) -> PathBuf {
+        self.folder.join(SWITCH_CONTROL)
     }
 
     fn appctl_error(&self, source: AppctlError) -> NodeError {

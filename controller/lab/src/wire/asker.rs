@@ -18,7 +18,8 @@ const ATTEMPTS: u8 = 3;
 const RESEND_AFTER: Duration = Duration::from_millis(150);
 /// Time for the answer to the last packet.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// Time for the answer to a packet that has arrived. A busy machine answers late.
+
+/// Time for the answer to a packet that has arrived. The cable may delay it.
 const LATE_ANSWER: Duration = Duration::from_secs(1);
 
 /// Handle of an endpoint that asks questions.
@@ -138,11 +139,17 @@ impl Asker {
                 Ok(None | Some(Event::Segment(_))) | Err(_) => {}
             }
         }
-        let has_arrived = || !state.questions.seen(token).arrivals.is_empty();
-        if result == RequestResult::Silence && has_arrived() {
-            let event = timeout_at(Instant::now() + LATE_ANSWER, events.recv()).await;
-            if let Ok(Some(Event::Reply { ttl })) = event {
-                result = RequestResult::Reply { ttl };
+        if result == RequestResult::Silence {
+            let start = Instant::now();
+            let mut event = state.questions.switches.wait_for(events.recv()).await;
+            if event.is_none() && !state.questions.seen(token).arrivals.is_empty() {
+                let late = timeout_at(start + LATE_ANSWER, events.recv()).await;
+                event = late.ok().flatten();
+            }
+            match event {
+                Some(Event::Reply { ttl }) => result = RequestResult::Reply { ttl },
+                Some(Event::Refused(reason)) => result = RequestResult::Refused(reason),
+                None | Some(Event::Segment(_)) => {}
             }
         }
         RequestOutcome {

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -226,8 +227,13 @@ impl EndpointState {
             } else {
                 LATE_NEIGHBOUR_TIMEOUT
             };
-            if let Ok(mac) = timeout(patience, known).await {
+            let mut known = pin!(known);
+            if let Ok(mac) = timeout(patience, &mut known).await {
                 return Some(mac);
+            }
+            if attempt == NEIGHBOUR_ATTEMPTS {
+                let switches = &self.questions.switches;
+                return switches.wait_for(known.map(Some)).await;
             }
         }
         None

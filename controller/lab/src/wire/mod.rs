@@ -11,3 +11,4 @@ pub(crate) mod open_questions;
 pub(crate) mod packet;
 pub(crate) mod pcap;
 pub(crate) mod stream;
+mod switches;

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::packet::{Body, Echo, IpPacket, Tcp, Udp, tcp_flag};
+use super::switches::Switches;
 
 /// Beginning of the data of every packet that asks.
 pub(crate) const MARK: &[u8; 8] = b"patchbay";
@@ -172,6 +173,8 @@ pub(crate) struct OpenQuestions {
     next: AtomicU32,
     /// Time of the next packet that asks.
     slot: Mutex<Instant>,
+    /// Switches that the packets pass.
+    pub(crate) switches: Switches,
 }
 
 impl Default for OpenQuestions {
@@ -180,6 +183,7 @@ impl Default for OpenQuestions {
             open: Mutex::default(),
             next: AtomicU32::new(1),
             slot: Mutex::new(Instant::now()),
+            switches: Switches::default(),
         }
     }
 }

@@ -106,7 +106,16 @@ impl Stream {
                 }
             }
         }
-        None
+        let (state, events) = (self.state.clone(), &mut self.events);
+        let late = async {
+            loop {
+                match events.recv().await? {
+                    Event::Segment(tcp) if is_expected(&tcp) => return Some(tcp),
+                    _ => {}
+                }
+            }
+        };
+        state.questions.switches.wait_for(late).await
     }
 
     fn send(&self, flags: u8, data: &[u8]) {
