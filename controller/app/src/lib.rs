@@ -47,6 +47,7 @@
 pub mod activity;
 mod admin;
 mod cluster;
+mod default_pods;
 mod egress;
 pub mod northbound;
 mod pods;

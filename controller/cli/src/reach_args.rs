@@ -47,7 +47,8 @@ pub(super) struct Reach {
     #[arg(long, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
     /// Manifests whose rows `apply` would write into an empty database: files, folders with *.yaml,
-    /// *.yml and *.json files, or - for standard input.
+    /// *.yml and *.json files, or - for standard input. Without pods there, each primary network
+    /// has those of `lab`: NAMESPACE/NAMESPACE-N on the node with the number N.
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
     /// The zone of the manifests: the name of its node. Default: the node of the sending pod, or

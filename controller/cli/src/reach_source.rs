@@ -163,6 +163,7 @@ async fn read_manifests(
         manifests.input.manifest_limit.bytes(),
     )?;
     let (cluster, names) = complete_cluster(&manifests, inventory, console)?;
+    let cluster = cluster.with_default_pods()?;
     let pods = placements(&cluster);
     let is_sender = |pod: &str| senders.is_none_or(|senders| senders.contains(&pod));
     let senders = pods.iter().filter(|(name, _)| is_sender(name));

@@ -7,12 +7,8 @@ use ipnet::IpNet;
 use patchbay_app::Cluster;
 use patchbay_model::{PodKey, PodPlace, Role};
 use patchbay_resources::manifests::LoadError;
-use patchbay_resources::object::{self, ObjectMeta, PodSpec};
 
 use super::wire::packet::Mac;
-
-/// Owner of the pods that no manifest has.
-const OWNER: &str = "the lab";
 
 /// Namespace and name of a pod.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -81,28 +77,12 @@ impl Pod {
     }
 }
 
-/// Adds a pod for each primary network and node if the manifests have no pods:
-/// `NAMESPACE/NAMESPACE-N`, in the first namespace of the network, where N is the number of the
-/// node in the order of the manifests.
+/// Adds pods to a cluster without any, as [`Cluster::with_default_pods`] does.
 ///
 /// # Errors
 /// The objects contradict each other.
 pub fn with_default_pods(cluster: Cluster) -> Result<Cluster, LoadError> {
-    if !cluster.inventory.pods.is_empty() {
-        return Ok(cluster);
-    }
-    let nodes = cluster.zones();
-    let networks = cluster.networks();
-    let primary = networks.iter().filter(|n| n.role == Role::Primary);
-    let namespaces = primary.filter_map(|network| network.namespaces.first());
-    let pods = namespaces.flat_map(|namespace| {
-        nodes.iter().zip(1..).map(move |(node, number)| {
-            let name = format!("{namespace}-{number}");
-            pod_object(namespace, name, node)
-        })
-    });
-    let pods: Vec<object::Pod> = pods.collect();
-    cluster.with_pods(pods, OWNER)
+    cluster.with_default_pods()
 }
 
 /// The pods of a cluster with addresses in their primary networks, and the names of the others.
@@ -121,20 +101,6 @@ pub(crate) fn placed(cluster: &Cluster) -> (Vec<Pod>, Vec<PodName>) {
         }
     }
     (placed, others)
-}
-
-fn pod_object(namespace: &str, name: String, node: &str) -> object::Pod {
-    let mut spec = PodSpec::default();
-    spec.node_name = Some(node.to_owned());
-    object::Pod {
-        metadata: ObjectMeta {
-            namespace: Some(namespace.to_owned()),
-            name: Some(name),
-            ..ObjectMeta::default()
-        },
-        spec: Some(spec),
-        ..object::Pod::default()
-    }
 }
 
 fn parse_mac(text: &str) -> Option<Mac> {

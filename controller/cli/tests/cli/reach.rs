@@ -257,6 +257,23 @@ fn manifests_make_the_database() {
 }
 
 #[test]
+fn manifests_without_pods_have_those_of_a_lab() {
+    let asked = |to: &str| {
+        let arguments = format!("reach --from blue/blue-1 --to {to}");
+        run(&arguments, &[&example()])
+    };
+    let answered = asked("green/green-3");
+    assert_eq!(answered.code, Some(0), "{}", answered.stderr);
+    let missing = asked("green/green-4");
+    assert_eq!(missing.code, Some(1));
+    assert!(
+        missing.stderr.contains("no pod green/green-4"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
 fn a_table_of_manifests_has_the_pods_of_all_nodes() {
     let shop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
     let table = run("reach --service-cidr 10.96.0.0/16 --matrix pods", &[&shop]);
