@@ -34,6 +34,7 @@ mod lab;
 mod node;
 mod outside;
 mod ovn_trace;
+mod patience;
 mod pods;
 mod policies;
 mod probes;

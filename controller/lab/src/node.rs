@@ -12,11 +12,11 @@ use std::time::Duration;
 use futures_util::future::select_all;
 use patchbay_schemas::nb::NbGlobal;
 use thiserror::Error;
-use tokio::time::timeout;
 
 use super::appctl::AppctlError;
 use super::databases::{DatabaseError, DatabaseServer, Databases, SOCKET};
 use super::outside::MarkedSource;
+use super::patience::within;
 use super::process::{Program, ProgramError, Spawner};
 use super::release::{PROGRAMS, Release, ReleaseError, SWITCH};
 use super::switch_rows::{Device, SwitchPorts, are_installed};
@@ -277,7 +277,7 @@ impl Node {
                 (error, ..) = ended => Err(NodeError::from(error)),
             }
         };
-        timeout(PATIENCE, first).await.unwrap_or_else(|_| {
+        within(PATIENCE, first).await.unwrap_or_else(|| {
             Err(NodeError::Timeout {
                 node: self.id.name.clone(),
                 wait,

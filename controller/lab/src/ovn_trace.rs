@@ -7,12 +7,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::Command;
-use tokio::time::timeout;
 
+use super::patience::within;
 use super::questions::Protocol;
 
-/// Time for ovn-trace to read the database and to print.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time for ovn-trace to read the database and to print, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// States of connection tracking that ovn-trace is given, one for each `ct_next` of a path.
 const STATES: usize = 16;
 /// Beginning of the comment with the port to which a packet is output.
@@ -172,9 +172,9 @@ pub(crate) async fn run(
         .process_group(0)
         .kill_on_drop(true)
         .output();
-    let output = match timeout(PATIENCE, output).await {
-        Ok(output) => output.map_err(|error| error.to_string())?,
-        Err(_) => return Err(format!("no end after {} s", PATIENCE.as_secs())),
+    let output = match within(PATIENCE, output).await {
+        Some(output) => output.map_err(|error| error.to_string())?,
+        None => return Err(format!("no end after {} s", PATIENCE.as_secs())),
     };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     match TraceEnd::read(&text) {

@@ -10,9 +10,10 @@ use patchbay_app::northbound::DATABASE;
 use patchbay_engine::client::{Client, Config, ConnectError, Remotes};
 use thiserror::Error;
 use tokio::process::Command;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::{DatabaseError, NodeDatabase, SOCKET, SOUTHBOUND, SWITCH};
+use crate::patience::within;
 use crate::process::{Program, Spawner};
 use crate::release::Release;
 
@@ -119,8 +120,8 @@ impl RealServer {
             }
         };
         tokio::select! {
-            live = timeout(self.limit, live) => {
-                live.map_err(|_| ServerError::Timeout(self.limit).into())
+            live = within(self.limit, live) => {
+                live.ok_or_else(|| ServerError::Timeout(self.limit).into())
             }
             ended = program.ended() => Err(ended.into()),
         }
