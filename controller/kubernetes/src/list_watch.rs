@@ -159,7 +159,10 @@ impl ListWatch {
                 Err(_) if self.presence == KindPresence::Optional && is_missing => {
                     self.note_missing_kind().await;
                 }
-                Err(error) => self.wait_after_error(&error, "cannot list objects").await,
+                Err(error) => {
+                    self.sink.fail_list(&error.to_string());
+                    self.wait_after_error(&error, "cannot list objects").await;
+                }
             }
         }
     }

@@ -20,6 +20,9 @@ pub(super) trait ObjectSink: Send {
     /// Completes the list: objects that it lacks are removed.
     fn complete_list(&mut self);
 
+    /// Notes the reason why a list has failed. It counts until a first list is complete.
+    fn fail_list(&mut self, reason: &str);
+
     /// Sets an object to its current value.
     ///
     /// # Errors

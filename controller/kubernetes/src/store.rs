@@ -1,6 +1,8 @@
 //! Stores: the last known objects of one kind, shared between the task that watches them and their
 //! readers.
 
+use std::sync::Arc;
+
 use imbl::OrdMap;
 use patchbay_resources::Violation;
 use patchbay_resources::manifests::ObjectKey;
@@ -15,6 +17,7 @@ pub(super) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
     let (store, stored) = watch::channel(Stored {
         objects: OrdMap::new(),
         lists: 0,
+        failure: None,
     });
     let (requester, requests) = list_requests();
     let writer = StoreWriter {
@@ -72,9 +75,21 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
                     stored.objects = listed;
                 }
                 stored.lists += 1;
+                stored.failure = None;
                 changed
             });
         }
+    }
+
+    /// Notes the reason why a list has failed, if there was no complete one.
+    fn fail_list(&mut self, reason: &str) {
+        self.store.send_if_modified(|stored| {
+            let changed = stored.lists == 0 && stored.failure.as_deref() != Some(reason);
+            if changed {
+                stored.failure = Some(reason.into());
+            }
+            changed
+        });
     }
 
     /// Sets an object to its current value. Readers wake up only if the value differs.
@@ -106,6 +121,8 @@ struct Stored<V> {
     objects: OrdMap<ObjectKey, V>,
     /// Number of complete lists.
     lists: u64,
+    /// Reason why the last list has failed. `None`: there was a complete one, or none has ended.
+    failure: Option<Arc<str>>,
 }
 
 /// Writer of a store that decodes the objects of an API server, and reduces them to what is kept.
@@ -152,6 +169,10 @@ where
         self.writer.complete_list();
     }
 
+    fn fail_list(&mut self, reason: &str) {
+        self.writer.fail_list(reason);
+    }
+
     fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation> {
         let value = (self.project)(object)?;
         self.writer.put(key, value);
@@ -187,6 +208,21 @@ impl<V: Clone> StoreReader<V> {
     pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
         let listed = self.stored.wait_for(|stored| stored.lists > 0).await;
         listed.map(|_| ()).map_err(|_| WatchEnded)
+    }
+
+    /// Waits for the first complete list, or until a list has failed.
+    ///
+    /// # Errors
+    /// The writer is gone.
+    pub(super) async fn tried(&mut self) -> Result<(), WatchEnded> {
+        let is_tried = |stored: &Stored<V>| stored.lists > 0 || stored.failure.is_some();
+        let tried = self.stored.wait_for(is_tried).await;
+        tried.map(|_| ()).map_err(|_| WatchEnded)
+    }
+
+    /// Reason why there is no complete list. `None`: there is one, or none has ended.
+    pub(super) fn failure(&self) -> Option<Arc<str>> {
+        self.stored.borrow().failure.clone()
     }
 
     /// `true` after the first complete list.
@@ -233,8 +269,6 @@ pub(super) struct WatchEnded;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::api_object;
 
@@ -257,6 +291,24 @@ mod tests {
         assert!(reader.objects().contains_key(&key("a")));
         writer.complete_list();
         assert_eq!(reader.objects().keys().collect::<Vec<_>>(), [&key("b")]);
+    }
+
+    #[tokio::test]
+    async fn a_failed_list_counts_until_one_is_complete() {
+        let (mut writer, mut reader) = store::<u32>();
+        writer.fail_list("no");
+        reader.tried().await.unwrap();
+        assert_eq!(reader.failure().as_deref(), Some("no"));
+        assert!(!reader.is_ready() && reader.objects().is_empty());
+        writer.fail_list("no");
+        assert!(!reader.stored.has_changed().unwrap());
+
+        writer.begin_list();
+        writer.complete_list();
+        assert!(reader.stored.has_changed().unwrap());
+        writer.fail_list("no");
+        assert_eq!(reader.failure(), None);
+        reader.tried().await.unwrap();
     }
 
     #[test]

@@ -113,7 +113,8 @@ impl TaskSet {
         objects
     }
 
-    /// Adds the objects that only the zone controller reads.
+    /// Adds the objects that only the zone controller reads. Rows that do not follow from policies,
+    /// announcements or EgressIPs do not wait for them.
     pub(super) fn watch_services_and_policies(
         &mut self,
         client: &Client,
@@ -121,13 +122,13 @@ impl TaskSet {
     ) -> ObjectSources {
         objects
             .with(self.watch_fields::<Service>(client, networks::keep_all))
-            .with(self.watch_complete::<NetworkPolicy>(client, Required))
-            .with(self.watch_complete::<MultiNetworkPolicy>(client, Optional))
-            .with(self.watch_complete::<EgressFirewall>(client, Optional))
-            .with(self.watch_complete::<RouteAdvertisements>(client, Optional))
-            .with(self.watch_complete::<EgressIP>(client, Optional))
-            .with(self.watch_complete::<AdminNetworkPolicy>(client, Optional))
-            .with(self.watch_complete::<BaselineAdminNetworkPolicy>(client, Optional))
+            .with_separate(self.watch_complete::<NetworkPolicy>(client, Required))
+            .with_separate(self.watch_complete::<MultiNetworkPolicy>(client, Optional))
+            .with_separate(self.watch_complete::<EgressFirewall>(client, Optional))
+            .with_separate(self.watch_complete::<RouteAdvertisements>(client, Optional))
+            .with_separate(self.watch_complete::<EgressIP>(client, Optional))
+            .with_separate(self.watch_complete::<AdminNetworkPolicy>(client, Optional))
+            .with_separate(self.watch_complete::<BaselineAdminNetworkPolicy>(client, Optional))
     }
 
     /// Watches all objects of a kind, of which every field has to be decoded.

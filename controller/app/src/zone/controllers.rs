@@ -169,7 +169,7 @@ impl ZoneControllers {
         inputs: &ZoneInputs,
         cluster: &Cluster,
     ) -> Result<ZoneOutcome, ZoneError> {
-        let held = HeldRows::of(&cluster.inventory);
+        let held = HeldRows::of(cluster);
         if !held.has_networks() {
             self.commit_networks(pass, &inputs.networks).await?;
         }

@@ -18,6 +18,7 @@ mod deploy;
 mod egress_ips;
 mod explain;
 mod leader_election;
+mod missing_rights;
 mod network_lifetime;
 mod network_objects;
 mod networks;

@@ -1,6 +1,7 @@
 //! The watched objects of several kinds, as an inventory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{select_all, try_join_all};
@@ -26,6 +27,19 @@ pub(crate) struct KindSource {
     objects: StoreReader<Watched>,
     /// The objects that were read last.
     read: OrdMap<ObjectKey, Watched>,
+    /// Reason why the objects are not known, as it was read last.
+    failure: Option<Arc<str>>,
+    first_list: FirstList,
+}
+
+/// First list of a kind.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum FirstList {
+    /// The controller waits until it is complete.
+    Complete,
+    /// The controller begins after a failed attempt, too. The kind is then in
+    /// [`Inventory::unlisted`].
+    Tried,
 }
 
 impl KindSource {
@@ -39,12 +53,21 @@ impl KindSource {
             },
             objects,
             read: OrdMap::new(),
+            failure: None,
+            first_list: FirstList::Complete,
+        }
+    }
+
+    async fn ready(&mut self) -> Result<(), WatchEnded> {
+        match self.first_list {
+            FirstList::Complete => self.objects.ready().await,
+            FirstList::Tried => self.objects.tried().await,
         }
     }
 
     /// `true` if the watch shows other objects than those that were read last.
     fn has_changed(&self) -> bool {
-        !self.objects.peek().ptr_eq(&self.read)
+        !self.objects.peek().ptr_eq(&self.read) || self.objects.failure() != self.failure
     }
 
     /// Makes the objects of an inventory those that the watch shows, at the cost of the difference.
@@ -52,6 +75,12 @@ impl KindSource {
     /// place.
     fn read_into(&mut self, inventory: &mut Inventory, problems: &mut DecodingProblems) {
         let kind = self.kind;
+        self.failure = self.objects.failure();
+        if self.failure.is_some() {
+            inventory.unlisted.insert(kind);
+        } else {
+            inventory.unlisted.remove(kind);
+        }
         let objects = self.objects.objects();
         for item in self.read.diff(&objects) {
             let (key, watched) = match item {
@@ -91,6 +120,14 @@ impl KindSource {
             }
         }
         self.read = objects;
+    }
+
+    /// The problem that no list has succeeded.
+    fn list_problem(&self) -> Option<String> {
+        let (kind, reason) = (self.kind, self.failure.as_ref()?);
+        Some(format!(
+            "{kind}: cannot be listed, so what depends on objects of the kind stays as it is: {reason}"
+        ))
     }
 
     /// `true` if the watch shows the outcome of a write, or if the write is of another kind.
@@ -134,10 +171,19 @@ impl ObjectSources {
         self
     }
 
-    /// Waits for the first complete list of each kind.
+    /// Adds the objects of a kind whose list may fail without holding up what does not depend on it,
+    /// for example because a role does not allow it.
+    pub(crate) fn with_separate(self, kind: KindSource) -> Self {
+        self.with(KindSource {
+            first_list: FirstList::Tried,
+            ..kind
+        })
+    }
+
+    /// Waits for the first complete list of each kind, or for the first list of a separate one.
     pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
         for kind in &mut self.kinds {
-            kind.objects.ready().await?;
+            kind.ready().await?;
         }
         Ok(())
     }
@@ -149,13 +195,15 @@ impl ObjectSources {
         try_join_all(lists).await.map(drop)
     }
 
-    /// Current objects, and a message for each field that cannot be decoded. Objects of which no
-    /// version could be decoded are named in [`Inventory::undecoded`].
+    /// Current objects, and a message for each field that cannot be decoded and for each kind that
+    /// cannot be listed. Objects of which no version could be decoded are named in
+    /// [`Inventory::undecoded`], and kinds without a list in [`Inventory::unlisted`].
     pub(super) fn inventory(&mut self) -> (Inventory, Vec<String>) {
         for kind in &mut self.kinds {
             kind.read_into(&mut self.inventory, &mut self.problems);
         }
-        let problems = self.problems.values().flatten().cloned();
+        let unlisted = self.kinds.iter().filter_map(KindSource::list_problem);
+        let problems = self.problems.values().flatten().cloned().chain(unlisted);
         (self.inventory.clone(), problems.collect())
     }
 

@@ -303,15 +303,19 @@ pub struct Inventory {
     pub cluster_settings: Objects<ClusterSettings>,
     /// Kinds and keys of objects that exist, but are missing here, because they cannot be decoded.
     pub undecoded: BTreeSet<(&'static str, ObjectKey)>,
+    /// Kinds whose objects are missing here, because no list of them has succeeded.
+    pub unlisted: BTreeSet<&'static str>,
     /// Warnings, such as objects of ignored kinds.
     pub warnings: Vec<Problem>,
 }
 
 impl Inventory {
-    /// `true` if an object of one of these kinds is missing because it cannot be decoded.
+    /// `true` if objects of one of these kinds may be missing, because they cannot be decoded or
+    /// listed.
     pub fn lacks(&self, kinds: &[&str]) -> bool {
-        let mut undecoded = self.undecoded.iter();
-        undecoded.any(|(kind, _)| kinds.contains(kind))
+        let undecoded = self.undecoded.iter().map(|(kind, _)| kind);
+        let mut lacking = undecoded.chain(&self.unlisted);
+        lacking.any(|kind| kinds.contains(kind))
     }
 
     /// Settings of the cluster; without an object the empty ones.
