@@ -97,7 +97,7 @@ impl Backup<'_> {
     fn client_config(&self, source: &SourceOptions) -> Result<Config, BackupError> {
         let server = self.target.server.upgrade().ok_or(ClientClosed)?;
         let name = self.target.database.name();
-        let config = source.client_config(name, server.settings())?;
+        let config = source.client_config(name, &server)?;
         if self.excluded_tables.is_empty() {
             return Ok(config);
         }

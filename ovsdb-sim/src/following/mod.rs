@@ -7,6 +7,7 @@
 //! | file | subject |
 //! | --- | --- |
 //! | `source.rs` | remotes of the source, and the client's settings |
+//! | `source_listener.rs` | sources that connect to this server |
 //! | `changes.rs` | changes of the replica as operations on the served database |
 //! | `relay.rs` | task of a relay |
 //! | `backup.rs` | task of a backup |
@@ -17,6 +18,7 @@ mod changes;
 mod relay;
 mod schema_map;
 mod source;
+mod source_listener;
 
 use std::convert::Infallible;
 use std::sync::{Arc, Weak};

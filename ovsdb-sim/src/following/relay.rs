@@ -44,7 +44,7 @@ pub(super) async fn follow(
         return;
     };
     let name = target.database.name().to_owned();
-    let config = source.client_config(&name, server.settings());
+    let config = source.client_config(&name, &server);
     drop(server);
     let config = match config {
         Ok(config) => config,

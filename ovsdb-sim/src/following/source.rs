@@ -1,18 +1,19 @@
 //! Source of a database that follows another.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use patchbay_engine::backoff::Backoff;
-use patchbay_engine::client::{Client, Config, ConnectError, RemoteError, Remotes, Tls};
+use patchbay_engine::client::{Client, Config, ConnectError, Remote, RemoteError, Remotes, Tls};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::database_column;
 use crate::dial::{MAX_BACKOFF, MIN_BACKOFF};
 use crate::server::Server;
-use crate::settings::RemoteSettings;
+use crate::target::PassiveTarget;
 
-use super::{FollowPhase, FollowTarget};
+use super::{FollowPhase, FollowTarget, source_listener};
 
 /// Probe interval of the sources of relays, as in ovsdb-server.
 const RELAY_PROBE_INTERVAL: Duration = Duration::from_secs(5);
@@ -55,21 +56,16 @@ impl SourceOptions {
     pub(super) fn client_config(
         &self,
         database: &str,
-        settings: &RemoteSettings,
+        server: &Arc<Server>,
     ) -> Result<Config, RemoteError> {
-        let remotes: Vec<String> = self
-            .remotes
-            .split(',')
-            .map(|remote| match remote.trim().strip_prefix("unix:") {
-                Some(path) => {
-                    let path = settings.socket_path(path.into());
-                    format!("unix:{}", path.display())
-                }
-                None => remote.to_owned(),
-            })
-            .collect();
-        let remotes: Remotes = remotes.join(",").parse()?;
+        let remotes = self.remotes(server)?;
+        let is_passive = |remote: &Remote| matches!(remote, Remote::Connector(_));
+        let waits = remotes.as_slice().iter().all(is_passive);
         let mut config = Config::new(remotes, database);
+        if waits {
+            // The source connects when it likes.
+            config.connect_timeout = Duration::MAX;
+        }
         // Relays and followers of a cluster forward transactions.
         config.leader_only = false;
         config.probe_interval = self.probe_interval;
@@ -77,6 +73,31 @@ impl SourceOptions {
         config.unix_probe_interval = self.probe_interval;
         config.backoff = (self.min_backoff(), self.max_backoff);
         Ok(config)
+    }
+
+    /// The remotes, those of sources that connect last.
+    fn remotes(&self, server: &Arc<Server>) -> Result<Remotes, RemoteError> {
+        let settings = server.settings();
+        let mut active = Vec::new();
+        let mut passive = Vec::new();
+        for text in self.remotes.split(',').map(str::trim) {
+            if let Some(target) = PassiveTarget::parse(text) {
+                let target = settings.locate_socket(target);
+                passive.push(source_listener::connector(text, target, server));
+            } else if let Some(path) = text.strip_prefix("unix:") {
+                let path = settings.socket_path(path.into());
+                active.push(format!("unix:{}", path.display()));
+            } else {
+                active.push(text.to_owned());
+            }
+        }
+        let mut passive = passive.into_iter();
+        let first = match passive.next() {
+            Some(connector) if active.is_empty() => connector.into(),
+            Some(connector) => active.join(",").parse::<Remotes>()?.or(connector),
+            None => active.join(",").parse()?,
+        };
+        Ok(passive.fold(first, Remotes::or))
     }
 
     /// Connects, again and again until it succeeds. The keys are looked up for each attempt.

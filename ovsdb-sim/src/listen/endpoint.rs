@@ -89,18 +89,10 @@ impl Endpoint {
             source,
         };
         let socket = ListeningSocket::bind(&parsed).await.map_err(io_error)?;
-        let chosen_port = parsed.address().is_some_and(|address| address.port() == 0);
         let target = match socket.address().map_err(io_error)? {
             Some(address) => parsed.with_address(address),
             None => parsed,
         };
-        if chosen_port && let Some(address) = target.address() {
-            // ovsdb-server's message, from which test suites learn the port.
-            tracing::info!(
-                target: "socket_util",
-                "0:{}: listening on port {}", address.ip(), address.port()
-            );
-        }
         let clients = Arc::new(ListenerClients::new(options));
         let task = spawn_accepting(server, socket, clients.clone());
         Ok(Self {

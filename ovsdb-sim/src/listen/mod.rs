@@ -13,6 +13,7 @@ use crate::target::RemoteError;
 
 pub(crate) use endpoint::Endpoints;
 use endpoint::{Endpoint, EndpointState};
+pub(crate) use socket::{ListeningSocket, PeerStream};
 #[cfg(feature = "unixctl")]
 pub(crate) use socket::{bind_unix, pause_after_accept_error, remove_stale_socket};
 

@@ -4,22 +4,31 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
+use std::sync::Weak;
 use std::time::Duration;
 
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
 };
 use nix::sys::stat::{Mode, fchmod};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
+use crate::server::Server;
 use crate::target::PassiveTarget;
 use crate::unix_path::SocketPath;
 
 /// Pause after a failed `accept`, whose usual reason is a lack of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
+/// Connection that another server has made.
+pub(crate) trait PeerStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> PeerStream for S {}
+
 /// Socket that listens at a [`PassiveTarget`].
-pub(super) enum ListeningSocket {
+#[derive(Debug)]
+pub(crate) enum ListeningSocket {
     Unix(UnixListener),
     Tcp(TcpListener),
     #[cfg(feature = "tls")]
@@ -27,8 +36,8 @@ pub(super) enum ListeningSocket {
 }
 
 impl ListeningSocket {
-    pub(super) async fn bind(target: &PassiveTarget) -> io::Result<Self> {
-        Ok(match target {
+    pub(crate) async fn bind(target: &PassiveTarget) -> io::Result<Self> {
+        let socket = match target {
             PassiveTarget::Unix(path) => {
                 remove_stale_socket(path)?;
                 Self::Unix(bind_unix(path)?)
@@ -38,7 +47,45 @@ impl ListeningSocket {
             PassiveTarget::Tls(address) => Self::Tls(TcpListener::bind(address).await?),
             #[cfg(not(feature = "tls"))]
             PassiveTarget::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
-        })
+        };
+        let given_port = target.address().map(|address| address.port());
+        if given_port == Some(0)
+            && let Some(address) = socket.address()?
+        {
+            // ovsdb-server's message, from which test suites learn the port.
+            tracing::info!(
+                target: "socket_util",
+                "0:{}: listening on port {}", address.ip(), address.port()
+            );
+        }
+        Ok(socket)
+    }
+
+    /// Accepts the connection of a server, and does the handshake.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(unused_variables, reason = "only TLS needs the server")
+    )]
+    pub(crate) async fn accept_peer(
+        &self,
+        server: &Weak<Server>,
+    ) -> io::Result<Box<dyn PeerStream>> {
+        match self {
+            Self::Unix(listener) => Ok(Box::new(listener.accept().await?.0)),
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+            #[cfg(feature = "tls")]
+            Self::Tls(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                let server = server.upgrade().ok_or(io::ErrorKind::ConnectionAborted)?;
+                let accepted = server.tls().accept(server.databases(), stream).await;
+                Ok(Box::new(accepted.map_err(io::Error::other)?))
+            }
+        }
     }
 
     /// The address of a port, which the system has chosen if port 0 was given. `None`: unix socket.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ovsdb_sim::testing::{self, ScratchDir};
 
 /// Timeout of actions of other processes.
-const TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A server's program, and the folder of its database, sockets, pidfile and log.
 pub(crate) struct Bed {
@@ -242,7 +242,7 @@ fn a_monitor_keeps_what_commands_have_added_and_removed() {
     );
 }
 
-fn kill(signal: &str, process: &str) {
+pub(crate) fn kill(signal: &str, process: &str) {
     let command = format!("kill -{signal} {process}");
     let sent = Command::new("sh").args(["-c", &command]).status();
     assert!(sent.unwrap().success(), "{command}");

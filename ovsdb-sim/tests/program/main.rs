@@ -5,6 +5,7 @@
 mod config_file;
 mod daemon;
 mod fail_over;
+mod passive_source;
 mod rbac;
 mod scripts;
 mod tls;
