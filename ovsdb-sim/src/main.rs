@@ -18,15 +18,14 @@ use ovsdb_sim::{
     ConfigFile, Configuration, ControlServer, Log, Remotes, Sim, SimBuilder, parse_relay,
 };
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
-use tokio::signal::unix::{SignalKind, signal};
 
 use log_writer::LogFlush;
 use program::args::Args;
 use program::daemon::{self, DaemonError, Role};
+use program::end_signals::EndSignals;
 use program::kept_configuration::KeptConfiguration;
 use program::name::{ProgramName, run_folder};
 use program::pidfile::Pidfile;
-use program::signal_text::describe_signal;
 use program::user::become_user;
 use program::{kept_configuration, log, memory, run_command};
 
@@ -187,12 +186,7 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
     let kept = kept.flatten();
     let log = Arc::new(log);
     // Before the pidfile and the listeners, so that a signal removes their files at any time.
-    let mut signals = [
-        SignalKind::interrupt(),
-        SignalKind::terminate(),
-        SignalKind::hangup(),
-    ]
-    .map(signal);
+    let mut signals = EndSignals::catch();
     let _pidfile = match &args.daemon.pidfile {
         Some(path) => {
             let path = absolute(name.pidfile(path.as_deref()))?;
@@ -291,9 +285,7 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
     };
     let [interrupt, terminate, hangup] = &mut signals;
     tokio::select! {
-        _ = wait_for_signal(interrupt) => log_signal(SignalKind::interrupt()),
-        _ = wait_for_signal(terminate) => log_signal(SignalKind::terminate()),
-        _ = wait_for_signal(hangup) => log_signal(SignalKind::hangup()),
+        () = signals.wait() => {}
         () = exit => {}
         status = ended_command => {
             let status = status??;
@@ -304,21 +296,6 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         }
     }
     Ok(())
-}
-
-async fn wait_for_signal(signal: &mut std::io::Result<tokio::signal::unix::Signal>) -> Option<()> {
-    match signal {
-        Ok(signal) => signal.recv().await,
-        // Without a handler the signal ends the process.
-        Err(_) => std::future::pending().await,
-    }
-}
-
-/// Logs the signal that ends the program, as ovsdb-server does.
-fn log_signal(signal: SignalKind) {
-    let signal = signal.as_raw_value();
-    let text = describe_signal(signal);
-    tracing::warn!(target: "fatal_signal", "terminating with signal {signal} ({text})");
 }
 
 /// The files of databases that have been kept, without those that `--journal` names.

@@ -4,7 +4,7 @@
 //! new process is ready. Standard output of the new process is a pipe for that message.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -18,6 +18,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
+use super::signal_mask::SignalMask;
 use super::signal_text::describe_signal;
 
 /// Option with the [`Role`], the first argument of a process that this program starts.
@@ -137,13 +138,10 @@ fn open_null() -> io::Result<File> {
 /// for a fault whose instruction is executed again. They restore the default action and return.
 /// Threads that start while a handler runs are stopped for good, so that there may be none.
 pub(crate) fn die_of_sent_faults() -> io::Result<()> {
-    // A system without this file keeps the handlers.
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let caught = SignalMask::caught();
     for signal in [Signal::SIGSEGV, Signal::SIGBUS] {
         // Without a handler the default action is in force already.
-        if caught.is_some_and(|mask| mask >> (signal as i32 - 1) & 1 == 1) {
+        if caught.contains(signal as i32) {
             raise(signal)?;
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 pub(crate) mod daemon;
+pub(crate) mod end_signals;
 pub(crate) mod kept_configuration;
 pub(crate) mod log;
 pub(crate) mod log_pattern;
@@ -9,5 +10,6 @@ pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod pidfile;
 pub(crate) mod run_command;
-pub(crate) mod signal_text;
+mod signal_mask;
+mod signal_text;
 pub(crate) mod user;

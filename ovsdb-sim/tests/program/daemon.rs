@@ -283,6 +283,34 @@ fn messages_have_the_pattern_of_the_options() {
 }
 
 #[test]
+fn signals_that_are_ignored_at_the_start_stay_ignored() {
+    for bed in Bed::both() {
+        let options = [
+            "--detach",
+            "--no-chdir",
+            "--pidfile",
+            "--remote=punix:db.sock",
+        ];
+        let started = bed
+            .command(Path::new("/bin/sh"))
+            .args(["-c", r#"trap "" INT HUP; exec "$@""#, "sh"])
+            .arg(&bed.program)
+            .args(options)
+            .arg("db")
+            .output()
+            .unwrap();
+        assert!(started.status.success(), "{started:?}");
+        let process = bed.wait_for_process(|process| !process.is_empty());
+        for signal in ["INT", "HUP"] {
+            kill(signal, &process);
+        }
+        assert!(bed.appctl("ovsdb-server/list-dbs").1);
+        kill("TERM", &process);
+        bed.wait_for_process(str::is_empty);
+    }
+}
+
+#[test]
 fn the_server_ends_with_the_command_of_run() {
     let [real, sim] = Bed::both().map(|bed| {
         let list = "ovsdb-client list-dbs unix:db.sock";
