@@ -153,16 +153,20 @@ fn finish_start(
 
 fn init_log(name: &ProgramName, args: &Args) -> anyhow::Result<(Log, LogFlush)> {
     let (log, file, flush) = log::init(name)?;
-    for specification in &args.log.verbose {
-        let specification = specification.as_deref().unwrap_or_default();
-        log.set(&[specification])
-            .with_context(|| format!("processing \"{specification}\""))?;
-    }
+    let set_levels = |specifications: &[String]| {
+        specifications.iter().try_for_each(|specification| {
+            log.set(&[specification])
+                .with_context(|| format!("processing \"{specification}\""))
+        })
+    };
+    let (before, after) = args.log.verbose.split_at(args.log.levels_before_file);
+    set_levels(before)?;
     if let Some(path) = &args.log.log_file {
-        let path = absolute(name.log_file(path.as_deref()))?;
+        let path = absolute(name.log_file(path))?;
         file.open(&path)
             .with_context(|| format!("failed to open {} for logging", path.display()))?;
     }
+    set_levels(after)?;
     Ok((log, flush))
 }
 

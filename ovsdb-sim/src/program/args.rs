@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use ovsdb_sim::{Model, ServerRelease, TlsOptions};
 
 use super::daemon::Role;
@@ -259,13 +259,28 @@ pub(crate) struct DaemonArgs {
 #[command(next_help_heading = "Log")]
 pub(crate) struct LogArgs {
     /// Set log levels, as `ovs-appctl vlog/set` (repeatable, also -vSPEC)
-    #[arg(long, value_name = "SPEC", num_args = 0..=1, require_equals = true)]
-    pub(crate) verbose: Vec<Option<String>>,
+    #[arg(
+        long,
+        value_name = "SPEC",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
+    pub(crate) verbose: Vec<String>,
 
     /// Log also to this file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    #[expect(clippy::option_option, reason = "an option whose value is optional")]
-    pub(crate) log_file: Option<Option<PathBuf>>,
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
+    pub(crate) log_file: Option<OsString>,
+
+    /// Number of specifications before `--log-file`
+    #[arg(skip)]
+    pub(crate) levels_before_file: usize,
 }
 
 /// Options of ovsdb-server whose subject the simulator does not have.
@@ -331,11 +346,23 @@ impl From<ModelArg> for Model {
 impl Args {
     /// Parses the arguments of a process.
     pub(crate) fn parse_process() -> Result<Self, clap::Error> {
-        Self::try_parse_from(std::env::args_os().map(normalize))
+        let arguments = std::env::args_os().map(normalize);
+        let matches = Self::command().try_get_matches_from(arguments)?;
+        let mut args = Self::from_arg_matches(&matches)?;
+        args.log.levels_before_file = levels_before_file(&matches);
+        Ok(args)
     }
 }
 
 /// Turns `-vSPEC`, whose value is optional and never the next argument, into the long option.
+/// Number of specifications of log levels before `--log-file`. ovsdb-server executes these options
+/// in their order.
+fn levels_before_file(matches: &ArgMatches) -> usize {
+    let file = matches.index_of("log_file");
+    let levels = matches.indices_of("verbose").into_iter().flatten();
+    levels.filter(|level| Some(*level) < file).count()
+}
+
 fn normalize(argument: OsString) -> OsString {
     match argument.to_str().and_then(|text| text.strip_prefix("-v")) {
         Some("") => "--verbose".into(),

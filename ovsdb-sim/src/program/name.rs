@@ -1,7 +1,7 @@
 //! Name under which the program was started, and the folders that depend on it.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Release of ovsdb-server whose behaviour and command line are followed.
@@ -46,10 +46,11 @@ impl ProgramName {
         run_folder().join(given.unwrap_or(&default))
     }
 
-    /// The path of the log file, of which the option may have given a part.
-    pub(crate) fn log_file(&self, given: Option<&Path>) -> PathBuf {
-        let default = PathBuf::from(format!("{}.log", self.0));
-        folder("OVS_LOGDIR", "/var/log/openvswitch").join(given.unwrap_or(&default))
+    /// The path of the log file, of which the option may have given a part, or an empty text.
+    pub(crate) fn log_file(&self, given: &OsStr) -> PathBuf {
+        let default = OsString::from(format!("{}.log", self.0));
+        let file = if given.is_empty() { &default } else { given };
+        folder("OVS_LOGDIR", "/var/log/openvswitch").join(file)
     }
 
     /// The path of the socket of ovs-appctl. `None`: there is none.

@@ -283,6 +283,40 @@ fn messages_have_the_pattern_of_the_options() {
 }
 
 #[test]
+fn levels_and_the_log_file_are_set_in_the_order_of_the_options() {
+    for options in [
+        &["--log-file=log", "-vconsole:off"][..],
+        &["-vconsole:off", "--log-file=log"],
+        &["--log-file", "-vfile:off", "-vconsole:off"],
+        &["-vfile:off", "--log-file", "-vconsole:off"],
+        &[
+            "-vconsole:off",
+            "--log-file=log",
+            "-vconsole:info",
+            "-vfile:off",
+        ],
+    ] {
+        let [real, sim] = Bed::both().map(|bed| {
+            let served = [
+                "--unixctl=none",
+                "--remote=punix:db.sock",
+                "--run=true",
+                "db",
+            ];
+            let output = bed.server(&[options, &served].concat());
+            assert!(output.status.success(), "{output:?}");
+            let file = ["log", "ovsdb-server.log"].map(|name| fs::read_to_string(bed.path(name)));
+            let file = file.into_iter().find_map(Result::ok).unwrap();
+            [text(&output.stderr), file].map(|log| {
+                let opened = log.lines().filter(|line| line.contains("opened log file"));
+                opened.count()
+            })
+        });
+        assert_eq!(real, sim, "{options:?}");
+    }
+}
+
+#[test]
 fn signals_that_are_ignored_at_the_start_stay_ignored() {
     for bed in Bed::both() {
         let options = [
