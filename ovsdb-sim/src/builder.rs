@@ -198,8 +198,8 @@ impl SimBuilder {
         self
     }
 
-    /// Sets the release of ovsdb-server whose words errors have, where releases differ. The default
-    /// is the newest.
+    /// Sets the release of ovsdb-server whose words errors have, where releases differ, and whose
+    /// commands ovs-appctl finds. The default is the newest.
     #[must_use]
     pub fn compat(mut self, release: ServerRelease) -> Self {
         self.settings.release = release;

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         }
     };
     if args.version {
-        print_line(&name.version());
+        print_line(&name.version(args.compat.into()));
         return ExitCode::SUCCESS;
     }
     let Err(error) = run_process(&name, args) else {
@@ -236,11 +236,12 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         Some(file) => Configuration::File(file.clone()),
         None => kept_configuration::changeable(&sim, &remotes, kept_file),
     };
+    let version = name.version(args.compat.into());
     let unixctl = match name.unixctl(args.unixctl.as_deref()) {
         Some(path) => {
             let path = absolute(path)?;
             let unixctl = sim
-                .serve_unixctl(&path, &remotes, &log, &name.version(), configuration)
+                .serve_unixctl(&path, &remotes, &log, &version, configuration)
                 .with_context(|| format!("unixctl at {}", path.display()))?;
             Some(unixctl)
         }
@@ -272,7 +273,6 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
     // Clients that come now find the content of a source that has answered.
     let sources = tokio::time::timeout(SOURCE_TIMEOUT, sim.wait_for_sources());
     sources.await.unwrap_or_default();
-    let version = name.version();
     let introduction = command.is_none().then_some(&*version);
     finish_start(&args, &log, &flush, introduction)?;
     let exit = async {
@@ -287,7 +287,6 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
             None => std::future::pending().await,
         }
     };
-    let [interrupt, terminate, hangup] = &mut signals;
     tokio::select! {
         () = signals.wait() => {}
         () = exit => {}

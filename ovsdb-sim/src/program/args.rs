@@ -104,7 +104,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MODEL", value_enum, default_value = "standalone")]
     pub(crate) model: ModelArg,
 
-    /// Word errors as this release of ovsdb-server, where releases differ
+    /// Word errors as this release of ovsdb-server, where releases differ, and have its commands of
+    /// ovs-appctl
     #[arg(long, value_name = "RELEASE", value_enum, default_value = "4.0")]
     pub(crate) compat: ReleaseArg,
 
@@ -354,7 +355,6 @@ impl Args {
     }
 }
 
-/// Turns `-vSPEC`, whose value is optional and never the next argument, into the long option.
 /// Number of specifications of log levels before `--log-file`. ovsdb-server executes these options
 /// in their order.
 fn levels_before_file(matches: &ArgMatches) -> usize {
@@ -363,6 +363,7 @@ fn levels_before_file(matches: &ArgMatches) -> usize {
     levels.filter(|level| Some(*level) < file).count()
 }
 
+/// Turns `-vSPEC`, whose value is optional and never the next argument, into the long option.
 fn normalize(argument: OsString) -> OsString {
     match argument.to_str().and_then(|text| text.strip_prefix("-v")) {
         Some("") => "--verbose".into(),

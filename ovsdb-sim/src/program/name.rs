@@ -4,8 +4,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Release of ovsdb-server whose behaviour and command line are followed.
-const FOLLOWED_RELEASE: &str = "4.0.0";
+use ovsdb_sim::ServerRelease;
 
 /// Name of the real server. A program that is started under this name behaves like it.
 const OVSDB_SERVER: &str = "ovsdb-server";
@@ -31,10 +30,15 @@ impl ProgramName {
         &self.0
     }
 
-    /// The line of `--version`.
-    pub(crate) fn version(&self) -> String {
+    /// The line of `--version`, with the release of ovsdb-server that is followed.
+    pub(crate) fn version(&self, release: ServerRelease) -> String {
         if self.is_ovsdb_server() {
-            format!("{OVSDB_SERVER} (Open vSwitch) {FOLLOWED_RELEASE}")
+            let release = match release {
+                ServerRelease::V3_1 => "3.1.0",
+                ServerRelease::V3_5 => "3.5.0",
+                ServerRelease::V4_0 => "4.0.0",
+            };
+            format!("{OVSDB_SERVER} (Open vSwitch) {release}")
         } else {
             concat!("ovsdb-sim ", env!("CARGO_PKG_VERSION")).to_owned()
         }

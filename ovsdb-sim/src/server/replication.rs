@@ -275,7 +275,7 @@ impl Server {
             }
         }
         if text.is_empty() {
-            text += "state: active";
+            text += "state: active\n";
         }
         text
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use patchbay_engine::db::ServerRelease;
 use patchbay_schemas::json::Json;
 
 use crate::following::SourceOptions;
@@ -106,12 +107,19 @@ impl Commands {
         self.run(*command, &texts).await
     }
 
+    /// Release of ovsdb-server whose commands these are.
+    pub(super) fn release(&self) -> ServerRelease {
+        self.server.settings().release
+    }
+
     /// The commands of the server. Those of clusters are unknown to a server that had none.
     fn known(&self) -> impl Iterator<Item = &'static Usage> {
         let is_clustered = self.server.has_had_cluster();
+        let release = self.release();
         COMMANDS
             .iter()
             .filter(move |usage| is_clustered || !usage.name.starts_with("cluster/"))
+            .filter(move |usage| usage.since <= release)
     }
 
     /// Executes a command, unless a configuration file excludes it, and keeps its change.
@@ -158,7 +166,7 @@ impl Commands {
             Command::ConnectActive => match self.server.connect_to_source() {
                 Ok(()) => no_output(),
                 // As in ovsdb-server, not a failure of the command.
-                Err(error) => error.to_string(),
+                Err(error) => format!("{error}\n"),
             },
             Command::DisconnectActive => {
                 self.server.disconnect_from_source();
@@ -186,7 +194,7 @@ impl Commands {
             }
             Command::ClearPerformanceCounters => no_output(),
             Command::ShowPerformanceCounters => {
-                "performance counter is not supported on this platform".to_owned()
+                "performance counter is not supported on this platform\n".to_owned()
             }
             Command::Reload => {
                 let Configuration::File(file) = &self.configuration else {

@@ -18,6 +18,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use patchbay_engine::db::ServerRelease;
 use patchbay_schemas::json::{Framer, Json};
 use patchbay_schemas::wire::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -179,9 +180,10 @@ async fn serve_connection(
             if let Ok(CommandResult::Options(Some(set))) = executed {
                 format = set;
             }
+            let release = shared.commands.release();
             let reply = match executed {
-                Ok(result) => reply::success(&id, |out| format.result(result).write(out)),
-                Err(text) => reply::failure(&id, &end_line(text)),
+                Ok(result) => reply::success(&id, |out| format.result(result, release).write(out)),
+                Err(text) => reply::failure(&id, &end_line(text, release)),
             };
             stream.write_all(reply.bytes()).await?;
             if exits {
@@ -196,9 +198,10 @@ async fn serve_connection(
     }
 }
 
-/// Ends the last line of a text, unless the text is empty.
-fn end_line(mut text: String) -> Json {
-    if !text.is_empty() && !text.ends_with('\n') {
+/// A text as ovsdb-server sends it. Up to Open vSwitch 3.1 the server ends the last line, later
+/// ovs-appctl does.
+fn end_line(mut text: String, release: ServerRelease) -> Json {
+    if release < ServerRelease::V3_5 && !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     Json::string(text)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use patchbay_engine::db::ServerRelease;
 use patchbay_schemas::json::Json;
 
 use super::commands::CommandResult;
@@ -66,7 +67,7 @@ impl ReplyFormat {
     }
 
     /// The result of a successful reply.
-    pub(super) fn result(self, result: CommandResult) -> Json {
+    pub(super) fn result(self, result: CommandResult, release: ServerRelease) -> Json {
         let text = match (self, result) {
             (Self::Json, CommandResult::Commands(commands)) => {
                 let members = usage_texts(&commands)
@@ -78,7 +79,7 @@ impl ReplyFormat {
             (_, CommandResult::Options(_) | CommandResult::Exit) => String::new(),
         };
         match self {
-            Self::Text => super::end_line(text),
+            Self::Text => super::end_line(text, release),
             Self::Json => Json::Object(BTreeMap::from([
                 (b"reply".to_vec(), Json::string(text)),
                 (b"reply-format".to_vec(), Json::string("plain")),

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
+use patchbay_engine::db::ServerRelease;
+
 /// Command of ovs-appctl.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Command {
@@ -78,6 +80,8 @@ pub(super) struct Usage {
     /// Allowed numbers of arguments.
     pub(super) counts: RangeInclusive<usize>,
     pub(super) command: Command,
+    /// First release of ovsdb-server that has the command.
+    pub(super) since: ServerRelease,
 }
 
 impl Usage {
@@ -92,7 +96,13 @@ impl Usage {
             arguments,
             counts,
             command,
+            since: ServerRelease::V3_1,
         }
+    }
+
+    const fn since(mut self, release: ServerRelease) -> Self {
+        self.since = release;
+        self
     }
 }
 
@@ -188,7 +198,7 @@ pub(super) const COMMANDS: [Usage; 44] = [
         Command::ShowPerformanceCounters,
     ),
     Usage::new("ovsdb-server/reconnect", "", 0..=0, Command::Reconnect),
-    Usage::new("ovsdb-server/reload", "", 0..=0, Command::Reload),
+    Usage::new("ovsdb-server/reload", "", 0..=0, Command::Reload).since(ServerRelease::V3_5),
     Usage::new(
         "ovsdb-server/remove-db",
         "DB",
@@ -218,7 +228,8 @@ pub(super) const COMMANDS: [Usage; 44] = [
         "",
         1..=1,
         Command::SetRelayProbeInterval,
-    ),
+    )
+    .since(ServerRelease::V3_5),
     Usage::new(
         "ovsdb-server/set-sync-exclude-tables",
         "",
@@ -243,7 +254,8 @@ pub(super) const COMMANDS: [Usage; 44] = [
         "[--format text|json]",
         1..=2,
         Command::SetOptions,
-    ),
+    )
+    .since(ServerRelease::V3_5),
     Usage::new("version", "", 0..=0, Command::Version),
     Usage::new("vlog/close", "", 0..=0, Command::CloseLog),
     Usage::new(

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ovsdb_sim::testing::Release;
+
 use crate::{Server, TIMEOUT, both, same, send_requests, succeeds};
 
 /// Changes of rows of T, each with one line in the log, and one of a table that is not logged.
@@ -76,7 +78,8 @@ fn changed_rows_are_logged_as_in_ovsdb_server() {
     let (folder, [mut real, _]) = both();
     let log = folder.path().join("log");
     let output = File::create(&log).unwrap();
-    let mut sim = Server::sim_with_log(&folder.path().join("ovsschema"), output.into());
+    let schema = folder.path().join("ovsschema");
+    let mut sim = Server::sim_with_log(&Release::installed(), &schema, output.into());
     let real_log = real.unixctl.parent().unwrap().join("log");
     let rows = [(&mut real, real_log), (&mut sim, log)].map(|(server, log)| {
         succeeds(server, "vlog/set transaction:console:info");

@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use ovsdb_sim::testing::Release;
+
 use crate::{Server, both, same, succeeds};
 
 #[test]
@@ -109,7 +111,8 @@ fn the_level_of_the_program_is_changed() {
     let (folder, _servers) = both();
     let log = folder.path().join("log");
     let output = File::create(&log).unwrap();
-    let mut sim = Server::sim_with_log(&folder.path().join("ovsschema"), output.into());
+    let schema = folder.path().join("ovsschema");
+    let mut sim = Server::sim_with_log(&Release::installed(), &schema, output.into());
     // Sends a broken message, and returns the number of closed connections in the log when it has
     // reached `expected`. A line too many is found at the next step, because the log is written by
     // a thread of its own.
