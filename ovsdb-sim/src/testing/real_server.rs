@@ -174,9 +174,14 @@ impl RealServer {
         ]));
     }
 
+    /// Waits until both sockets are open. That of `ovs-appctl` is the last one.
     fn wait_until_ready(&mut self, log: &Path) {
         let deadline = Instant::now() + START_TIMEOUT;
-        while UnixStream::connect(&self.socket).is_err() {
+        let sockets = [self.socket.clone(), self.unixctl.clone()];
+        while sockets
+            .iter()
+            .any(|socket| UnixStream::connect(socket).is_err())
+        {
             let ended = self.child.try_wait().expect("a child can be waited for");
             assert!(
                 ended.is_none() && Instant::now() < deadline,
