@@ -14,9 +14,12 @@ pub struct OvsdbError {
     /// Kind of the error, e.g. `constraint violation`.
     pub tag: Cow<'static, str>,
     /// Description for operators.
-    pub details: Option<String>,
+    pub details: Option<Box<str>>,
     /// Compact JSON text of the offending part of the request.
-    pub syntax: Option<String>,
+    pub syntax: Option<Box<str>>,
+    /// Text of the system's error that is the cause, e.g. `No space left on device`. A member of
+    /// ovsdb-server's errors that RFC 7047 does not have.
+    pub io_error: Option<Box<str>>,
 }
 
 impl OvsdbError {
@@ -24,8 +27,9 @@ impl OvsdbError {
     pub fn new(tag: &'static str, details: impl Into<String>) -> Self {
         Self {
             tag: Cow::Borrowed(tag),
-            details: Some(details.into()),
+            details: Some(details.into().into_boxed_str()),
             syntax: None,
+            io_error: None,
         }
     }
 
@@ -54,24 +58,29 @@ impl OvsdbError {
     /// Adds the offending JSON value.
     #[must_use]
     pub fn with_syntax(mut self, at: &Json) -> Self {
-        self.syntax = Some(at.to_text());
+        self.syntax = Some(at.to_text().into());
         self
     }
 
     /// Reads an `<error>` object. `None`: the value has no string member `error`.
     pub fn from_json(json: &Json) -> Option<Self> {
-        let text = |name| json.get(name).and_then(Json::as_str).map(str::to_owned);
+        let text = |name| json.get(name).and_then(Json::as_str).map(Box::<str>::from);
         Some(Self {
-            tag: Cow::Owned(text("error")?),
+            tag: Cow::Owned(text("error")?.into_string()),
             details: text("details"),
             syntax: text("syntax"),
+            io_error: text("io-error"),
         })
     }
 
     /// Returns the `<error>` object.
     pub fn to_json(&self) -> Json {
         let mut members = vec![(b"error".to_vec(), Json::string(&self.tag))];
-        for (name, text) in [("details", &self.details), ("syntax", &self.syntax)] {
+        for (name, text) in [
+            ("details", &self.details),
+            ("syntax", &self.syntax),
+            ("io-error", &self.io_error),
+        ] {
             members.extend(text.iter().map(|text| (name.into(), Json::string(text))));
         }
         Json::Object(members.into_iter().collect())
@@ -79,7 +88,7 @@ impl OvsdbError {
 }
 
 impl OvsdbError {
-    /// The text of the error in ovsdb-server's logs: `syntax "SYNTAX": TAG: DETAILS`.
+    /// The text of the error in ovsdb-server's logs: `syntax "SYNTAX": TAG: DETAILS (IO-ERROR)`.
     ///
     /// ```
     /// use patchbay_schemas::error::OvsdbError;
@@ -92,7 +101,9 @@ impl OvsdbError {
         let syntax = syntax.map_or_else(String::new, |syntax| format!("syntax \"{syntax}\": "));
         let details = self.details.as_ref();
         let details = details.map_or_else(String::new, |details| format!(": {details}"));
-        format!("{syntax}{}{details}", self.tag)
+        let cause = self.io_error.as_ref();
+        let cause = cause.map_or_else(String::new, |cause| format!(" ({cause})"));
+        format!("{syntax}{}{details}{cause}", self.tag)
     }
 }
 
@@ -104,6 +115,9 @@ impl fmt::Display for OvsdbError {
         }
         if let Some(syntax) = &self.syntax {
             write!(f, " (in {syntax})")?;
+        }
+        if let Some(cause) = &self.io_error {
+            write!(f, " ({cause})")?;
         }
         Ok(())
     }

@@ -176,6 +176,7 @@ pub(super) fn reply_error(mut at: Reader<'_>) -> OvsdbError {
             tag: text.into(),
             details: None,
             syntax: None,
+            io_error: None,
         }
     })
 }

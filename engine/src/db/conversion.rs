@@ -192,10 +192,10 @@ fn with_printed_reals(mut error: OvsdbError, value: &Datum) -> OvsdbError {
     type Write<'w> = &'w dyn Fn(&mut Vec<u8>);
     let mut replace = |exactly: Write<'_>, printed: Write<'_>| {
         let Ok(text) = array_of(exactly) else { return };
-        if error.syntax == Some(Json::read(&mut only_element(&text)).to_text()) {
+        if error.syntax.as_deref() == Some(&*Json::read(&mut only_element(&text)).to_text()) {
             let mut out = Vec::new();
             printed(&mut out);
-            error.syntax = Some(String::from_utf8_lossy(&out).into_owned());
+            error.syntax = Some(String::from_utf8_lossy(&out).into());
         }
     };
     replace(&|out| write_value(out, value), &|out| value.write_json(out));

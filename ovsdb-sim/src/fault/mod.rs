@@ -195,9 +195,11 @@ struct ErrorObject {
     #[serde(rename = "error")]
     tag: Cow<'static, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    details: Option<String>,
+    details: Option<Box<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    syntax: Option<String>,
+    syntax: Option<Box<str>>,
+    #[serde(default, rename = "io-error", skip_serializing_if = "Option::is_none")]
+    io_error: Option<Box<str>>,
 }
 
 /// JSON form of a [`Duration`]: a number of milliseconds.

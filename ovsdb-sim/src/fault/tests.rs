@@ -71,7 +71,8 @@ fn rules_survive_json() {
     let error = OvsdbError {
         tag: "e".into(),
         details: None,
-        syntax: Some("[]".to_owned()),
+        syntax: Some("[]".into()),
+        io_error: Some("No space left on device".into()),
     };
     for fault in [
         Fault::Drop,

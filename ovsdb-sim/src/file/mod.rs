@@ -129,11 +129,22 @@ impl FileError {
     fn write(path: &Path, error: &io::Error) -> OvsdbError {
         let path = path.display();
         tracing::error!(%path, %error, "cannot write a transaction, which fails");
-        OvsdbError::new("I/O error", format!("{path}: write failed ({error})"))
+        OvsdbError {
+            io_error: Some(system_text(error).into()),
+            ..OvsdbError::new("I/O error", format!("{path}: write failed"))
+        }
     }
 
     /// Makes the error of a file that cannot be replaced.
     fn replace(path: &Path, source: io::Error) -> OvsdbError {
         OvsdbError::new("I/O error", Self::io(path, source).to_string())
     }
+}
+
+/// The system's text of an error, without the number that Rust adds.
+pub(crate) fn system_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error ")
+        .map_or(&*text, |(words, _)| words)
+        .to_owned()
 }

@@ -315,8 +315,8 @@ impl RecordDecoder<'_> {
 /// Adds the place to the details of an error.
 fn with_place(mut error: OvsdbError, place: &str) -> OvsdbError {
     error.details = Some(match error.details {
-        Some(details) => format!("{place}: {details}"),
-        None => place.to_owned(),
+        Some(details) => format!("{place}: {details}").into(),
+        None => place.into(),
     });
     error
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::file::FileError;
+use crate::file::{FileError, system_text};
 use crate::server::{AddDatabaseError, RemoveDatabaseError};
 
 use super::vlog::ReopenLogError;
@@ -49,12 +49,4 @@ fn file_error(error: &FileError) -> String {
         FileError::NotADatabase { path, problem } => problem.of_first_record(path),
         _ => format!("ovsdb error: {error}"),
     }
-}
-
-/// The system's text of an error, without the number that Rust adds.
-fn system_text(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split_once(" (os error ")
-        .map_or(&*text, |(words, _)| words)
-        .to_owned()
 }

@@ -59,6 +59,7 @@ async fn a_client_falls_back_to_older_monitor_methods() {
             tag: "unknown method".into(),
             details: None,
             syntax: None,
+            io_error: None,
         };
         let fault = Fault::Refuse {
             method: Some(method.to_owned()),

@@ -159,7 +159,7 @@ impl Bed {
             .database
             .execute(&mut transaction, &Access::unrestricted())
         {
-            Execution::Failed { error, .. } => Err(error.details.unwrap_or_default()),
+            Execution::Failed { error, .. } => Err(error.details.unwrap_or_default().into()),
             _ => Ok(()),
         }
     }

@@ -398,7 +398,7 @@ mod tests {
                 "Parsing schema for column c failed: Required 'type' member is missing.",
             ),
         ] {
-            assert_eq!(error(column).details.unwrap(), details);
+            assert_eq!(error(column).details.unwrap(), details.into());
         }
     }
 

@@ -152,7 +152,7 @@ impl DecodedTransaction {
         if let Some(details) = error.and_then(|error| error.details.as_mut()) {
             let prefix = format!("Parsing {CONTEXT} failed:");
             if let Some(rest) = details.strip_prefix(&prefix) {
-                *details = format!("Parsing {CONTEXT} {i} of {n} failed:{rest}");
+                *details = format!("Parsing {CONTEXT} {i} of {n} failed:{rest}").into();
             }
         }
         self
