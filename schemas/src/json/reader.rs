@@ -135,6 +135,16 @@ impl<'a, const VALIDATING: bool> Reader<'a, VALIDATING> {
         self.at
     }
 
+    /// Moves to the index of a byte between two tokens.
+    pub(crate) fn move_to(&mut self, index: usize) {
+        self.at = index;
+    }
+
+    /// Returns the text behind the position.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
     /// Returns the number of bytes behind the position.
     pub(crate) fn rest_len(&self) -> usize {
         self.text.len() - self.at.min(self.text.len())

@@ -29,7 +29,7 @@ enum Naming {
 }
 
 /// Hash key of a request, so that equal names in different requests have different UUIDs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NameKey(u64, u64);
 
 impl NameKey {
@@ -108,6 +108,14 @@ impl<'a> NamedUuids<'a> {
     /// Returns the names that were defined.
     pub(crate) fn into_defined(self) -> DefinedNames {
         self.defined
+    }
+
+    /// Returns the key, if the UUIDs of all names follow from it. `None`: they do not.
+    pub(super) fn shared_key(&self) -> Option<NameKey> {
+        match self.naming {
+            Naming::ByKey(key) if self.defined.requested.is_empty() => Some(key),
+            _ => None,
+        }
     }
 
     /// Returns a new UUID for a row without a name.

@@ -1,6 +1,8 @@
 //! `<value>`, `<atom>`, `<set>` and `<map>` (RFC 7047 section 5.1), decoded by the type of the
 //! column.
 
+mod elements;
+
 use uuid::Uuid;
 
 use crate::atom::{Atom, AtomType, Real, parse_uuid};
@@ -12,12 +14,6 @@ use crate::strings::StringCache;
 use crate::utf8::utf8;
 
 use super::named_uuids::NamedUuids;
-
-/// Number of elements from which on room is reserved for the rest of a set, as if it were the rest
-/// of the text. Room that is not used takes no memory.
-const LONG_SET_ELEMENTS: usize = 1024;
-/// Greatest number of elements for which room is reserved.
-const MAX_RESERVED_ELEMENTS: usize = 1 << 16;
 
 /// Decoder of values.
 ///
@@ -136,25 +132,6 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 Ok(Datum::Set(Set::one(atom)))
             }
         }
-    }
-
-    /// Decodes the elements of a set.
-    fn elements<const VALIDATING: bool>(
-        &mut self,
-        reader: &mut Reader<'_, VALIDATING>,
-        key: &BaseType,
-        out: &mut Vec<Atom>,
-    ) -> Result<(), OvsdbError> {
-        let start = reader.position();
-        while reader.next_element() {
-            if out.len() == LONG_SET_ELEMENTS {
-                let element_len = (reader.position() - start) / LONG_SET_ELEMENTS;
-                let likely = reader.rest_len() / element_len.max(1);
-                out.reserve(likely.min(MAX_RESERVED_ELEMENTS));
-            }
-            out.push(self.checked_atom(reader, key, None)?);
-        }
-        Ok(())
     }
 
     /// Decodes the pairs of a map.
