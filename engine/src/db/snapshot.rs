@@ -214,6 +214,7 @@ impl Snapshot {
     }
 
     /// Replaces old versions of rows by new ones without any check.
+    #[cfg(any(test, feature = "client"))]
     pub(crate) fn apply(&mut self, changes: &ChangeSet) {
         self.apply_beside(changes, &KeyHashes::default(), || {});
     }
