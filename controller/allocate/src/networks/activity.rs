@@ -6,7 +6,7 @@ use std::sync::Arc;
 use patchbay_model::{ClusterSettings, Definition, Feature, NetworkActivity, Networks};
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::Inventory;
-use patchbay_resources::object::Object as _;
+use patchbay_resources::object::{EgressIP, Object as _};
 
 use super::pods::{AttachedPods, attached_networks};
 
@@ -26,6 +26,11 @@ pub(super) fn of_networks(
         uses.extend(uses_of_egress_ips(inventory, &networks));
     }
     NetworkActivity::new(limited(inventory), uses, &connected(inventory, &networks))
+}
+
+/// `true` if [`of_networks`] lacks no users: all EgressIPs are known, or their feature is off.
+pub(super) fn is_known(inventory: &Inventory, settings: &ClusterSettings) -> bool {
+    !settings.has_feature(Feature::EgressIp) || !inventory.lacks(&[EgressIP::KIND])
 }
 
 /// Networks all of whose definitions belong to a custom resource.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use patchbay_model::{ClusterSettings, CniEvpn, CniVrf, Feature, GatewayMode};
 use patchbay_resources::manifests::{Inventory, ObjectKey};
-use patchbay_resources::object::Object as _;
+use patchbay_resources::object::{Object as _, VTEP};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, EvpnConfig, Transport, VrfConfig};
 use thiserror::Error;
 
@@ -25,6 +25,8 @@ pub(super) enum EvpnProblem {
     Config(&'static str),
     /// The VTEP of this name does not exist.
     VtepMissing(String),
+    /// VTEPs cannot be listed or decoded, so the one of this name is not known.
+    VtepUnknown(String),
     /// The VTEP of this name is not accepted.
     VtepNotAccepted(String),
 }
@@ -94,7 +96,11 @@ pub(super) fn problem(
     }
     let name = &network.evpn.as_ref()?.vtep;
     let Some(vtep) = inventory.vteps.named(name) else {
-        return Some(EvpnProblem::VtepMissing(name.clone()));
+        return Some(if inventory.lacks(&[VTEP::KIND]) {
+            EvpnProblem::VtepUnknown(name.clone())
+        } else {
+            EvpnProblem::VtepMissing(name.clone())
+        });
     };
     let mut conditions = vtep.status.iter().flat_map(|status| &status.conditions);
     let is_accepted = conditions.any(|one| one.type_ == ACCEPTED && one.status == "True");

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 use patchbay_model::{ClusterSettings, Feature, PodSubnet};
+use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, Problem};
-use patchbay_resources::object::Time;
+use patchbay_resources::object::{Object as _, Time};
 
 use super::memory::Memory;
 use super::pods::{AttachedPods, Claims};
@@ -118,11 +119,18 @@ impl NetworkManager {
             .map(|pods| activity::of_networks(inventory, pods, &settings.cluster));
         let subnets = node_subnets::complete(inventory, settings, active.as_ref(), memory, now);
         status::allocated(inventory, &subnets.failures, now);
-        if let Some(active) = &active {
+        if let Some(active) = &active
+            && activity::is_known(inventory, &settings.cluster)
+        {
             status::nodes_selected(inventory, active, now);
         }
         if let Some(pods) = pods.as_ref().filter(|_| settings.workloads.is_some()) {
-            pods::complete(inventory, pods, settings, Claims::Complete, memory, now);
+            let claims = if inventory.lacks(&[IPAMClaim::KIND]) {
+                Claims::Missing
+            } else {
+                Claims::Complete
+            };
+            pods::complete(inventory, pods, settings, claims, memory, now);
             slices::complete(inventory);
         }
         Contradictions {

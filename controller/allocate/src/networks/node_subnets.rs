@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use super::annotations::{annotate, annotation_field};
 use super::manager::ManagerSettings;
 use super::memory::Memory;
-use super::status;
+use super::{activity, status};
 
 /// The default network's entry, which OVN-Kubernetes owns.
 const DEFAULT_NETWORK: &str = "default";
@@ -49,8 +49,8 @@ pub(super) struct NodeSubnets {
 /// replaced, with a warning of the inventory.
 ///
 /// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes. A
-/// node on which a network has no users any more loses its subnet after the grace period. Subnets
-/// of networks whose definitions are refused stay as they are.
+/// node on which a network has no users any more loses its subnet after the grace period, if all
+/// users are known. Subnets of networks whose definitions are refused stay as they are.
 pub(super) fn complete(
     inventory: &mut Inventory,
     settings: &ManagerSettings,
@@ -69,6 +69,7 @@ pub(super) fn complete(
         pools.push(Pool::new(&network.name, subnets, memory, nodes.len()));
     }
     let known = std::mem::take(&mut memory.node_subnet_owners);
+    let is_activity_known = activity::is_known(inventory, &settings.cluster);
     let mut unused = BTreeMap::new();
     for pool in &mut pools {
         let known = known.get(&pool.network);
@@ -82,6 +83,9 @@ pub(super) fn complete(
             let is_active = pool.network == DEFAULT_NETWORK
                 || active.is_none_or(|active| active.is_rendered(&pool.network, &key.name));
             if !is_active {
+                if !is_activity_known {
+                    continue;
+                }
                 unused.extend(pool.expire(index, &key.name, settings, memory, now));
                 continue;
             }

@@ -13,7 +13,7 @@ use patchbay_model::{
     PodNetworks, PrimaryDefinition, attachments, waits_for_primary_network,
 };
 use patchbay_resources::conversion;
-use patchbay_resources::ipam_claim::{IpamClaimStatus, OwnerPod};
+use patchbay_resources::ipam_claim::{IPAMClaim, IpamClaimStatus, OwnerPod};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
 use patchbay_resources::object::{Object, Time};
 use patchbay_resources::set_condition;
@@ -36,6 +36,8 @@ pub(super) enum Claims {
     Complete,
     /// It has none, because its manifests leave them out.
     Unknown,
+    /// Some exist that it lacks, because they cannot be listed or decoded.
+    Missing,
 }
 
 /// Pods that are attached to networks, with these.
@@ -136,7 +138,8 @@ pub(super) fn attached_networks(inventory: &Inventory) -> AttachedNetworks {
 /// that manage addresses. IPAMClaims get the addresses of their first pod.
 ///
 /// Addresses that pods and claims have already are kept. A pod that gets no addresses is a warning;
-/// it is tried again when it changes, or when addresses become free.
+/// it is tried again when it changes, or when addresses become free. While claims are missing, no
+/// pod gets addresses in networks that keep them, because they may be those of such a claim.
 pub(super) fn complete(
     inventory: &mut Inventory,
     pods: &AttachedPods,
@@ -173,8 +176,12 @@ pub(super) fn complete(
             if annotated.get(&attachment.key).is_some() || !pod.has_readable_networks() {
                 continue;
             }
+            if claims == Claims::Missing && attachment.network.keeps_addresses {
+                warn(inventory, key, missing_claims(key, inventory, name));
+                continue;
+            }
             let claim = match (claims, &attachment.request.claim) {
-                (Claims::Complete, _) => Claim::of(attachment, inventory),
+                (Claims::Complete | Claims::Missing, _) => Claim::of(attachment, inventory),
                 (Claims::Unknown, None) => None,
                 (Claims::Unknown, Some(name)) => {
                     let message = format!(
@@ -290,6 +297,19 @@ fn note_claim(
     if let Some(condition) = conditions.find(|one| one.type_ == IPS_ALLOCATED) {
         condition.observed_generation = generation;
     }
+}
+
+/// Reason why a pod waits for claims.
+fn missing_claims(pod: &ObjectKey, inventory: &Inventory, network: &str) -> String {
+    let outcome = if inventory.unlisted.contains(IPAMClaim::KIND) {
+        "listed"
+    } else {
+        "decoded"
+    };
+    format!(
+        "failed to update pod {pod}: IPAMClaims cannot be {outcome}, and one may keep addresses of \
+         network {network}"
+    )
 }
 
 fn warn(inventory: &mut Inventory, key: &ObjectKey, message: String) {

@@ -110,6 +110,13 @@ pub(super) fn cudn_definitions(
                  reference an existing VTEP."
             ),
         ),
+        CudnOutcome::Evpn(EvpnProblem::VtepUnknown(vtep)) => (
+            false,
+            "VTEPUnknown",
+            format!(
+                "Cannot create network: VTEPs cannot be listed, so VTEP '{vtep}' is not known."
+            ),
+        ),
         CudnOutcome::Evpn(EvpnProblem::VtepNotAccepted(vtep)) => (
             false,
             "VTEPNotAccepted",

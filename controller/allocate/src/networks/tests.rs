@@ -9,6 +9,7 @@ mod leaving;
 mod pods;
 mod slices;
 mod strangers;
+mod unlisted;
 
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS};

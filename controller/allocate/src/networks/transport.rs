@@ -13,6 +13,8 @@ use super::status::TRANSPORT_ACCEPTED;
 
 /// Type of a condition of RouteAdvertisements.
 const ACCEPTED: &str = "Accepted";
+/// End of reasons of conditions that follow from kinds that are not known.
+const UNKNOWN: &str = "Unknown";
 /// Advertisement of the pods of a network.
 const POD_NETWORK: &str = "PodNetwork";
 
@@ -27,6 +29,8 @@ pub(super) enum Advertised {
     NotAccepted(Vec<String>),
     /// An accepted object advertises it.
     Yes,
+    /// No known object that is accepted advertises it. Others cannot be listed or decoded.
+    Unknown,
 }
 
 impl Advertised {
@@ -42,10 +46,12 @@ impl Advertised {
         let objects = inventory.route_advertisements.iter();
         let objects = objects.map(|(_, sourced)| &sourced.object);
         let found: Vec<_> = objects.filter(|object| advertises(object, cudn)).collect();
-        if found.is_empty() {
-            Self::No
-        } else if found.iter().any(|object| is_accepted(object)) {
+        if found.iter().any(|object| is_accepted(object)) {
             Self::Yes
+        } else if inventory.lacks(&[RouteAdvertisements::KIND]) {
+            Self::Unknown
+        } else if found.is_empty() {
+            Self::No
         } else {
             Self::NotAccepted(found.iter().map(|object| object.name_any()).collect())
         }
@@ -72,7 +78,7 @@ fn advertises(object: &RouteAdvertisements, cudn: &ClusterUserDefinedNetwork) ->
 }
 
 /// Notes whether packets can travel as the network wants. A network with an overlay has no such
-/// condition.
+/// condition. What is not known leaves a condition as it is.
 pub(super) fn note(
     cudn: &mut ClusterUserDefinedNetwork,
     problem: Option<&EvpnProblem>,
@@ -87,6 +93,13 @@ pub(super) fn note(
         Transport::NoOverlay => ("NoOverlay", "no-overlay"),
         Transport::Evpn => ("EVPN", "EVPN"),
     };
+    let is_unknown = match problem {
+        Some(problem) => matches!(problem, EvpnProblem::VtepUnknown(_)),
+        None => *advertised == Advertised::Unknown,
+    };
+    if is_unknown && has_known_condition(cudn) {
+        return;
+    }
     let (is_accepted, reason, message) = match (problem, advertised) {
         (Some(EvpnProblem::Config(problem)), _) => {
             (false, "EVPNConfigError".to_owned(), (*problem).to_owned())
@@ -95,6 +108,11 @@ pub(super) fn note(
             false,
             "VTEPNotFound".to_owned(),
             format!("VTEP {vtep:?} referenced by EVPN configuration does not exist."),
+        ),
+        (Some(EvpnProblem::VtepUnknown(vtep)), _) => (
+            false,
+            "VTEPUnknown".to_owned(),
+            format!("VTEPs cannot be listed, so VTEP {vtep:?} is not known."),
         ),
         (Some(EvpnProblem::VtepNotAccepted(vtep)), _) => (
             false,
@@ -121,6 +139,11 @@ pub(super) fn note(
                 names.join(", ")
             ),
         ),
+        (_, Advertised::Unknown) => (
+            false,
+            format!("{prefix}RouteAdvertisementsUnknown"),
+            "RouteAdvertisements cannot be listed.".to_owned(),
+        ),
         (_, Advertised::Yes) => (
             true,
             format!("{prefix}TransportAccepted"),
@@ -136,6 +159,13 @@ pub(super) fn note(
         message,
         now,
     );
+}
+
+/// `true` if the network has the condition, and everything was known that it follows from.
+fn has_known_condition(cudn: &ClusterUserDefinedNetwork) -> bool {
+    let conditions = cudn.status.iter().flat_map(|status| &status.conditions);
+    let mut conditions = conditions.filter(|condition| condition.type_ == TRANSPORT_ACCEPTED);
+    conditions.any(|condition| !condition.reason.ends_with(UNKNOWN))
 }
 
 #[cfg(test)]

@@ -79,7 +79,11 @@ pub(super) fn attach_cudn(
             let own = evpn::own_definitions(&cudn.object, inventory);
             match problem {
                 // A network that works goes on as it is.
-                EvpnProblem::VtepNotAccepted(_) if !own.is_empty() => present(inventory, own),
+                EvpnProblem::VtepNotAccepted(_) | EvpnProblem::VtepUnknown(_)
+                    if !own.is_empty() =>
+                {
+                    present(inventory, own)
+                }
                 problem => status::CudnOutcome::Evpn(problem),
             }
         }

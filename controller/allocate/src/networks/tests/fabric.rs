@@ -9,7 +9,7 @@ use super::{NAMESPACES, at, cudn_conditions};
 use crate::networks::testing::inventory;
 use crate::networks::*;
 
-const ANNOUNCED: &str = "
+pub(super) const ANNOUNCED: &str = "
 ---
 apiVersion: k8s.ovn.org/v1
 kind: RouteAdvertisements
@@ -22,7 +22,7 @@ status:
   conditions: [{type: Accepted, status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z'}]
 ";
 
-fn network(name: &str, evpn: &str) -> String {
+pub(super) fn network(name: &str, evpn: &str) -> String {
     format!(
         "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {{name: {name}}}\n\
          spec:\n  namespaceSelector: {{matchLabels: {{net: {name}}}}}\n  network:\n    topology: Layer2\n    \
@@ -30,14 +30,14 @@ fn network(name: &str, evpn: &str) -> String {
     )
 }
 
-fn namespace(name: &str, net: &str) -> String {
+pub(super) fn namespace(name: &str, net: &str) -> String {
     format!(
         "---\n{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, labels: {{net: {net}, \
          k8s.ovn.org/primary-user-defined-network: ''}}}}}}\n"
     )
 }
 
-fn put_vtep(inventory: &mut Inventory, name: &str, accepted: &str) {
+pub(super) fn put_vtep(inventory: &mut Inventory, name: &str, accepted: &str) {
     let mut vtep = VTEP::new(name, VtepSpec::default());
     let condition = json!({"conditions": [{
         "type": "Accepted", "status": accepted, "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -61,7 +61,7 @@ fn manager(features: &[Feature], gateway_mode: GatewayMode) -> NetworkManager {
     })
 }
 
-fn on_fabrics() -> NetworkManager {
+pub(super) fn on_fabrics() -> NetworkManager {
     manager(
         &[Feature::Evpn, Feature::RouteAdvertisements],
         GatewayMode::Local,
@@ -69,14 +69,14 @@ fn on_fabrics() -> NetworkManager {
 }
 
 /// The conditions of network `one` beside that of its node subnets.
-fn first_two(inventory: &Inventory) -> Vec<String> {
+pub(super) fn first_two(inventory: &Inventory) -> Vec<String> {
     let mut conditions = cudn_conditions(inventory, "one");
     conditions.truncate(2);
     conditions
 }
 
 /// `evpn` in the configuration of a definition. `None`: there is no definition.
-fn evpn_of(inventory: &Inventory, namespace: &str, name: &str) -> Option<String> {
+pub(super) fn evpn_of(inventory: &Inventory, namespace: &str, name: &str) -> Option<String> {
     let key = ObjectKey::namespaced(namespace, name);
     let nad = inventory.network_attachment_definitions.get(&key)?;
     let config = nad.object.spec.config.clone()?;
