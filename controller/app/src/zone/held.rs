@@ -1,6 +1,6 @@
 //! Rows of capabilities that objects hold back.
 
-use patchbay_model::{ClusterSettings, Feature};
+use patchbay_model::{ClusterSettings, CniConfig, Feature};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
@@ -9,6 +9,9 @@ use patchbay_resources::object::{
 };
 
 use crate::Cluster;
+
+/// `role` in the configuration of a primary network.
+const PRIMARY_ROLE: &str = "primary";
 
 /// Rows that stay as they are, because an object that they may follow from cannot be decoded or
 /// listed.
@@ -48,10 +51,21 @@ impl<'a> HeldRows<'a> {
     /// `true` if the rows of pods stay. New ports wait for the policies that are about them.
     pub(super) fn has_pods(&self) -> bool {
         self.has_networks()
-            || self
-                .inventory
-                .lacks(&[Pod::KIND, NetworkPolicy::KIND, MultiNetworkPolicy::KIND])
+            || self.inventory.lacks(&[Pod::KIND, NetworkPolicy::KIND])
+            || (self.inventory.lacks(&[MultiNetworkPolicy::KIND]) && self.has_secondary_network())
             || self.lacks_with(Feature::EgressFirewall, &[EgressFirewall::KIND])
+    }
+
+    /// `true` if a definition may be that of a secondary network. MultiNetworkPolicies apply to no
+    /// others.
+    fn has_secondary_network(&self) -> bool {
+        let definitions = self.inventory.network_attachment_definitions.iter();
+        let mut configs = definitions.filter_map(|(_, nad)| nad.object.spec.config.as_deref());
+        configs.any(|config| match CniConfig::from_json(config) {
+            Ok(None) => false,
+            Ok(Some(config)) => !config.topology.is_empty() && config.role != PRIMARY_ROLE,
+            Err(_) => true,
+        })
     }
 
     /// `true` if the rows of administrators' policies stay.
@@ -76,6 +90,7 @@ impl<'a> HeldRows<'a> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use patchbay_resources::manifests::read_manifests;
     use patchbay_resources::object::{RouteAdvertisements, Time};
 
     use super::*;
@@ -83,7 +98,11 @@ mod tests {
     /// The held rows of networks, pods, administrators' policies, services and EgressIPs, while a
     /// kind cannot be listed.
     fn held(kind: &'static str, features: &[Feature]) -> [bool; 5] {
-        let mut inventory = Inventory::default();
+        held_with(Inventory::default(), kind, features)
+    }
+
+    /// [`held`] with other objects.
+    fn held_with(mut inventory: Inventory, kind: &'static str, features: &[Feature]) -> [bool; 5] {
         inventory.unlisted.insert(kind);
         let settings = ClusterSettings {
             features: features.iter().copied().collect(),
@@ -107,7 +126,7 @@ mod tests {
         let without = |off| others(off).collect::<Vec<_>>();
         let (pods, none) = ([false, true, false, false, true], [false; 5]);
         assert_eq!(held(RouteAdvertisements::KIND, &all), none);
-        assert_eq!(held(MultiNetworkPolicy::KIND, &all), pods);
+        assert_eq!(held(NetworkPolicy::KIND, &all), pods);
         assert_eq!(held(EgressFirewall::KIND, &all), pods);
         let off = without(Feature::EgressFirewall);
         assert_eq!(held(EgressFirewall::KIND, &off), none);
@@ -120,5 +139,33 @@ mod tests {
         assert_eq!(held(EgressIP::KIND, &is_static), egress);
         assert_eq!(held(EgressIP::KIND, &all), [true; 5]);
         assert_eq!(held(EgressIP::KIND, &without(Feature::EgressIp)), none);
+    }
+
+    #[test]
+    fn multi_network_policies_hold_pods_if_there_may_be_a_secondary_network() {
+        let held = |config: &str| {
+            let yaml = format!(
+                "{{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, metadata: {{name: a, \
+                 namespace: blue}}, spec: {{config: '{config}'}}}}"
+            );
+            let inventory = read_manifests(&["-".into()], &mut yaml.as_bytes()).unwrap();
+            held_with(inventory, MultiNetworkPolicy::KIND, &[])[1]
+        };
+        let network = |fields: &str| {
+            format!(
+                r#"{{"name":"a","netAttachDefName":"blue/a","type":"ovn-k8s-cni-overlay"{fields}}}"#
+            )
+        };
+        for fields in [
+            r#","topology":"localnet""#,
+            r#","topology":"layer2","role":"secondary""#,
+            r#","topology":"layer3","subnets":"10.1.0.0/16""#,
+        ] {
+            assert!(held(&network(fields)), "{fields}");
+        }
+        assert!(held("{"));
+        assert!(!held(&network("")));
+        assert!(!held(&network(r#","topology":"layer2","role":"primary""#)));
+        assert!(!held(r#"{"name":"a","type":"macvlan"}"#));
     }
 }
