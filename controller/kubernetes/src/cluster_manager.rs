@@ -218,8 +218,11 @@ impl<'a> LeaderLoop<'a> {
                 }
                 () = sleep_until_or_forever(due) => {
                     self.reports_due = None;
-                    self.collected_reports = Some(self.reports.objects());
-                    return Ok(());
+                    // A failed list is a change of the store, too.
+                    if self.reports.is_ready() {
+                        self.collected_reports = Some(self.reports.objects());
+                        return Ok(());
+                    }
                 }
             }
         }

@@ -98,6 +98,7 @@ mod northbound_client;
 mod northbound_reachability;
 mod object_sink;
 mod projections;
+mod read_failure;
 mod report_publisher;
 mod request_pool;
 mod run;

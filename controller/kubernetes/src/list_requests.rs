@@ -29,19 +29,37 @@ pub(super) struct ListRequester {
 }
 
 impl ListRequester {
-    /// Requests a list, and waits until one that began after the request is complete.
-    ///
-    /// # Errors
-    /// The task that lists and watches has ended.
-    pub(super) async fn list_again(&self) -> Result<(), WatchEnded> {
+    /// Requests a list. Returns the number of the request.
+    pub(super) fn request(&self) -> u64 {
         let mut number = 0;
         self.requested.send_modify(|requested| {
             *requested += 1;
             number = *requested;
         });
+        number
+    }
+
+    /// `true` if a list that began after this request is complete.
+    pub(super) fn is_answered(&self, number: u64) -> bool {
+        *self.complete.borrow() >= number
+    }
+
+    /// Waits until a list that began after this request is complete.
+    ///
+    /// # Errors
+    /// The task that lists and watches has ended.
+    pub(super) async fn answered(&self, number: u64) -> Result<(), WatchEnded> {
         let mut complete = self.complete.clone();
         let complete = complete.wait_for(|complete| *complete >= number).await;
         complete.map(drop).map_err(|_| WatchEnded)
+    }
+
+    /// Requests a list, and waits until one that began after the request is complete.
+    ///
+    /// # Errors
+    /// The task that lists and watches has ended.
+    pub(super) async fn list_again(&self) -> Result<(), WatchEnded> {
+        self.answered(self.request()).await
     }
 }
 

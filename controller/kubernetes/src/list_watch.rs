@@ -15,6 +15,7 @@ use super::api::{Api, key_of, version_of};
 use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
 use super::object_sink::ObjectSink;
+use super::read_failure::{ReadFailure, ReadRequest, is_lasting};
 use super::watch_backoff::{Recovery, WatchBackoff};
 use super::watch_error::{WatchEnd, WatchError, with_timeout};
 use super::watch_position::{Replay, SeenChange, WatchPosition, is_earlier};
@@ -153,6 +154,7 @@ impl ListWatch {
                 Ok(version) => {
                     self.backoff.reset();
                     self.announce_recovery();
+                    self.sink.note_success(ReadRequest::List);
                     self.missing_since = None;
                     return version;
                 }
@@ -160,8 +162,7 @@ impl ListWatch {
                     self.note_missing_kind().await;
                 }
                 Err(error) => {
-                    self.sink.fail_list(&error.to_string());
-                    self.wait_after_error(&error, "cannot list objects").await;
+                    self.wait_after_error(&error, ReadRequest::List).await;
                 }
             }
         }
@@ -186,6 +187,7 @@ impl ListWatch {
             }
             self.sink.begin_list();
             self.sink.complete_list();
+            self.sink.note_success(ReadRequest::List);
         }
         tokio::time::sleep(self.backoff.after_failure()).await;
     }
@@ -258,7 +260,7 @@ impl ListWatch {
                     tracing::info!(%kind, %error, "the watch cannot continue; listing all objects again");
                     return;
                 }
-                Err(error) => self.wait_after_error(&error, "cannot watch objects").await,
+                Err(error) => self.wait_after_error(&error, ReadRequest::Watch).await,
             }
         }
     }
@@ -282,9 +284,12 @@ impl ListWatch {
                     self.restores.announce();
                     return false;
                 }
-                Ok(_) => return true,
+                Ok(_) => {
+                    self.sink.note_success(ReadRequest::List);
+                    return true;
+                }
                 Err(error) if error.requires_relist() => return false,
-                Err(error) => self.wait_after_error(&error, "cannot list objects").await,
+                Err(error) => self.wait_after_error(&error, ReadRequest::List).await,
             }
         }
     }
@@ -307,6 +312,7 @@ impl ListWatch {
         let watched = self.api.watch(&params, version);
         let events = with_timeout(self.timing.request_timeout, watched).await?;
         self.announce_recovery();
+        self.sink.note_success(ReadRequest::Watch);
         let mut events = pin!(events);
         let opened = Instant::now();
         let (mut is_silent, mut has_event) = (true, false);
@@ -385,12 +391,16 @@ impl ListWatch {
         }
     }
 
-    async fn wait_after_error(&mut self, error: &WatchError, failure: &str) {
-        let kind = self.kind;
+    async fn wait_after_error(&mut self, error: &WatchError, request: ReadRequest) {
+        let (kind, failure) = (self.kind, request.failure_text());
         tracing::warn!(%kind, %error, "{failure}");
         // The back-off is added because the server asks all processes to wait for the same time.
         let retry_after = error.retry_after().unwrap_or_default();
-        self.failed_since.get_or_insert_with(Instant::now);
+        let failed_since = *self.failed_since.get_or_insert_with(Instant::now);
+        if !self.sink.is_listed() || is_lasting(error, failed_since.elapsed()) {
+            let reason = error.to_string().into();
+            self.sink.note_failure(ReadFailure { request, reason });
+        }
         tokio::time::sleep(retry_after).await;
         self.recovery.wait(self.backoff.after_failure()).await;
     }

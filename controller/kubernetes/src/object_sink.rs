@@ -5,6 +5,7 @@ use patchbay_resources::manifests::ObjectKey;
 use serde_json::Value;
 
 use super::list_requests::RequestedLists;
+use super::read_failure::{ReadFailure, ReadRequest};
 
 /// Receiver of the objects of one kind, which decodes them.
 pub(super) trait ObjectSink: Send {
@@ -20,8 +21,15 @@ pub(super) trait ObjectSink: Send {
     /// Completes the list: objects that it lacks are removed.
     fn complete_list(&mut self);
 
-    /// Notes the reason why a list has failed. It counts until a first list is complete.
-    fn fail_list(&mut self, reason: &str);
+    /// Notes that lists or watches fail.
+    fn note_failure(&mut self, failure: ReadFailure);
+
+    /// Notes that a list or a watch has succeeded, which ends its failure. A list is complete before,
+    /// and its requests are answered.
+    fn note_success(&mut self, request: ReadRequest);
+
+    /// `true` after the first complete list.
+    fn is_listed(&self) -> bool;
 
     /// Sets an object to its current value.
     ///

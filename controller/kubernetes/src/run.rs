@@ -6,6 +6,7 @@ use std::pin::{Pin, pin};
 use futures_util::future::BoxFuture;
 use kube::Client;
 use patchbay_allocate::RouterKeyCursor;
+use patchbay_resources::manifests::ObjectKey;
 use thiserror::Error;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
@@ -99,6 +100,7 @@ async fn run_until(
     let (events, publisher) = event_channel(client.clone(), identity.clone(), timing);
     publishers.spawn(publisher);
     if let Some(settings) = cluster {
+        let lease = ObjectKey::namespaced(&*settings.lease.namespace, &*settings.lease.name);
         let (elector, term) = LeaderElector::new(client.clone(), settings.lease, identity.clone());
         elector_tasks.spawn(elector.run(stopped));
         let router_keys = RouterKeyCursor::default();
@@ -108,6 +110,7 @@ async fn run_until(
         {
             let task = NetworkManagerTask {
                 settings: settings.settings.clone(),
+                lease,
                 router_keys: router_keys.clone(),
                 sources: tasks.watch_definitions(&client, objects, &settings.settings),
                 writer: ObjectWriter {

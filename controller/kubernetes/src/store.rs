@@ -1,8 +1,6 @@
 //! Stores: the last known objects of one kind, shared between the task that watches them and their
 //! readers.
 
-use std::sync::Arc;
-
 use imbl::OrdMap;
 use patchbay_resources::Violation;
 use patchbay_resources::manifests::ObjectKey;
@@ -11,6 +9,7 @@ use tokio::sync::watch;
 
 use super::list_requests::{ListRequester, RequestedLists, list_requests};
 use super::object_sink::ObjectSink;
+use super::read_failure::{ReadFailure, ReadRequest};
 
 /// Makes an empty store. Readers see nothing before the first list is complete.
 pub(super) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
@@ -75,20 +74,31 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
                     stored.objects = listed;
                 }
                 stored.lists += 1;
-                stored.failure = None;
                 changed
             });
         }
     }
 
-    /// Notes the reason why a list has failed, if there was no complete one.
-    fn fail_list(&mut self, reason: &str) {
+    /// Notes that lists or watches fail. Readers wake up if the failure is another one.
+    pub(super) fn note_failure(&mut self, failure: ReadFailure) {
         self.store.send_if_modified(|stored| {
-            let changed = stored.lists == 0 && stored.failure.as_deref() != Some(reason);
+            let changed = stored.failure.as_ref() != Some(&failure);
             if changed {
-                stored.failure = Some(reason.into());
+                stored.failure = Some(failure);
             }
             changed
+        });
+    }
+
+    /// Notes that a list or a watch has succeeded. Readers wake up if there was a failure, also if
+    /// that of watches stays: a list that they wait for may be complete.
+    pub(super) fn note_success(&mut self, request: ReadRequest) {
+        self.store.send_if_modified(|stored| {
+            let failed = stored.failure.as_ref().map(|failure| failure.request);
+            if failed == Some(request) {
+                stored.failure = None;
+            }
+            failed.is_some()
         });
     }
 
@@ -121,8 +131,8 @@ struct Stored<V> {
     objects: OrdMap<ObjectKey, V>,
     /// Number of complete lists.
     lists: u64,
-    /// Reason why the last list has failed. `None`: there was a complete one, or none has ended.
-    failure: Option<Arc<str>>,
+    /// Failure of the last lists or watches. `None`: they have succeeded, or none has ended.
+    failure: Option<ReadFailure>,
 }
 
 /// Writer of a store that decodes the objects of an API server, and reduces them to what is kept.
@@ -169,8 +179,16 @@ where
         self.writer.complete_list();
     }
 
-    fn fail_list(&mut self, reason: &str) {
-        self.writer.fail_list(reason);
+    fn note_failure(&mut self, failure: ReadFailure) {
+        self.writer.note_failure(failure);
+    }
+
+    fn note_success(&mut self, request: ReadRequest) {
+        self.writer.note_success(request);
+    }
+
+    fn is_listed(&self) -> bool {
+        self.writer.store.borrow().lists > 0
     }
 
     fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation> {
@@ -210,7 +228,7 @@ impl<V: Clone> StoreReader<V> {
         listed.map(|_| ()).map_err(|_| WatchEnded)
     }
 
-    /// Waits for the first complete list, or until a list has failed.
+    /// Waits for the first complete list, or until lists fail.
     ///
     /// # Errors
     /// The writer is gone.
@@ -220,9 +238,34 @@ impl<V: Clone> StoreReader<V> {
         tried.map(|_| ()).map_err(|_| WatchEnded)
     }
 
-    /// Reason why there is no complete list. `None`: there is one, or none has ended.
-    pub(super) fn failure(&self) -> Option<Arc<str>> {
+    /// Failure of the last lists or watches. `None`: they have succeeded, or none has ended.
+    pub(super) fn failure(&self) -> Option<ReadFailure> {
         self.stored.borrow().failure.clone()
+    }
+
+    /// Requests a list. Returns the number of the request.
+    pub(super) fn request_list(&self) -> u64 {
+        self.requester.request()
+    }
+
+    /// `true` if a list that began after this request is complete.
+    pub(super) fn is_answered(&self, number: u64) -> bool {
+        self.requester.is_answered(number)
+    }
+
+    /// Waits until a list that began after this request is complete, or until lists or watches
+    /// fail.
+    ///
+    /// # Errors
+    /// The writer is gone.
+    pub(super) async fn answered_or_failed(&self, number: u64) -> Result<(), WatchEnded> {
+        let mut stored = self.stored.clone();
+        tokio::select! {
+            answered = self.requester.answered(number) => answered,
+            failed = stored.wait_for(|stored| stored.failure.is_some()) => {
+                failed.map(drop).map_err(|_| WatchEnded)
+            }
+        }
     }
 
     /// `true` after the first complete list.
@@ -269,6 +312,8 @@ pub(super) struct WatchEnded;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::api_object;
 
@@ -293,22 +338,46 @@ mod tests {
         assert_eq!(reader.objects().keys().collect::<Vec<_>>(), [&key("b")]);
     }
 
-    #[tokio::test]
-    async fn a_failed_list_counts_until_one_is_complete() {
-        let (mut writer, mut reader) = store::<u32>();
-        writer.fail_list("no");
-        reader.tried().await.unwrap();
-        assert_eq!(reader.failure().as_deref(), Some("no"));
-        assert!(!reader.is_ready() && reader.objects().is_empty());
-        writer.fail_list("no");
-        assert!(!reader.stored.has_changed().unwrap());
+    fn failure(request: ReadRequest) -> ReadFailure {
+        ReadFailure {
+            request,
+            reason: "no".into(),
+        }
+    }
 
-        writer.begin_list();
-        writer.complete_list();
-        assert!(reader.stored.has_changed().unwrap());
-        writer.fail_list("no");
-        assert_eq!(reader.failure(), None);
-        reader.tried().await.unwrap();
+    #[tokio::test]
+    async fn a_failure_counts_until_the_same_request_succeeds() {
+        let (mut writer, mut reader) = store::<u32>();
+        for request in [ReadRequest::List, ReadRequest::Watch] {
+            writer.note_failure(failure(request));
+            reader.tried().await.unwrap();
+            assert_eq!(reader.failure(), Some(failure(request)));
+            reader.objects();
+            writer.note_failure(failure(request));
+            assert!(!reader.stored.has_changed().unwrap());
+
+            writer.begin_list();
+            writer.complete_list();
+            writer.note_success(ReadRequest::List);
+            assert!(reader.stored.has_changed().unwrap());
+            assert_eq!(reader.failure().is_some(), request == ReadRequest::Watch);
+            writer.note_success(ReadRequest::Watch);
+            assert_eq!(reader.failure(), None);
+            reader.objects();
+            writer.note_success(request);
+            assert!(!reader.stored.has_changed().unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_requested_list_is_awaited_until_lists_fail() {
+        let (mut writer, reader) = store::<u32>();
+        let number = reader.request_list();
+        writer.note_failure(failure(ReadRequest::List));
+        reader.answered_or_failed(number).await.unwrap();
+        assert!(!reader.is_answered(number));
+        writer.requests.answer(writer.requests.last());
+        assert!(reader.is_answered(number));
     }
 
     #[test]

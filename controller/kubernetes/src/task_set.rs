@@ -88,7 +88,7 @@ impl TaskSet {
     }
 
     /// Adds the objects that only the cluster manager reads. Those of a feature are watched if it
-    /// is on.
+    /// is on. Networks that do not depend on claims or on a feature do not wait for their objects.
     pub(super) fn watch_definitions(
         &mut self,
         client: &Client,
@@ -99,16 +99,17 @@ impl TaskSet {
             .with(self.watch_complete::<UserDefinedNetwork>(client, Required))
             .with(self.watch_complete::<ClusterUserDefinedNetwork>(client, Required))
             .with(self.watch_complete::<ClusterNetworkConnect>(client, Required))
-            .with(self.watch_complete::<IPAMClaim>(client, Optional));
+            .with_separate(self.watch_complete::<IPAMClaim>(client, Optional));
         if settings.has_feature(Feature::RouteAdvertisements) {
-            objects = objects.with(self.watch_complete::<RouteAdvertisements>(client, Optional));
+            let announcements = self.watch_complete::<RouteAdvertisements>(client, Optional);
+            objects = objects.with_separate(announcements);
         }
         if settings.has_feature(Feature::Evpn) {
-            objects = objects.with(self.watch_complete::<VTEP>(client, Optional));
+            objects = objects.with_separate(self.watch_complete::<VTEP>(client, Optional));
         }
         let dynamic = [Feature::DynamicUdnAllocation, Feature::EgressIp];
         if dynamic.iter().all(|feature| settings.has_feature(*feature)) {
-            objects = objects.with(self.watch_complete::<EgressIP>(client, Optional));
+            objects = objects.with_separate(self.watch_complete::<EgressIP>(client, Optional));
         }
         objects
     }

@@ -1,15 +1,18 @@
 //! Kinds that a controller may not list, beside others.
 
-use kube::api::PostParams;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, PostParams};
+use kube::{Api, ResourceExt as _};
 use patchbay_model::Feature;
 use patchbay_schemas::nb::LogicalRouter;
 use serde_json::json;
 
 use crate::apiserver::Reply;
 use crate::networks::{
-    RED, create_network, create_pod, fail_each, layer3, object, udns, until_pods,
+    RED, create_network, create_pod, events_about, fail_each, layer2, layer3, object, pods, udns,
+    until_created, until_pods,
 };
-use crate::testbed::{Testbed, ZONE};
+use crate::testbed::{Testbed, ZONE, eventually};
 use crate::zone_database::Zone;
 
 const EGRESS_FIREWALLS: &str = "/egressfirewalls$";
@@ -19,6 +22,34 @@ async fn networks_bed(features: &[Feature]) -> (Testbed, Zone) {
     bed.networks = true;
     bed.features = features.to_vec();
     (bed, Zone::without_networks(ZONE).await)
+}
+
+/// Waits until a pod has its addresses.
+async fn until_addressed(bed: &Testbed, name: &str) {
+    eventually(&format!("the addresses of {name}"), async || {
+        let pod = pods(bed).get(name).await.unwrap();
+        let networks = pod.annotations().get("k8s.ovn.org/pod-networks")?;
+        networks.contains("ip_addresses").then_some(())
+    })
+    .await;
+}
+
+/// Waits for an event about an object without a namespace or in the controllers' own.
+async fn until_warned(bed: &Testbed, kind: &str, name: &str, text: &str) {
+    let api = Api::<Event>::namespaced(bed.client.clone(), "default");
+    eventually(
+        &format!("an event about {kind} {name}: {text}"),
+        async || {
+            let events = api.list(&ListParams::default()).await.unwrap();
+            let mut found = events.into_iter().filter(|event| {
+                let regarding = event.regarding.clone().unwrap_or_default();
+                regarding.kind.as_deref() == Some(kind) && regarding.name.as_deref() == Some(name)
+            });
+            let is_about = |event: Event| event.note.is_some_and(|note| note.starts_with(text));
+            found.any(is_about).then_some(())
+        },
+    )
+    .await;
 }
 
 /// Refuses all lists of kinds whose paths end like this.
@@ -76,6 +107,94 @@ async fn new_ports_wait_for_firewalls_that_may_not_be_listed() {
     .await;
     until_pods(&zone, &["a"]).await;
     bed.api().end_faults();
+    until_pods(&zone, &["a", "b"]).await;
+    both.stop().await;
+}
+
+/// Kinds that only the cluster manager reads, and that may be missing.
+const MANAGER_KINDS: [&str; 4] = [
+    "/ipamclaims$",
+    "/routeadvertisements$",
+    "/vteps$",
+    "/egressips$",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn networks_do_not_wait_for_kinds_that_the_manager_may_not_list() {
+    let (mut bed, _) = networks_bed(&[Feature::RouteAdvertisements, Feature::Evpn]).await;
+    bed.features
+        .extend([Feature::EgressIp, Feature::DynamicUdnAllocation]);
+    refuse_lists(&bed, MANAGER_KINDS);
+    let manager = bed.run_cluster("one");
+    create_network(&bed, layer2()).await;
+    until_created(&bed).await;
+    create_pod(&bed, "a").await;
+    until_addressed(&bed, "a").await;
+    until_warned(&bed, "Lease", "patchbay-cluster", "IPAMClaim: ").await;
+    manager.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_of_persistent_addresses_wait_for_claims() {
+    let (bed, _) = networks_bed(&[]).await;
+    let first = bed.run_cluster("one");
+    eventually("the first leader", async || {
+        let requests = bed.api().requests();
+        let mut lists = requests.iter();
+        lists
+            .any(|one| one.path.ends_with("/ipamclaims"))
+            .then_some(())
+    })
+    .await;
+    let next = bed.run_cluster("two");
+    let mut spec = layer2();
+    spec["layer2"]["ipam"] = json!({"lifecycle": "Persistent"});
+    create_network(&bed, spec).await;
+    until_created(&bed).await;
+    create_pod(&bed, "a").await;
+    until_addressed(&bed, "a").await;
+
+    // The next leader has listed claims, but may have missed those of the former one.
+    refuse_lists(&bed, ["/ipamclaims$"]);
+    first.stop().await;
+    create_pod(&bed, "b").await;
+    eventually("an event about the waiting pod", async || {
+        let events = events_about(&bed, "Pod").await;
+        let text = "IPAMClaims cannot be listed";
+        let mut notes = events.iter().map(|(name, _, note)| (name.as_str(), note));
+        notes
+            .any(|(name, note)| name == "b" && note.contains(text))
+            .then_some(())
+    })
+    .await;
+    let waiting = pods(&bed).get("b").await.unwrap();
+    assert!(
+        !waiting
+            .annotations()
+            .contains_key("k8s.ovn.org/pod-networks")
+    );
+    bed.api().end_faults();
+    until_addressed(&bed, "b").await;
+    next.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_that_is_lost_is_in_events() {
+    let (bed, zone) = networks_bed(&[]).await;
+    let both = bed.run("one", true, Some(&zone));
+    create_network(&bed, layer3()).await;
+    create_pod(&bed, "a").await;
+    until_pods(&zone, &["a"]).await;
+
+    let refused = Reply::Status(403, None);
+    let lost = ["/networkpolicies$", "/ipamclaims$"];
+    fail_each(&bed, lost.map(|path| ("LIST", path, refused, usize::MAX)));
+    fail_each(&bed, lost.map(|path| ("WATCH", path, refused, usize::MAX)));
+    bed.api().drop_watches();
+    until_warned(&bed, "Node", ZONE, "NetworkPolicy: ").await;
+    until_warned(&bed, "Lease", "patchbay-cluster", "IPAMClaim: ").await;
+    // Those of the last list count.
+    create_pod(&bed, "b").await;
     until_pods(&zone, &["a", "b"]).await;
     both.stop().await;
 }

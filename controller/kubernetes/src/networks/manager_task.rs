@@ -12,7 +12,7 @@ use patchbay_allocate::networks::{
 use patchbay_model::ClusterSettings;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::ipam_claim::IPAMClaim;
-use patchbay_resources::manifests::{Inventory, Problem};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{EndpointSlice, Node, Object as _, Pod, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -50,6 +50,8 @@ const COMPLETE_TEXTS: [&str; 2] = ["failed to update pod ", "Failed to parse net
 #[derive(Debug)]
 pub(crate) struct NetworkManagerTask {
     pub(crate) settings: ClusterSettings,
+    /// The lease of the leader, which events about watches are about.
+    pub(crate) lease: ObjectKey,
     /// Position that is shared with the keys of connect routers.
     pub(crate) router_keys: RouterKeyCursor,
     pub(crate) sources: ObjectSources,
@@ -80,6 +82,7 @@ impl NetworkManagerTask {
 
 /// The state of one term as the leader. What was allocated is in the objects.
 struct ManagerTerm {
+    lease: ObjectKey,
     sources: ObjectSources,
     manager: NetworkManager,
     writes: ObjectWrites,
@@ -93,6 +96,7 @@ impl ManagerTerm {
     fn new(task: &NetworkManagerTask) -> Self {
         let settings = &task.settings;
         Self {
+            lease: task.lease.clone(),
             sources: task.sources.clone(),
             manager: NetworkManager::new(ManagerSettings {
                 cluster: settings.clone(),
@@ -154,14 +158,22 @@ impl ManagerTerm {
             .await;
         let problems: Vec<_> = problems.iter().chain(&after.warnings).collect();
         let lines = problems.iter().map(ToString::to_string);
-        let lasting = self.passing.lasting(lines.collect());
+        let read_problems = self.sources.read_problems();
+        let passing = lines.chain(read_problems.iter().cloned());
+        let lasting = self.passing.lasting(passing.collect());
+        let of_watches = read_problems
+            .iter()
+            .filter(|problem| lasting.contains(*problem))
+            .map(|problem| ObjectProblem::of_manager_watch(self.lease.clone(), problem.as_str()));
         let of_objects = problems
             .into_iter()
             .filter(|one| lasting.contains(&one.to_string()))
             .filter_map(object_problem);
-        let of_objects = of_objects.chain(outcome.refused_problems());
+        let of_objects = of_objects
+            .chain(outcome.refused_problems())
+            .chain(of_watches);
         self.events.update(of_objects.collect(), &before);
-        let problems = lasting.into_iter().chain(undecoded);
+        let problems = lasting.into_iter().chain(undecoded).chain(read_problems);
         let problems = problems.chain(outcome.failures.iter().cloned());
         self.problems.update(problems, &outcome.conflicts);
         outcome

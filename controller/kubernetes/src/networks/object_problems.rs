@@ -23,6 +23,14 @@ pub(super) const ERROR_ALLOCATING_POD: &str = "ErrorAllocatingPod";
 /// uses the same.
 pub(super) const ERROR_RECONCILING_POD: &str = "ErrorReconcilingPod";
 
+/// `reason` of an event about a kind whose lists or watches fail.
+const ERROR_WATCHING_OBJECTS: &str = "ErrorWatchingObjects";
+
+/// Kind of the cluster manager's lease, which its own events are about.
+const LEASE: &str = "Lease";
+/// API version of [`LEASE`].
+const LEASE_API_VERSION: &str = "coordination.k8s.io/v1";
+
 /// Maximum number of events about one object within [`EVENT_WINDOW`]. Further problems get theirs
 /// later, if they are still there.
 const MAX_EVENTS_PER_WINDOW: usize = 5;
@@ -70,6 +78,18 @@ impl ObjectProblem {
         Some(Self::new(kind, key, text))
     }
 
+    /// Problem of a controller that cannot list or watch a kind. The event is about the node of a
+    /// zone.
+    pub(super) fn of_zone_watch(zone: &str, text: impl Into<String>) -> Self {
+        Self::new(Node::KIND, ObjectKey::cluster(zone), text).with_reason(ERROR_WATCHING_OBJECTS)
+    }
+
+    /// Problem of the cluster manager that cannot list or watch a kind. The event is about its
+    /// lease.
+    pub(super) fn of_manager_watch(lease: ObjectKey, text: impl Into<String>) -> Self {
+        Self::new(LEASE, lease, text).with_reason(ERROR_WATCHING_OBJECTS)
+    }
+
     /// Another reason of the event.
     pub(super) fn with_reason(self, reason: &'static str) -> Self {
         Self { reason, ..self }
@@ -98,9 +118,21 @@ impl ObjectProblem {
             BaselineAdminNetworkPolicy::KIND => Self::reference_of::<BaselineAdminNetworkPolicy>,
             EgressFirewall::KIND => Self::reference_of::<EgressFirewall>,
             EgressIP::KIND => Self::reference_of::<EgressIP>,
+            LEASE => |problem, _| Some(problem.lease_reference()),
             _ => return None,
         };
         of_kind(self, inventory)
+    }
+
+    /// A reference to a lease, which no inventory has.
+    fn lease_reference(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(LEASE_API_VERSION.to_owned()),
+            kind: Some(LEASE.to_owned()),
+            namespace: self.key.namespace.clone(),
+            name: Some(self.key.name.clone()),
+            ..ObjectReference::default()
+        }
     }
 
     fn reference_of<K: InventoryKind>(&self, inventory: &Inventory) -> Option<ObjectReference> {

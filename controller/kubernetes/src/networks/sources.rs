@@ -1,7 +1,6 @@
 //! The watched objects of several kinds, as an inventory.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{select_all, try_join_all};
@@ -13,6 +12,7 @@ use super::watched::Watched;
 use super::write_outcome::Written;
 use crate::config::Timing;
 use crate::debounce::{ChangeSource, debounce, sleep_or_forever};
+use crate::read_failure::ReadFailure;
 use crate::store::{StoreReader, WatchEnded};
 
 /// Problems of objects that cannot be decoded, by kind and key.
@@ -27,9 +27,11 @@ pub(crate) struct KindSource {
     objects: StoreReader<Watched>,
     /// The objects that were read last.
     read: OrdMap<ObjectKey, Watched>,
-    /// Reason why the objects are not known, as it was read last.
-    failure: Option<Arc<str>>,
+    /// Failure of the lists or watches, as it was read last.
+    failure: Option<ReadFailure>,
     first_list: FirstList,
+    /// Number of the requested list without which the objects may be outdated.
+    awaited_list: Option<u64>,
 }
 
 /// First list of a kind.
@@ -55,7 +57,25 @@ impl KindSource {
             read: OrdMap::new(),
             failure: None,
             first_list: FirstList::Complete,
+            awaited_list: None,
         }
+    }
+
+    /// Waits until the objects are listed again. Those of a kind whose list may fail are unlisted
+    /// until then.
+    async fn list_again(&mut self) -> Result<(), WatchEnded> {
+        if self.first_list == FirstList::Complete {
+            return self.objects.list_again().await;
+        }
+        let number = self.objects.request_list();
+        self.awaited_list = Some(number);
+        self.objects.answered_or_failed(number).await
+    }
+
+    /// `true` if objects may be missing or outdated.
+    fn is_unlisted(&self) -> bool {
+        let is_answered = |number| self.objects.is_answered(number);
+        !self.objects.is_ready() || !self.awaited_list.is_none_or(is_answered)
     }
 
     async fn ready(&mut self) -> Result<(), WatchEnded> {
@@ -76,7 +96,7 @@ impl KindSource {
     fn read_into(&mut self, inventory: &mut Inventory, problems: &mut DecodingProblems) {
         let kind = self.kind;
         self.failure = self.objects.failure();
-        if self.failure.is_some() {
+        if self.is_unlisted() {
             inventory.unlisted.insert(kind);
         } else {
             inventory.unlisted.remove(kind);
@@ -122,11 +142,17 @@ impl KindSource {
         self.read = objects;
     }
 
-    /// The problem that no list has succeeded.
-    fn list_problem(&self) -> Option<String> {
-        let (kind, reason) = (self.kind, self.failure.as_ref()?);
+    /// The problem that lists or watches fail.
+    fn read_problem(&self) -> Option<String> {
+        let (kind, failure) = (self.kind, self.failure.as_ref()?);
+        let (request, reason) = (failure.request.participle(), &failure.reason);
+        let outcome = if self.is_unlisted() {
+            "what depends on objects of the kind stays as it is"
+        } else {
+            "its objects count as they were seen last"
+        };
         Some(format!(
-            "{kind}: cannot be listed, so what depends on objects of the kind stays as it is: {reason}"
+            "{kind}: cannot be {request}, so {outcome}: {reason}"
         ))
     }
 
@@ -188,22 +214,31 @@ impl ObjectSources {
         Ok(())
     }
 
-    /// Waits until the objects of these kinds are listed again, whatever watches have shown.
-    pub(super) async fn list_again(&self, kinds: &[&str]) -> Result<(), WatchEnded> {
-        let listed = self.kinds.iter().filter(|one| kinds.contains(&one.kind));
-        let lists = listed.map(|one| one.objects.list_again());
-        try_join_all(lists).await.map(drop)
+    /// Waits until the objects of these kinds are listed again, whatever watches have shown. It does
+    /// not wait for a separate kind whose lists fail.
+    pub(super) async fn list_again(&mut self, kinds: &[&str]) -> Result<(), WatchEnded> {
+        let listed = self.kinds.iter_mut();
+        let listed = listed.filter(|one| kinds.contains(&one.kind));
+        try_join_all(listed.map(KindSource::list_again))
+            .await
+            .map(drop)
     }
 
-    /// Current objects, and a message for each field that cannot be decoded and for each kind that
-    /// cannot be listed. Objects of which no version could be decoded are named in
-    /// [`Inventory::undecoded`], and kinds without a list in [`Inventory::unlisted`].
+    /// A message for each kind whose lists or watches fail, as of the last
+    /// [`inventory`](Self::inventory).
+    pub(super) fn read_problems(&self) -> Vec<String> {
+        let kinds = self.kinds.iter();
+        kinds.filter_map(KindSource::read_problem).collect()
+    }
+
+    /// Current objects, and a message for each field that cannot be decoded. Objects of which no
+    /// version could be decoded are named in [`Inventory::undecoded`], and kinds without a list in
+    /// [`Inventory::unlisted`].
     pub(super) fn inventory(&mut self) -> (Inventory, Vec<String>) {
         for kind in &mut self.kinds {
             kind.read_into(&mut self.inventory, &mut self.problems);
         }
-        let unlisted = self.kinds.iter().filter_map(KindSource::list_problem);
-        let problems = self.problems.values().flatten().cloned().chain(unlisted);
+        let problems = self.problems.values().flatten().cloned();
         (self.inventory.clone(), problems.collect())
     }
 

@@ -149,18 +149,27 @@ impl ZoneWork {
         let of_pods = of_pods.map(|(pod, problem)| pod_problem(pod, problem));
         let mut of_pods: BTreeSet<ObjectProblem> = allocation.chain(of_pods).collect();
         let mut of_objects: BTreeSet<ObjectProblem> = object_problems(&rows).collect();
+        let read_problems = self.sources.read_problems();
         let lines = of_pods.iter().chain(&of_objects).map(ToString::to_string);
-        let lasting = self
-            .passing
-            .lasting(lines.chain(network_problems(&rows)).collect());
+        let lines = lines.chain(network_problems(&rows));
+        let lines = lines.chain(read_problems.iter().cloned());
+        let lasting = self.passing.lasting(lines.collect());
+        let zone = self.rows.zone();
+        let of_watches = read_problems
+            .iter()
+            .filter(|problem| lasting.contains(*problem))
+            .map(|problem| ObjectProblem::of_zone_watch(zone, problem.as_str()));
+        let of_watches: BTreeSet<ObjectProblem> = of_watches.collect();
         of_pods.retain(|problem| lasting.contains(&problem.to_string()));
         of_objects.retain(|problem| lasting.contains(&problem.to_string()));
         let failures = outcome.failures.iter().cloned();
-        let others = failures.chain(undecoded).chain(rows.warnings);
+        let others = failures.chain(undecoded).chain(read_problems);
+        let others = others.chain(rows.warnings);
         self.problems
             .update(lasting.into_iter().chain(others), &outcome.conflicts);
         let of_pods = of_pods.into_iter().chain(outcome.refused_problems());
-        self.emit_events(of_pods.collect(), of_objects, &cluster.inventory);
+        let problems = [of_pods.collect(), of_objects, of_watches];
+        self.emit_events(problems, &cluster.inventory);
         Ok(outcome)
     }
 
@@ -168,8 +177,7 @@ impl ZoneWork {
     /// does.
     fn emit_events(
         &mut self,
-        of_pods: BTreeSet<ObjectProblem>,
-        of_objects: BTreeSet<ObjectProblem>,
+        [of_pods, of_objects, of_watches]: [BTreeSet<ObjectProblem>; 3],
         inventory: &Inventory,
     ) {
         let zone = self.rows.zone();
@@ -182,7 +190,7 @@ impl ZoneWork {
         };
         let own_pods = of_pods.into_iter().filter(is_own);
         let of_objects = of_objects.into_iter().filter(|_| is_first);
-        let problems = own_pods.chain(of_objects).collect();
+        let problems = own_pods.chain(of_objects).chain(of_watches).collect();
         self.events.update(problems, inventory);
     }
 
