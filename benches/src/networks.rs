@@ -176,7 +176,7 @@ impl NetworksZone {
     pub fn pass(&mut self, cluster: &Inventory) -> Result<NetworksPass> {
         let watch = Stopwatch::start()?;
         let settings = ClusterSettings::default();
-        let objects = network_objects(cluster);
+        let objects = network_objects(cluster, &settings);
         self.networks = ZoneNetworks::read(&objects, ZONE, &settings);
         let read = watch.stop()?;
         let nodes = cluster

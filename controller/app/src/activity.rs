@@ -181,7 +181,7 @@ impl FollowedActivity {
 impl Followed {
     fn read(cluster: &Cluster) -> Self {
         let (inventory, settings) = (&cluster.inventory, cluster.settings());
-        let objects = network_objects(inventory);
+        let objects = network_objects(inventory, settings);
         let labelled = pods::labelled_namespaces(inventory);
         let pods = pods::zone_pods(inventory, "", settings, &objects, &labelled);
         let egress_ips = inventory.egress_ips.iter();

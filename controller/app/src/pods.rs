@@ -56,7 +56,7 @@ pub(crate) fn allocate(
         inventory,
         "",
         settings,
-        &network_objects(inventory),
+        &network_objects(inventory, settings),
         &labelled,
     );
     let mut allocator = PodAllocator::new(AllocationScope::AllZones);

@@ -32,9 +32,9 @@ impl<'a> ZoneView<'a> {
     ) -> Self {
         let inventory = &cluster.inventory;
         let labelled = pods::labelled_namespaces(inventory);
-        let mut objects = network_objects(inventory);
+        let mut objects = network_objects(inventory, cluster.settings());
         if let Some(activity) = &activity {
-            objects.limit_to(zone, activity, &labelled);
+            objects.limit_to(zone, activity, &labelled, cluster.settings());
         }
         Self {
             cluster,

@@ -170,6 +170,7 @@ impl AttachedNetworks {
         let by_definition = definitions.into_iter().map(|definition| {
             let read = match networks.by_nad(&definition.key) {
                 Some(network) => AttachedNetwork::new(network, definition),
+                None if networks.problems().contains_key(&definition.key) => None,
                 None => AttachedNetwork::localnet(definition),
             };
             // Definitions of one network share it.

@@ -11,6 +11,7 @@ pub mod arithmetic;
 mod attached_network;
 mod cni_config;
 pub mod condition;
+pub mod config_check;
 mod connect;
 mod connect_range;
 mod connect_subnets;

@@ -84,7 +84,11 @@ impl NetConf {
         CniConfig::from_json(text)?.map_or(Ok(None), Self::from_config)
     }
 
-    fn from_config(config: CniConfig) -> Result<Option<Self>, NetConfError> {
+    /// Checks a configuration as [`parse`](Self::parse) does.
+    ///
+    /// # Errors
+    /// [`NetConfError`], if the configuration is not that of a valid network.
+    pub(super) fn from_config(config: CniConfig) -> Result<Option<Self>, NetConfError> {
         let canonical = config.canonical();
         let topology = match config.topology.as_str() {
             "layer2" => Topology::Layer2,

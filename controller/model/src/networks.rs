@@ -6,10 +6,12 @@ use std::fmt;
 use thiserror::Error;
 
 use super::cni_config::CniConfig;
+use super::config_check::{ConfigError, check_definition};
 use super::ids::{IdError, NetworkId};
 use super::names::network_prefix;
 use super::net_conf::{NetConf, NetConfError};
 use super::network::{Network, Role, Transport};
+use super::settings::ClusterSettings;
 
 /// Annotation of an attachment definition: the id of its network.
 pub const NETWORK_ID: &str = "k8s.ovn.org/network-id";
@@ -67,6 +69,14 @@ pub enum NadProblem {
         nad: NadKey,
         /// The definition that the configuration names.
         config: String,
+    },
+    /// The cluster cannot have the network.
+    #[error("spec.config: {reason}")]
+    Refused {
+        /// Name of the network.
+        network: String,
+        /// The reason.
+        reason: Box<ConfigError>,
     },
     /// The network has no id yet.
     #[error("network {network} has no id yet")]
@@ -156,6 +166,24 @@ impl Networks {
         definitions: impl IntoIterator<Item = AttachmentDefinition<'a>>,
         labelled: &BTreeSet<String>,
     ) -> Self {
+        Self::read(definitions, labelled, None)
+    }
+
+    /// Reads all definitions as [`from_definitions`](Self::from_definitions) does. Networks that a
+    /// cluster with these settings cannot have are problems, too.
+    pub fn of_cluster<'a>(
+        definitions: impl IntoIterator<Item = AttachmentDefinition<'a>>,
+        labelled: &BTreeSet<String>,
+        settings: &ClusterSettings,
+    ) -> Self {
+        Self::read(definitions, labelled, Some(settings))
+    }
+
+    fn read<'a>(
+        definitions: impl IntoIterator<Item = AttachmentDefinition<'a>>,
+        labelled: &BTreeSet<String>,
+        settings: Option<&ClusterSettings>,
+    ) -> Self {
         let definitions: BTreeMap<NadKey, AttachmentDefinition<'a>> = definitions
             .into_iter()
             .map(|definition| (definition.key.clone(), definition))
@@ -163,7 +191,7 @@ impl Networks {
         let mut networks = Self::default();
         let mut foreign = Vec::new();
         for (key, definition) in definitions {
-            match read_network(&definition) {
+            match read_network(&definition, settings) {
                 Ok(Some(read)) if definition.owner_network.as_ref() == Some(&read.0.name) => {
                     networks.add(key, read, labelled);
                 }
@@ -350,18 +378,32 @@ impl FromIterator<Network> for Networks {
 /// Reads one definition. `None`: it is not that of a layer2 or layer3 network of OVN-Kubernetes.
 fn read_network(
     definition: &AttachmentDefinition<'_>,
+    settings: Option<&ClusterSettings>,
 ) -> Result<Option<(Network, CniConfig)>, NadProblem> {
-    let config = definition.config.ok_or(NetConfError::Missing)?;
-    let Some(conf) = NetConf::parse(config)? else {
+    let text = definition.config.ok_or(NetConfError::Missing)?;
+    let config = CniConfig::from_json(text).map_err(NetConfError::Json)?;
+    let Some(config) = config.filter(|config| !config.topology.is_empty()) else {
         return Ok(None);
     };
     let key = definition.key.clone();
+    let checked = settings.map_or(Ok(()), |settings| {
+        check_definition(&key.to_string(), &config, settings)
+    });
+    let name = config.name.clone();
+    let refused = |reason: ConfigError| NadProblem::Refused {
+        network: name,
+        reason: Box::new(reason),
+    };
+    let Some(conf) = NetConf::from_config(config)? else {
+        return checked.map(|()| None).map_err(refused);
+    };
     if conf.definition != key.to_string() {
         return Err(NadProblem::Misplaced {
             nad: key,
             config: conf.definition,
         });
     }
+    checked.map_err(refused)?;
     let id = match definition.network_id.map(str::parse) {
         None => {
             return Err(NadProblem::NoId {

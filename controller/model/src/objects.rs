@@ -9,6 +9,7 @@ use super::attached_network::{AttachedNetworks, Definition};
 use super::network_activity::NetworkActivity;
 use super::networks::{AttachmentDefinition, NadKey, Networks};
 use super::route_advertisement::RouteAdvertisement;
+use super::settings::ClusterSettings;
 
 /// Name, creation time, labels and annotations of a node.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +59,7 @@ impl NetworkObjects<'_> {
         node: &str,
         activity: &NetworkActivity,
         labelled: &BTreeSet<String>,
+        settings: &ClusterSettings,
     ) {
         let attached = AttachedNetworks::new(&self.networks, self.definitions.values(), labelled);
         self.definitions
@@ -66,6 +68,6 @@ impl NetworkObjects<'_> {
                 Some(Definition::None) | None => true,
             });
         let definitions = self.definitions.values().cloned();
-        self.networks = Networks::from_definitions(definitions, labelled);
+        self.networks = Networks::of_cluster(definitions, labelled, settings);
     }
 }

@@ -19,7 +19,8 @@ impl UnreadNetworks {
         let mut this = Self::default();
         for (nad, problem) in networks.problems() {
             match problem {
-                NadProblem::NoId { network, .. }
+                NadProblem::Refused { network, .. }
+                | NadProblem::NoId { network, .. }
                 | NadProblem::BadId { network, .. }
                 | NadProblem::Differs { network, .. }
                 | NadProblem::IdTaken { network, .. } => {

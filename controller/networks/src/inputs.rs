@@ -159,7 +159,9 @@ impl ZoneNetworks {
         for (object, node) in objects.nodes.iter().zip(nodes) {
             this.insert_node(ZoneNode::new(node, object, &owners));
         }
-        for localnet in objects.definitions.values().filter_map(Localnet::read) {
+        let definitions = objects.definitions.iter();
+        let usable = definitions.filter(|(key, _)| !networks.problems().contains_key(*key));
+        for localnet in usable.filter_map(|(_, definition)| Localnet::read(definition)) {
             let name = localnet.name.clone();
             this.put_network(&name, NetworkKind::Localnet(localnet));
         }

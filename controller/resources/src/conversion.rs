@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use patchbay_model::{
-    AttachmentDefinition, Connect, ConnectError, ConnectInput, ConnectRange, ConnectSubnetMap,
-    Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
+    AttachmentDefinition, ClusterSettings, Connect, ConnectError, ConnectInput, ConnectRange,
+    ConnectSubnetMap, Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
     NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTE_ADVERTISEMENTS, ROUTER_TUNNEL_KEY,
     TUNNEL_KEYS, names,
 };
@@ -46,12 +46,15 @@ pub fn networks<'a>(
     nads: impl IntoIterator<Item = &'a NetworkAttachmentDefinition>,
     namespaces: impl IntoIterator<Item = &'a Namespace>,
 ) -> Networks {
-    let primary_namespaces: BTreeSet<String> = namespaces
-        .into_iter()
-        .filter(|namespace| namespace.labels().contains_key(PRIMARY_NETWORK_LABEL))
-        .map(Object::name_any)
-        .collect();
-    Networks::from_definitions(nads.into_iter().map(definition), &primary_namespaces)
+    Networks::from_definitions(nads.into_iter().map(definition), &labelled(namespaces))
+}
+
+/// Names of the namespaces with the label for primary networks.
+fn labelled<'a>(namespaces: impl IntoIterator<Item = &'a Namespace>) -> BTreeSet<String> {
+    let is_labelled =
+        |namespace: &&Namespace| namespace.labels().contains_key(PRIMARY_NETWORK_LABEL);
+    let labelled = namespaces.into_iter().filter(is_labelled);
+    labelled.map(Object::name_any).collect()
 }
 
 /// Inputs of networks from an attachment definition.
@@ -67,13 +70,17 @@ pub fn definition(nad: &NetworkAttachmentDefinition) -> AttachmentDefinition<'_>
     }
 }
 
-/// Inputs of network rows from an inventory.
-pub fn network_objects(inventory: &Inventory) -> NetworkObjects<'_> {
+/// Inputs of network rows from an inventory of a cluster with these settings.
+pub fn network_objects<'a>(
+    inventory: &'a Inventory,
+    settings: &ClusterSettings,
+) -> NetworkObjects<'a> {
     let nads = || inventory.network_attachment_definitions.iter();
     NetworkObjects {
-        networks: networks(
-            nads().map(|(_, nad)| &nad.object),
-            inventory.namespaces.iter().map(|(_, one)| &one.object),
+        networks: Networks::of_cluster(
+            nads().map(|(_, nad)| definition(&nad.object)),
+            &labelled(inventory.namespaces.iter().map(|(_, one)| &one.object)),
+            settings,
         ),
         definitions: nads()
             .map(|(_, nad)| definition(&nad.object))

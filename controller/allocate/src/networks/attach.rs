@@ -7,6 +7,7 @@ mod removal;
 
 use cluster_networks::{attach_cudn, plans, remove_unselected};
 use patchbay_model::PRIMARY_NETWORK_LABEL;
+use patchbay_model::config_check::{ConfigError, user_defined_config};
 use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Origin, Sourced, describe,
 };
@@ -17,7 +18,6 @@ pub use refusal::{RefusedWrite, note_refused_definitions, note_refused_finalizer
 use removal::{finish_deleted, remove_orphans};
 use thiserror::Error;
 
-use super::config::{ConfigError, user_defined_config};
 use super::definition::{MANAGED_ANNOTATIONS, add_finalizer, is_controlled_by, rendered_meta};
 use super::evpn::EvpnIdError;
 use super::manager::ManagerSettings;
@@ -226,7 +226,7 @@ fn check_no_primary(inventory: &Inventory, namespace: &str) -> Result<(), Attach
     let mut unreadable = None;
     for (key, nad) in nads.in_namespace(namespace) {
         let config = nad.object.spec.config.as_deref().unwrap_or_default();
-        match user_defined_config(&nad.object) {
+        match user_defined_config(nad.object.spec.config.as_deref()) {
             Ok(Some(config)) if config.is_primary() => {
                 return Err(AttachError::SecondPrimary {
                     namespace: namespace.to_owned(),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use patchbay_model::config_check::user_defined_config;
 use patchbay_model::{ClusterSettings, CniEvpn, CniVrf, Feature, GatewayMode};
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use patchbay_resources::object::{Object as _, VTEP};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, EvpnConfig, Transport, VrfConfig};
 use thiserror::Error;
 
-use super::config::user_defined_config;
 use super::definition::is_controlled_by;
 use crate::cursor::Cursor;
 
@@ -130,7 +130,11 @@ impl FabricIds {
         for cudn in unknown {
             let nads = inventory.network_attachment_definitions.iter();
             let mut own = nads.filter(|(_, nad)| is_controlled_by(&nad.object, cudn));
-            let config = own.find_map(|(_, nad)| user_defined_config(&nad.object).ok()??.evpn);
+            let config = own.find_map(|(_, nad)| {
+                user_defined_config(nad.object.spec.config.as_deref())
+                    .ok()??
+                    .evpn
+            });
             if let Some(config) = config {
                 self.restore_config(&cudn.name_any(), &config);
             }

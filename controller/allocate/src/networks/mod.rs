@@ -8,7 +8,6 @@
 mod activity;
 mod annotations;
 mod attach;
-mod config;
 mod default_network;
 mod definition;
 mod deletion;

@@ -7,13 +7,12 @@ mod tests;
 pub(super) use request::{NetworkRequest, RequestError, TopologyConfig};
 
 use patchbay_model::{
-    CNI_PLUGIN, CNI_VERSION, ClusterSettings, CniConfig, USER_DEFINED_JOIN_SUBNETS,
+    CNI_PLUGIN, CNI_VERSION, ClusterSettings, CniConfig, USER_DEFINED_JOIN_SUBNETS, config_check,
+    config_check::ConfigError,
 };
 use patchbay_resources::udn::{
     IpamConfig, IpamLifecycle, IpamMode, Layer3Subnet, NetworkRole, OutboundSnat, Transport,
 };
-
-use super::config::{self, ConfigError};
 
 /// Bytes that the MTU of overlay networks leaves for the Geneve header; localnet networks use them.
 const OVERLAY_HEADER_BYTES: i64 = 100;
@@ -89,7 +88,8 @@ impl NetworkRequest<'_> {
                     subnets: join_with_commas(layer2.subnets.as_ref()),
                     ..common
                 };
-                let transit_subnet = is_primary.then(|| config::transit_subnets(&config, settings));
+                let transit_subnet =
+                    is_primary.then(|| config_check::transit_subnets(&config, settings));
                 CniConfig {
                     transit_subnet: transit_subnet.transpose()?,
                     ..config
@@ -113,7 +113,7 @@ impl NetworkRequest<'_> {
                 ..common
             },
         };
-        config::check(nad, &config, settings)?;
+        config_check::check_config(nad, &config, settings)?;
         Ok(config.to_json())
     }
 }

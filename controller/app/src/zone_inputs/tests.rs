@@ -440,7 +440,7 @@ fn the_random_objects_have_networks_ports_gates_and_endpoints() {
     }
     namespaces("blue").take(&mut inventory, 1);
     let cluster = cluster(&inventory);
-    let NetworkObjects { networks, .. } = network_objects(&cluster.inventory);
+    let NetworkObjects { networks, .. } = network_objects(&cluster.inventory, cluster.settings());
     assert_eq!(networks.iter().count(), 3);
     let inputs = ZoneInputs::read(&cluster, ZONE, None);
     let policies = inputs.policies.unwrap();

@@ -84,7 +84,7 @@ async fn the_documents_example_is_connected_in_the_real_server() {
         .await
         .unwrap();
     let networks = ZoneNetworks::read(
-        &network_objects(&bed.inventory),
+        &network_objects(&bed.inventory, &ClusterSettings::default()),
         ZONE,
         &ClusterSettings::default(),
     );

@@ -56,7 +56,7 @@ impl Zone {
     /// Adds the networks' rows, like OVN-Kubernetes.
     pub(crate) fn add_networks(&self, inventory: &Inventory) {
         let networks = ZoneNetworks::read(
-            &network_objects(inventory),
+            &network_objects(inventory, &ClusterSettings::default()),
             &self.name,
             &ClusterSettings::default(),
         );

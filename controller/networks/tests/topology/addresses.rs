@@ -53,7 +53,7 @@ fn a_layer3_network_has_its_addresses_in_the_order_of_the_nodes_subnets() {
     };
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, &settings, &now).unwrap();
-    let mut objects = network_objects(&inventory);
+    let mut objects = network_objects(&inventory, &settings);
     let node = objects.nodes.iter_mut().find(|node| node.name == "n1");
     let node = node.unwrap();
     let mut annotations = node.annotations.unwrap().clone();

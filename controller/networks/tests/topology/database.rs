@@ -53,7 +53,7 @@ pub(crate) fn inventory(nodes: &[(&str, &str)]) -> Inventory {
 fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
     let inventory = inventory(nodes);
     let settings = ClusterSettings::default();
-    ZoneNetworks::read(&network_objects(&inventory), "n1", &settings)
+    ZoneNetworks::read(&network_objects(&inventory, &settings), "n1", &settings)
 }
 
 fn two_nodes() -> ZoneNetworks {
@@ -381,7 +381,7 @@ fn a_vlan_that_a_localnet_network_loses_is_cleared() {
         let settings = ClusterSettings::default();
         let now = Time(jiff::Timestamp::from_second(0).unwrap());
         resolve(&mut inventory, &settings, &now).unwrap();
-        ZoneNetworks::read(&network_objects(&inventory), "n1", &settings)
+        ZoneNetworks::read(&network_objects(&inventory, &settings), "n1", &settings)
     };
     let mut world = World::new();
     let tag = |world: &World| {

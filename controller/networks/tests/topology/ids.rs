@@ -33,7 +33,7 @@ fn networks_without(network: &str, node: usize, missing: &[&str]) -> ZoneNetwork
     let mut inventory = inventory(&yaml);
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, &settings, &now).unwrap();
-    let mut objects = network_objects(&inventory);
+    let mut objects = network_objects(&inventory, &settings);
     let mut annotations: BTreeMap<String, String> =
         objects.nodes[node].annotations.unwrap().clone();
     annotations.retain(|key, _| !missing.contains(&key.as_str()));

@@ -10,6 +10,7 @@ mod gateway_changes;
 mod ids;
 mod no_overlay;
 mod node_subnets;
+mod refused;
 mod skipped;
 mod support;
 
@@ -94,7 +95,7 @@ fn rows_with(yaml: &str, zone: &str, settings: &ClusterSettings) -> ZoneRows {
     let mut inventory = inventory(yaml);
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, settings, &now).unwrap();
-    zone_rows(&network_objects(&inventory), zone, settings)
+    zone_rows(&network_objects(&inventory, settings), zone, settings)
 }
 
 /// Settings of a cluster with both families.

@@ -40,7 +40,7 @@ fn with_settings(
     let names: Vec<String> = (1..=subnets.len()).map(|node| format!("n{node}")).collect();
     let nodes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     let inventory = inventory(&nodes);
-    let mut objects = network_objects(&inventory);
+    let mut objects = network_objects(&inventory, settings);
     let mut edited: Vec<BTreeMap<String, String>> = objects
         .nodes
         .iter()

@@ -80,7 +80,7 @@ pub(crate) fn zone_networks(
     let mut inventory = inventory(yaml);
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, settings, &now).unwrap();
-    let mut objects = network_objects(&inventory);
+    let mut objects = network_objects(&inventory, settings);
     for definition in objects.definitions.values_mut() {
         definition.advertisements = advertisements;
     }

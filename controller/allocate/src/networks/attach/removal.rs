@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use patchbay_model::config_check::checked_config;
 use patchbay_model::{ClusterSettings, CniConfig, Feature, names};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Object, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
-use crate::networks::config::checked_config;
 use crate::networks::definition::{controller, has_finalizer, is_controlled_by, remove_finalizer};
 use crate::networks::deletion::{Deletion, delete_definition};
 use crate::networks::transport::{self, Advertised};
@@ -133,7 +133,13 @@ impl Definitions {
         let by_network = self.0.get_or_insert_with(|| {
             let mut by_network = BTreeMap::<String, BTreeSet<ObjectKey>>::new();
             for (key, nad) in nads.iter() {
-                let config = checked_config(key, &nad.object, settings).ok().flatten();
+                let config = checked_config(
+                    &key.to_string(),
+                    nad.object.spec.config.as_deref(),
+                    settings,
+                )
+                .ok()
+                .flatten();
                 if let Some(config) = config.filter(is_managed) {
                     let keys = by_network.entry(config.name).or_default();
                     keys.insert(key.clone());

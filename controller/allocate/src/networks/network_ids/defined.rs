@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use patchbay_model::config_check::checked_config;
 use patchbay_model::{ClusterSettings, CniConfig, DatapathKey, NETWORK_ID, NetworkId, TUNNEL_KEYS};
 use patchbay_resources::conversion::is_owned_by_network;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 
 use crate::networks::annotations::{annotation, annotation_field};
-use crate::networks::config::checked_config;
 use crate::networks::memory::Memory;
 
 /// A network, its attachment definitions, and the allocations in their annotations.
@@ -45,7 +45,11 @@ pub(super) fn read_networks(
     let mut warnings = Vec::new();
     let mut configs = Vec::new();
     for (key, nad) in inventory.network_attachment_definitions.in_order() {
-        match checked_config(key, &nad.object, settings) {
+        match checked_config(
+            &key.to_string(),
+            nad.object.spec.config.as_deref(),
+            settings,
+        ) {
             Ok(Some(config)) => configs.push((key, nad, config)),
             Ok(None) => {}
             Err(error) => {

@@ -89,7 +89,7 @@ fn transit_ranges_move_behind_the_networks_subnets() {
             subnets: Some(subnets.join(",")),
             ..CniConfig::default()
         };
-        config::transit_subnets(&config, &ClusterSettings::default()).unwrap()
+        config_check::transit_subnets(&config, &ClusterSettings::default()).unwrap()
     };
     assert_eq!(moved(&["10.0.0.0/16"]), "100.88.0.0/16");
     assert_eq!(moved(&["100.88.1.0/24"]), "100.89.0.0/16");

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use patchbay_app::activity::NetworkUsers;
 use patchbay_egress::{EgressObjects, ZoneEgress};
 use patchbay_model::{
-    Feature, NetworkActivity, NetworkObjects, PRIMARY_NETWORK_LABEL, Pod, PodKey, PolicyKey,
-    PolicyKind,
+    Feature, NetworkActivity, NetworkObjects, Networks, PRIMARY_NETWORK_LABEL, Pod, PodKey,
+    PolicyKey, PolicyKind,
 };
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
@@ -29,8 +29,17 @@ impl World {
         let namespaces = self.objects.namespaces()?;
         let services = self.objects.services()?;
         let nodes = self.objects.nodes()?;
+        let labelled = namespaces.iter().filter(|namespace| {
+            let labels = namespace.labels();
+            labels.contains_key(PRIMARY_NETWORK_LABEL)
+        });
+        let labelled = labelled.map(Object::name_any).collect();
         let mut objects = NetworkObjects {
-            networks: conversion::networks(&definitions, &namespaces),
+            networks: Networks::of_cluster(
+                definitions.iter().map(conversion::definition),
+                &labelled,
+                &self.settings,
+            ),
             definitions: definitions
                 .iter()
                 .map(conversion::definition)
@@ -40,16 +49,11 @@ impl World {
             services: services.iter().map(conversion::service_object).collect(),
             advertisements: self.objects.advertisements()?,
         };
-        let labelled = namespaces.iter().filter(|namespace| {
-            let labels = namespace.labels();
-            labels.contains_key(PRIMARY_NETWORK_LABEL)
-        });
-        let labelled = labelled.map(Object::name_any).collect();
         let activity = self.activity(&objects, &labelled, &namespaces)?;
         let networks = conversion::networks(&definitions, &namespaces);
         let connects = self.connect_inputs(networks, activity.as_ref())?;
         if let Some(activity) = &activity {
-            objects.limit_to(&self.node, activity, &labelled);
+            objects.limit_to(&self.node, activity, &labelled, &self.settings);
         }
         let mut zone_services = ZoneServices::new(&self.node, &self.settings);
         zone_services.set_networks(&objects.networks);

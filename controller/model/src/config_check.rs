@@ -9,13 +9,13 @@ mod tests;
 use std::borrow::Cow;
 
 use ipnet::IpNet;
-use patchbay_model::{ClusterSettings, CniConfig, GatewayMode, HostSubnetError};
-use patchbay_resources::manifests::ObjectKey;
-use patchbay_resources::nad::NetworkAttachmentDefinition;
 use serde_json::Value;
 use thiserror::Error;
 
-pub(super) use overlaps::{NamedRange, transit_subnets};
+use super::cni_config::CniConfig;
+use super::host_subnets::HostSubnetError;
+use super::settings::{ClusterSettings, GatewayMode};
+pub use overlaps::{NamedRange, transit_subnets};
 use ranges::NetworkRanges;
 
 /// Network names that are those of the default network.
@@ -24,7 +24,9 @@ const RESERVED_NAMES: [&str; 3] = ["", "default", "ovn-kubernetes"];
 /// Reason why this cluster cannot have the network of a configuration. The texts are those of
 /// OVN-Kubernetes.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
-pub(super) enum ConfigError {
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the texts of the errors")]
+pub enum ConfigError {
     #[error("lifecycle Persistent is only supported when ipam.mode is Enabled")]
     PersistentWithoutIpam,
     #[error("subnets is required with ipam.mode is Enabled or unset")]
@@ -110,23 +112,40 @@ pub(super) enum ConfigError {
     HostSubnet(#[from] HostSubnetError),
 }
 
-/// Reads and checks the configuration in an attachment definition. `None`: there is none, or it is
-/// not that of a user-defined network.
+/// Reads and checks the configuration `text` in the attachment definition `nad`
+/// (`<namespace>/<name>`). `None`: there is none, or it is not that of a user-defined network.
 ///
 /// # Errors
 /// The first problem that is found.
-pub(super) fn checked_config(
-    key: &ObjectKey,
-    nad: &NetworkAttachmentDefinition,
+pub fn checked_config(
+    nad: &str,
+    text: Option<&str>,
     settings: &ClusterSettings,
 ) -> Result<Option<CniConfig>, ConfigError> {
-    let unreadable = |reason: String| ConfigError::Unreadable {
-        nad: key.to_string(),
-        reason,
+    let unreadable = |error: serde_json::Error| ConfigError::Unreadable {
+        nad: nad.to_owned(),
+        reason: error.to_string(),
     };
-    let config = user_defined_config(nad).map_err(|error| unreadable(error.to_string()))?;
-    let Some(config) = config else {
+    let Some(config) = user_defined_config(text).map_err(unreadable)? else {
         return Ok(None);
+    };
+    check_definition(nad, &config, settings)?;
+    Ok(Some(config))
+}
+
+/// Checks a configuration in the attachment definition `nad` (`<namespace>/<name>`), which users may
+/// have written.
+///
+/// # Errors
+/// The first problem that is found.
+pub(super) fn check_definition(
+    nad: &str,
+    config: &CniConfig,
+    settings: &ClusterSettings,
+) -> Result<(), ConfigError> {
+    let unreadable = |reason: String| ConfigError::Unreadable {
+        nad: nad.to_owned(),
+        reason,
     };
     if config.net_attach_def_name.is_empty() {
         let name = &config.name;
@@ -140,19 +159,16 @@ pub(super) fn checked_config(
             "invalid name in in secondary network netconf ({name})"
         )));
     }
-    check(&key.to_string(), &config, settings)?;
-    Ok(Some(config))
+    check_config(nad, config, settings)
 }
 
-/// Reads the configuration in an attachment definition. `None`: there is none, or it has no
+/// Reads the configuration `text` of an attachment definition. `None`: there is none, or it has no
 /// topology, or it is that of another plugin.
 ///
 /// # Errors
 /// The text is not a CNI configuration.
-pub(super) fn user_defined_config(
-    nad: &NetworkAttachmentDefinition,
-) -> Result<Option<CniConfig>, serde_json::Error> {
-    let Some(text) = &nad.spec.config else {
+pub fn user_defined_config(text: Option<&str>) -> Result<Option<CniConfig>, serde_json::Error> {
+    let Some(text) = text else {
         return Ok(None);
     };
     Ok(CniConfig::from_json(text)?.filter(|config| !config.topology.is_empty()))
@@ -163,7 +179,7 @@ pub(super) fn user_defined_config(
 ///
 /// # Errors
 /// The first problem that is found.
-pub(super) fn check(
+pub fn check_config(
     nad: &str,
     config: &CniConfig,
     settings: &ClusterSettings,

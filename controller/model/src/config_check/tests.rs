@@ -1,10 +1,9 @@
 //! Configurations against the errors of OVN-Kubernetes.
 
-use patchbay_model::IpFamily;
-use patchbay_resources::nad::NetworkAttachmentDefinitionSpec;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::network::IpFamily;
 
 fn settings() -> ClusterSettings {
     ClusterSettings {
@@ -22,12 +21,7 @@ fn checked(config: &Value, settings: &ClusterSettings) -> String {
     });
     let fields = config.as_object().unwrap().clone();
     merged.as_object_mut().unwrap().extend(fields);
-    let mut nad =
-        NetworkAttachmentDefinition::new("own", NetworkAttachmentDefinitionSpec::default());
-    nad.metadata.namespace = Some("blue".to_owned());
-    nad.spec.config = Some(merged.to_string());
-    let key = ObjectKey::namespaced("blue", "own");
-    match checked_config(&key, &nad, settings) {
+    match checked_config("blue/own", Some(&merged.to_string()), settings) {
         Ok(Some(_)) => "network".to_owned(),
         Ok(None) => "none".to_owned(),
         Err(error) => error.to_string(),

@@ -1,12 +1,12 @@
 //! Ranges of addresses in a CNI configuration.
 
 use ipnet::IpNet;
-use patchbay_model::{
-    ClusterSettings, CniConfig, IpFamily, USER_DEFINED_JOIN_SUBNETS, UninterpretedValue,
-    check_host_subnets,
-};
 
 use super::ConfigError;
+use crate::cni_config::{CniConfig, UninterpretedValue};
+use crate::host_subnets::check_host_subnets;
+use crate::network::IpFamily;
+use crate::settings::{ClusterSettings, USER_DEFINED_JOIN_SUBNETS};
 
 /// Ranges of a network, without host bits.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -1,15 +1,17 @@
 //! Ranges of a network beside the cluster's ranges.
 
 use ipnet::IpNet;
-use patchbay_model::arithmetic::{overlap, subnet_beside};
-use patchbay_model::{ClusterSettings, CniConfig, IpFamily};
 
 use super::ConfigError;
 use super::ranges::NetworkRanges;
+use crate::arithmetic::{overlap, subnet_beside};
+use crate::cni_config::CniConfig;
+use crate::network::IpFamily;
+use crate::settings::ClusterSettings;
 
 /// IP range and its purpose, as in error messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in crate::networks) struct NamedRange {
+pub struct NamedRange {
     pub(super) purpose: &'static str,
     pub(super) cidr: IpNet,
 }
@@ -81,7 +83,7 @@ fn named(purpose: &'static str, cidrs: &[IpNet]) -> Vec<NamedRange> {
 ///
 /// # Errors
 /// The network's ranges cannot be read, or others of them overlap.
-pub(in crate::networks) fn transit_subnets(
+pub fn transit_subnets(
     config: &CniConfig,
     settings: &ClusterSettings,
 ) -> Result<String, ConfigError> {
