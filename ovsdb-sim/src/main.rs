@@ -26,6 +26,7 @@ use program::end_signals::EndSignals;
 use program::kept_configuration::KeptConfiguration;
 use program::name::{ProgramName, run_folder};
 use program::pidfile::Pidfile;
+use program::signal_text::describe_status;
 use program::user::become_user;
 use program::{kept_configuration, log, memory, run_command};
 
@@ -203,6 +204,7 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         // The default database is among them, or was removed.
         args.no_dbs |= name.is_ovsdb_server();
     }
+    args.remove_duplicate_databases();
     let sim = describe(name, &args)?.build()?;
     follow_sources(&sim, &args)?;
     tokio::spawn(memory::purge_regularly());
@@ -294,7 +296,7 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
             let status = status??;
             if !status.success() {
                 let command = args.run.unwrap_or_default();
-                bail!("{command}: child exited, {status}");
+                bail!("{command}: child exited, {}", describe_status(status));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Command line of `ovsdb-sim`, which is also that of ovsdb-server.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -352,6 +353,19 @@ impl Args {
         let mut args = Self::from_arg_matches(&matches)?;
         args.log.levels_before_file = levels_before_file(&matches);
         Ok(args)
+    }
+
+    /// Removes databases that are named before, with ovsdb-server's warning.
+    pub(crate) fn remove_duplicate_databases(&mut self) {
+        let mut known = HashSet::new();
+        self.databases.retain(|database| {
+            let is_new = known.insert(database.clone());
+            if !is_new {
+                let name = database.display();
+                tracing::warn!(target: "ovsdb_server", "Duplicate database configuration: {name}");
+            }
+            is_new
+        });
     }
 }
 

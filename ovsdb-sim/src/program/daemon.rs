@@ -19,7 +19,7 @@ use nix::sys::signal::{Signal, raise};
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use super::signal_mask::SignalMask;
-use super::signal_text::describe_signal;
+use super::signal_text::describe_status;
 
 /// Option with the [`Role`], the first argument of a process that this program starts.
 const ROLE_OPTION: &str = "--process-role=";
@@ -207,15 +207,5 @@ pub(crate) fn monitor(on_ready: impl FnOnce() -> io::Result<()>) -> Result<(), D
 
 /// Describes the end of a process in ovsdb-server's words.
 fn describe_end(process: u32, status: ExitStatus) -> String {
-    let how = match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("killed ({})", describe_signal(signal)),
-        (None, Some(code)) => format!("exit status {code}"),
-        (None, None) => status.to_string(),
-    };
-    let core = if status.core_dumped() {
-        ", core dumped"
-    } else {
-        ""
-    };
-    format!("pid {process} died, {how}{core}")
+    format!("pid {process} died, {}", describe_status(status))
 }

@@ -11,5 +11,5 @@ pub(crate) mod name;
 pub(crate) mod pidfile;
 pub(crate) mod run_command;
 mod signal_mask;
-mod signal_text;
+pub(crate) mod signal_text;
 pub(crate) mod user;

@@ -1,4 +1,23 @@
-//! Descriptions of signals in the words of `strsignal`, which ovsdb-server logs.
+//! Descriptions of signals in the words of `strsignal`, and of the end of processes, in
+//! ovsdb-server's words.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+/// Describes how a process has ended.
+pub(crate) fn describe_status(status: ExitStatus) -> String {
+    let how = match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("killed ({})", describe_signal(signal)),
+        (None, Some(code)) => format!("exit status {code}"),
+        (None, None) => status.to_string(),
+    };
+    let core = if status.core_dumped() {
+        ", core dumped"
+    } else {
+        ""
+    };
+    format!("{how}{core}")
+}
 
 /// Describes a signal by its number.
 pub(crate) fn describe_signal(signal: i32) -> String {

@@ -348,15 +348,27 @@ fn signals_that_are_ignored_at_the_start_stay_ignored() {
 fn the_server_ends_with_the_command_of_run() {
     let [real, sim] = Bed::both().map(|bed| {
         let list = "ovsdb-client list-dbs unix:db.sock";
-        [list.to_owned(), format!("{list}; exit 3")].map(|command| {
+        let commands = [list, &format!("{list}; exit 3"), "kill -KILL $$"];
+        commands.map(|command| {
             let run = format!("--run={command}");
             let output = bed.server(&["-vconsole:off", "--remote=punix:db.sock", &run, "db"]);
-            (text(&output.stdout), output.status.code())
+            let code = output.status.code();
+            (text(&output.stdout), text(&output.stderr), code)
         })
     });
     assert_eq!(real, sim);
-    assert_eq!(sim[0].1, Some(0));
-    assert_eq!(sim[1].1, Some(1));
+    assert_eq!(sim.map(|(_, _, code)| code), [0, 1, 1].map(Some));
+}
+
+#[test]
+fn a_database_that_is_named_twice_is_served_once() {
+    let [real, sim] = Bed::both().map(|bed| {
+        let run = "--run=ovsdb-client list-dbs unix:db.sock";
+        let output = bed.server(&["--unixctl=none", "--remote=punix:db.sock", run, "db", "db"]);
+        (output.status.code(), text(&output.stdout))
+    });
+    assert_eq!(real, sim);
+    assert_eq!(sim.0, Some(0), "{sim:?}");
 }
 
 #[test]
