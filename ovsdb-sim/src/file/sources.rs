@@ -76,8 +76,13 @@ pub enum InitialDatabasesError {
         loaded: PathBuf,
     },
     /// A database is given two journals.
-    #[error("database {0} is given two journals")]
-    TwoJournals(String),
+    #[error("database {database} is given two journals, the second one is {}", path.display())]
+    TwoJournals {
+        /// The second journal.
+        path: PathBuf,
+        /// Name of the database.
+        database: String,
+    },
     /// A new journal is given for a database that is not served.
     #[error("there is no database {database} for journal {}", path.display())]
     NoDatabase {
@@ -208,7 +213,9 @@ fn assign_existing_journal(
                 loaded: file.path().to_owned(),
             });
         }
-        InitialContent::Journal(_) => return Err(InitialDatabasesError::TwoJournals(database)),
+        InitialContent::Journal(_) => {
+            return Err(InitialDatabasesError::TwoJournals { path, database });
+        }
     }
     source.content = InitialContent::Journal(journal);
     Ok(())
@@ -238,7 +245,7 @@ fn assign_new_journal(
         source.new_journal.is_some() || matches!(source.content, InitialContent::Journal(_));
     if has_journal {
         let database = source.schema.name.clone();
-        return Err(InitialDatabasesError::TwoJournals(database));
+        return Err(InitialDatabasesError::TwoJournals { path, database });
     }
     source.new_journal = Some(path);
     Ok(())
