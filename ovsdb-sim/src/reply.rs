@@ -20,10 +20,6 @@ const INSERT_RESULT_BYTES: usize =
 /// Number of results in a chunk of a long reply: about a megabyte. Any thread gives blocks of this
 /// size back to the system, smaller ones only the thread that allocated them.
 const CHUNK_RESULTS: usize = 16_384;
-/// Number of selected rows from which [`OWN_BLOCK_BYTES`] are reserved for their text.
-const MANY_ROWS: usize = 256;
-/// Bytes of a block that any thread gives back to the system. What is not used takes no memory.
-const OWN_BLOCK_BYTES: usize = 1 << 20;
 /// Bytes that are reserved for the end of a reply, so that a long text is not copied for it.
 const REPLY_END_BYTES: usize = 32;
 
@@ -232,9 +228,6 @@ fn write_operation_result(
                 rows,
             } = &**selected;
             let table = schema.table(*table);
-            if rows.len() >= MANY_ROWS {
-                out.reserve(OWN_BLOCK_BYTES.min(limit));
-            }
             out.extend_from_slice(b"{\"rows\":[");
             for (i, row) in rows.iter().enumerate() {
                 if out.len() > limit {

@@ -5,6 +5,7 @@
 mod config_file;
 mod daemon;
 mod fail_over;
+mod memory;
 mod passive_source;
 mod rbac;
 mod scripts;
@@ -13,6 +14,7 @@ mod user;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use jsonrpsee::http_client::HttpClient;
@@ -46,8 +48,12 @@ impl Program {
         line.trim_end().to_owned()
     }
 
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("nb.sock")
+    }
+
     fn remote(&self) -> String {
-        format!("unix:{}", self.folder.path().join("nb.sock").display())
+        format!("unix:{}", self.socket().display())
     }
 }
 
