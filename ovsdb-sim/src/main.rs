@@ -215,7 +215,13 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         Some(kept) => kept.restore(&sim, &remotes).await,
         None => {
             for target in &args.listen {
-                addresses.push(remotes.add(target).await?);
+                // As ovsdb-server, the program would start without a remote, and try it again.
+                let added = if name.is_ovsdb_server() {
+                    remotes.add_or_retry(target).await
+                } else {
+                    remotes.add(target).await
+                };
+                addresses.push(added?);
             }
         }
     }

@@ -51,7 +51,7 @@ impl KeptConfiguration {
             }
         }
         for target in &self.remotes {
-            if let Err(error) = remotes.add(target).await {
+            if let Err(error) = remotes.add_or_retry(target).await {
                 tracing::warn!(target: "ovsdb_server", "{error}");
             }
         }

@@ -2,6 +2,7 @@
 //! `ovn-nbctl set-connection` writes.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,10 +22,9 @@ use crate::sim::Sim;
 use crate::target::RemoteError;
 
 use super::OpenRemote;
+use super::retried::RETRY_INTERVAL;
 use super::status::RemoteStatus;
 
-/// Time after which a remote that cannot be opened is tried again.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two updates of the rows' status, as in ovsdb-server.
 const STATUS_INTERVAL: Duration = Duration::from_millis(2500);
 
@@ -72,6 +72,8 @@ async fn follow(sim: Sim, column: RemoteColumn) {
     let server = sim.server();
     let mut databases = server.databases().watch();
     let mut open = BTreeMap::<String, ConfiguredRemote>::new();
+    // The errors of targets that cannot be opened. Each is logged once.
+    let mut failures = BTreeMap::<String, String>::new();
     let mut status = interval(STATUS_INTERVAL);
     status.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -96,7 +98,7 @@ async fn follow(sim: Sim, column: RemoteColumn) {
             }
             true
         });
-        let mut is_complete = true;
+        let former = mem::take(&mut failures);
         for (target, options) in wanted {
             if open.contains_key(&target) {
                 continue;
@@ -107,8 +109,11 @@ async fn follow(sim: Sim, column: RemoteColumn) {
                     open.insert(target, opened);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot open a remote that a database names");
-                    is_complete = false;
+                    let error = error.to_string();
+                    if former.get(&target) != Some(&error) {
+                        tracing::warn!(%error, "cannot open a remote that a database names");
+                    }
+                    failures.insert(target, error);
                 }
             }
         }
@@ -125,7 +130,7 @@ async fn follow(sim: Sim, column: RemoteColumn) {
                     return;
                 }
             }
-            () = sleep(RETRY_INTERVAL), if !is_complete => {}
+            () = sleep(RETRY_INTERVAL), if !failures.is_empty() => {}
             _ = status.tick() => {
                 if let Some(database) = database && server.is_up() {
                     column.write_status(&database, &open);

@@ -1,18 +1,21 @@
 //! Remotes of a server: listeners and active connections, by their targets.
 
 mod configured;
+mod retried;
 mod status;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dial::{self, Dialer};
+use crate::file::system_text;
 use crate::listen::{self, Listener};
 use crate::remote_options::RemoteOptions;
 use crate::sim::Sim;
 use crate::target::RemoteError;
 
 use configured::ConfiguredRemotes;
+use retried::RetriedRemote;
 
 /// Remotes of a simulator, which can be added and removed while it runs. Clones are handles of the
 /// same remotes, which end with the last handle.
@@ -25,6 +28,8 @@ pub struct Remotes {
 #[derive(Debug)]
 enum Remote {
     Open(OpenRemote),
+    /// Remote whose socket could not be bound at first.
+    Retried(RetriedRemote),
     /// Remotes in a column of a database.
     Configured(ConfiguredRemotes),
 }
@@ -77,17 +82,21 @@ impl Remotes {
             .await
     }
 
+    /// Adds a remote, as [`add`](Self::add) does. As in ovsdb-server, a socket that cannot be bound
+    /// is logged and tried again every second.
+    ///
+    /// # Errors
+    /// The target is malformed, or there is no such column.
+    pub async fn add_or_retry(&self, target: &str) -> Result<String, RemoteError> {
+        self.add_or_retry_with(target, RemoteOptions::of_target(target))
+            .await
+    }
+
     /// Adds a remote with options. One that was added before gets them. Those of a `db:` remote are
     /// in its rows.
-    pub(crate) async fn add_with(
-        &self,
-        target: &str,
-        options: RemoteOptions,
-    ) -> Result<String, RemoteError> {
+    async fn add_with(&self, target: &str, options: RemoteOptions) -> Result<String, RemoteError> {
         if let Some(remote) = self.by_target().get(target) {
-            if let Remote::Open(remote) = remote {
-                remote.set_options(options);
-            }
+            remote.set_options(options);
             return Ok(remote.describe());
         }
         let remote = if target.starts_with("db:") {
@@ -95,9 +104,35 @@ impl Remotes {
         } else {
             Remote::Open(OpenRemote::open(&self.sim, target, options).await?)
         };
+        Ok(self.insert(target, remote))
+    }
+
+    /// Adds a remote with options, which is tried again if its socket cannot be bound.
+    pub(crate) async fn add_or_retry_with(
+        &self,
+        target: &str,
+        options: RemoteOptions,
+    ) -> Result<String, RemoteError> {
+        match self.add_with(target, options.clone()).await {
+            Err(RemoteError::Io { target, source }) => {
+                // The text is ovsdb-server's.
+                tracing::error!(
+                    target: "ovsdb_jsonrpc_server",
+                    "{target}: listen failed: {}",
+                    system_text(&source)
+                );
+                let remote = RetriedRemote::start(&self.sim, &target, options);
+                Ok(self.insert(&target, Remote::Retried(remote)))
+            }
+            added => added,
+        }
+    }
+
+    /// Inserts a remote, and returns its description for users.
+    fn insert(&self, target: &str, remote: Remote) -> String {
         let description = remote.describe();
         self.by_target().insert(target.to_owned(), remote);
-        Ok(description)
+        description
     }
 
     /// Removes a remote and ends its connections. Returns `false` if there is none with this
@@ -120,15 +155,21 @@ impl Remotes {
 }
 
 impl Remote {
+    /// Description for users.
     fn describe(&self) -> String {
         match self {
-            Self::Open(OpenRemote::Passive(passive)) => {
-                format!("listening on {}", passive.listener.remote())
-            }
-            Self::Open(OpenRemote::Active(dialer)) => {
-                format!("connecting to {}", dialer.target())
-            }
+            Self::Open(remote) => remote.describe(),
+            Self::Retried(remote) => remote.describe(),
             Self::Configured(configured) => format!("following {}", configured.target()),
+        }
+    }
+
+    /// Changes the options of the remote. Those of a `db:` remote are in its rows.
+    fn set_options(&self, options: RemoteOptions) {
+        match self {
+            Self::Open(remote) => remote.set_options(options),
+            Self::Retried(remote) => remote.set_options(options),
+            Self::Configured(_) => {}
         }
     }
 }
@@ -148,6 +189,14 @@ impl OpenRemote {
                 }))
             }
             _ => Err(RemoteError::Kind(target.to_owned())),
+        }
+    }
+
+    /// Description for users.
+    fn describe(&self) -> String {
+        match self {
+            Self::Passive(passive) => format!("listening on {}", passive.listener.remote()),
+            Self::Active(dialer) => format!("connecting to {}", dialer.target()),
         }
     }
 

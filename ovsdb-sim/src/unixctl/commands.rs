@@ -224,7 +224,7 @@ impl Commands {
             }
             Command::AddRemote => {
                 self.remotes
-                    .add(required)
+                    .add_or_retry(required)
                     .await
                     .map_err(|error| error.to_string())?;
                 no_output()

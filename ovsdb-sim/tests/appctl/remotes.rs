@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread;
@@ -309,4 +310,33 @@ fn dumps(server: &mut Server, release: &Release, waiting: &str) -> [String; 2] {
     });
     server.appctl(&format!("ovsdb-server/remove-remote unix:{waiting}"));
     dumps
+}
+
+#[test]
+fn a_port_in_use_is_tried_again() {
+    let (_folder, servers) = both();
+    for mut server in servers {
+        let in_the_way = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = in_the_way.local_addr().unwrap();
+        let target = format!("ptcp:{}:127.0.0.1", address.port());
+        succeeds(&mut server, &format!("ovsdb-server/add-remote {target}"));
+        let (targets, _) = server.appctl("ovsdb-server/list-remotes");
+        assert!(targets.contains(&target), "{targets}");
+        drop(in_the_way);
+        until(|| TcpStream::connect(address).is_ok());
+        succeeds(&mut server, &format!("ovsdb-server/remove-remote {target}"));
+        until(|| TcpStream::connect(address).is_err());
+        // The end of a remote that was never opened.
+        let never_opened = "ptcp:1:192.0.2.1";
+        succeeds(
+            &mut server,
+            &format!("ovsdb-server/add-remote {never_opened}"),
+        );
+        succeeds(
+            &mut server,
+            &format!("ovsdb-server/remove-remote {never_opened}"),
+        );
+        let (targets, _) = server.appctl("ovsdb-server/list-remotes");
+        assert!(!targets.contains("ptcp"), "{targets}");
+    }
 }

@@ -361,6 +361,26 @@ fn the_server_ends_with_the_command_of_run() {
 }
 
 #[test]
+fn a_remote_that_cannot_be_opened_does_not_end_the_start() {
+    for bed in Bed::both() {
+        let missing = "punix:missing/folder";
+        let output = bed.server(&[
+            &format!("--remote={missing}"),
+            "--remote=punix:db.sock",
+            "--log-file=log",
+            "--run=ovsdb-client list-dbs unix:db.sock",
+            "db",
+        ]);
+        assert!(output.status.success(), "{output:?}");
+        let log = fs::read_to_string(bed.path("log")).unwrap();
+        let text = format!(
+            "|ovsdb_jsonrpc_server|ERR|{missing}: listen failed: No such file or directory"
+        );
+        assert!(log.contains(&text), "{log}");
+    }
+}
+
+#[test]
 fn a_database_that_is_named_twice_is_served_once() {
     let [real, sim] = Bed::both().map(|bed| {
         let run = "--run=ovsdb-client list-dbs unix:db.sock";
