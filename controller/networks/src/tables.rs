@@ -32,6 +32,18 @@ use super::{advertised, default_services, isolation, multicast};
 
 /// Key of a switch's configuration: addresses that OVN gives to no port.
 pub(super) const EXCLUDED_ADDRESSES: &str = "exclude_ips";
+/// Keys of a switch's configuration that follow from the definition of the network alone.
+/// OVN-Kubernetes, which may run with other settings, has the same there.
+const SWITCH_KEYS: [&str; 6] = [
+    EXCLUDED_ADDRESSES,
+    "subnet",
+    "ipv6_prefix",
+    "interconn-ts",
+    "requested-tnl-key",
+    "mcast_flood_unregistered",
+];
+/// Start of the names of management ports, which have no external ids.
+const MANAGEMENT_PORT: &str = "k8s-";
 /// Router of the default network. A database with it is OVN-Kubernetes'.
 pub(super) const DEFAULT_ROUTER: &str = "ovn_cluster_router";
 /// Ends of the names of load balancer groups.
@@ -243,6 +255,8 @@ impl Tables {
         let router_ports = layout
             .table(by_name)
             .shared()
+            .own_keys(&["gateway_mtu"])
+            .own_columns(&["ipv6_ra_configs"])
             .owned_by(router_port)
             .declare();
         let chassis = layout
@@ -251,17 +265,22 @@ impl Tables {
             .owned_by(chassis_of_port)
             .declare();
         let route = Identity::InHolder(&["ip_prefix", "policy"]);
-        let routes = layout.table(route).shared().owned_by(network_row).declare();
+        let routes = layout
+            .table(route)
+            .shared()
+            .own_columns(&["output_port"])
+            .owned_by(network_row)
+            .declare();
         let switches = layout
             .table(by_name)
             .shared()
-            .own_keys(&[EXCLUDED_ADDRESSES])
+            .own_keys(&SWITCH_KEYS)
             .owned_by(network_row)
             .declare();
         let switch_ports = layout
             .table(by_name)
             .shared()
-            .owned_by(network_row)
+            .owned_by(switch_port)
             .declare();
         let localnet_ports = layout.table(by_name).owned_by(localnet_port).declare();
         let acls = layout
@@ -376,6 +395,17 @@ fn network_row(row: &RowView<'_>) -> Owner<Part> {
         }),
         (None, Some(node)) => Owner::Part(Part::Departed(node.into())),
         (network, None) => of_prefix(network.map(network_prefix)),
+    }
+}
+
+/// Management ports show their network by name only.
+fn switch_port(row: &RowView<'_>) -> Owner<Part> {
+    match network_row(row) {
+        Owner::Unowned => {
+            let name = row.name().strip_prefix(MANAGEMENT_PORT);
+            of_prefix(name.and_then(prefix_of_switch).map(str::to_owned))
+        }
+        owner => owner,
     }
 }
 

@@ -65,9 +65,9 @@ impl ResolvedTable {
 fn merge<'d>(rule: Rule, have: &'d Datum, wanted: &'d Datum) -> Option<Cow<'d, Datum>> {
     match (rule, have, wanted) {
         (Rule::Leave, ..) => None,
-        (Rule::Extend(_), ..) if is_default(wanted) => None,
         // Most rows are as wanted.
         (Rule::Extend(_), Datum::Map(have), Datum::Map(wanted)) if have == wanted => None,
+        (Rule::Extend([]), ..) if is_default(wanted) => None,
         (Rule::Extend(own_keys), Datum::Map(have), Datum::Map(wanted)) => {
             let mut merged = have.clone();
             for key in own_keys {
@@ -78,6 +78,7 @@ fn merge<'d>(rule: Rule, have: &'d Datum, wanted: &'d Datum) -> Option<Cow<'d, D
             }
             Some(Cow::Owned(Datum::Map(merged)))
         }
+        (Rule::Extend(_), ..) if is_default(wanted) => None,
         (Rule::Replace | Rule::Extend(_), ..) => Some(Cow::Borrowed(wanted)),
     }
 }

@@ -110,6 +110,7 @@ impl Resolved {
                 match spec.is_shared {
                     _ if holds.iter().any(is_holding) => Rule::Leave,
                     _ if spec.members == Some(name) => Rule::Leave,
+                    true if spec.own_columns.contains(&name) => Rule::Replace,
                     true => Rule::Extend(spec.own_keys),
                     false => Rule::Replace,
                 }

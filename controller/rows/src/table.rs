@@ -114,6 +114,8 @@ pub(crate) struct TableSpec<P> {
     pub(crate) is_shared: bool,
     /// Keys of maps in shared rows that nobody else adds.
     pub(crate) own_keys: &'static [&'static str],
+    /// Columns of shared rows that nobody else sets.
+    pub(crate) own_columns: &'static [&'static str],
     pub(crate) phases: Phases,
     pub(crate) owner: Option<OwnerOf<P>>,
     /// Column that grows before it shrinks.
@@ -149,6 +151,7 @@ impl<P> Layout<P> {
             identity,
             is_shared: false,
             own_keys: &[],
+            own_columns: &[],
             phases: Phases::default(),
             owner: None,
             staged: None,
@@ -225,6 +228,14 @@ impl<P, T: TableRow> Declared<'_, P, T> {
     #[must_use]
     pub fn own_keys(mut self, keys: &'static [&'static str]) -> Self {
         self.spec().own_keys = keys;
+        self
+    }
+
+    /// Columns of shared rows that only the capability sets: they become empty when nothing is wanted
+    /// in them.
+    #[must_use]
+    pub fn own_columns(mut self, columns: &'static [&'static str]) -> Self {
+        self.spec().own_columns = columns;
         self
     }
 

@@ -9,6 +9,7 @@ mod claims;
 mod dynamic_allocation;
 mod egress;
 mod firewall;
+mod lifetimes;
 mod namespace_groups;
 mod new_ports;
 mod node_addresses;

@@ -7,7 +7,7 @@ use patchbay_schemas::nb::{
     LogicalRouterStaticRoute, Nat,
 };
 
-use crate::support::{Zone, ipv4_settings, zone_networks};
+use crate::support::{TWO_NODES, Zone, ipv4_settings, zone_networks};
 
 const LAYER2: &str = "{topology: Layer2, layer2: {role: Primary, subnets: [10.10.0.0/16]}}";
 const LAYER3: &str = "{topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16}]}}";
@@ -151,5 +151,25 @@ fn without_a_gateway_pods_have_the_way_to_the_host() {
         let found = found.map(|route| format!("{} {}", route.ip_prefix, route.nexthop));
         assert_eq!(found.collect::<Vec<_>>(), routes, "{network} {mode:?}");
         assert!(zone.rows::<LogicalRouterPolicy>().is_empty());
+    }
+}
+
+#[test]
+fn the_mtu_of_router_ports_goes_with_the_support_of_the_node() {
+    const SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
+    for network in [LAYER2, LAYER3] {
+        let yaml = format!(
+            "{TWO_NODES}- apiVersion: k8s.ovn.org/v1\n  kind: UserDefinedNetwork\n  \
+             metadata: {{name: net, namespace: blue}}\n  spec: {network}\n"
+        );
+        let mut zone = Zone::new();
+        for (support, is_set) in [("true", true), ("false", false), ("true", true)] {
+            let key = "{k8s.ovn.org/node-chassis-id: c1";
+            let yaml = yaml.replace(key, &format!("{key}, {SUPPORT}: '{support}'"));
+            zone.settle(&zone_networks(&yaml, &ipv4_settings(&[]), None));
+            let ports = zone.rows::<LogicalRouterPort>();
+            let mut limited = ports.iter().map(|port| port.options.get("gateway_mtu"));
+            assert_eq!(limited.any(|mtu| mtu.is_some()), is_set, "{network}");
+        }
     }
 }
