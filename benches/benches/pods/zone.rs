@@ -220,6 +220,7 @@ impl Zone {
             key: key.clone(),
             config: Some(CONFIG),
             network_id: Some("1"),
+            network_name: None,
             tunnel_keys: None,
             advertisements: None,
             owner_network: None,

@@ -46,6 +46,8 @@ pub struct AttachmentDefinition<'a> {
     pub config: Option<&'a str>,
     /// The annotation [`NETWORK_ID`].
     pub network_id: Option<&'a str>,
+    /// The annotation [`NETWORK_NAME`].
+    pub network_name: Option<&'a str>,
     /// The annotation [`TUNNEL_KEYS`].
     pub tunnel_keys: Option<&'a str>,
     /// The annotation [`ROUTE_ADVERTISEMENTS`](super::ROUTE_ADVERTISEMENTS).
@@ -150,8 +152,9 @@ pub struct Networks {
     definitions: BTreeMap<String, (NadKey, CniConfig)>,
     primary_nads: BTreeMap<String, NadKey>,
     problems: BTreeMap<NadKey, NadProblem>,
-    /// Definitions with a problem that have had a network.
-    former_definitions: BTreeSet<NadKey>,
+    /// Definitions with a problem that have had a network, with the names that it may have. Without
+    /// names it may be any one.
+    former_definitions: BTreeMap<NadKey, BTreeSet<String>>,
 }
 
 impl Networks {
@@ -198,8 +201,11 @@ impl Networks {
                 Ok(Some(read)) => foreign.push((key, read)),
                 Ok(None) => {}
                 Err(problem) => {
-                    if definition.network_id.is_some() || definition.owner_network.is_some() {
-                        networks.former_definitions.insert(key.clone());
+                    let annotated = definition.network_name.map(ToOwned::to_owned);
+                    let names = definition.owner_network.into_iter().chain(annotated);
+                    let names: BTreeSet<String> = names.collect();
+                    if definition.network_id.is_some() || !names.is_empty() {
+                        networks.former_definitions.insert(key.clone(), names);
                     }
                     networks.problems.insert(key, problem);
                 }
@@ -343,10 +349,11 @@ impl Networks {
         self.by_name.values()
     }
 
-    /// Returns `true` if a definition with a [problem](Self::problems) has had a network: the
-    /// network has an id, or a custom resource controls the definition.
-    pub fn has_had_network(&self, nad: &NadKey) -> bool {
-        self.former_definitions.contains(nad)
+    /// Names that the network of a definition with a [problem](Self::problems) may have had: that of
+    /// its annotation, and that of the custom resource that controls it. Without names it may have
+    /// been any one. `None`: it has had none.
+    pub fn former_names(&self, nad: &NadKey) -> Option<&BTreeSet<String>> {
+        self.former_definitions.get(nad)
     }
 
     /// Definitions without a network, with their problems.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use patchbay_model::{
     AttachmentDefinition, ClusterSettings, Connect, ConnectError, ConnectInput, ConnectRange,
-    ConnectSubnetMap, Connectivity, NETWORK_ID, NadKey, NetworkObjects, Networks, Node, NodeError,
-    NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTE_ADVERTISEMENTS, ROUTER_TUNNEL_KEY,
-    TUNNEL_KEYS, names,
+    ConnectSubnetMap, Connectivity, NETWORK_ID, NETWORK_NAME, NadKey, NetworkObjects, Networks,
+    Node, NodeError, NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTE_ADVERTISEMENTS,
+    ROUTER_TUNNEL_KEY, TUNNEL_KEYS, names,
 };
 
 use crate::cnc::{self, ClusterNetworkConnect};
@@ -64,6 +64,7 @@ pub fn definition(nad: &NetworkAttachmentDefinition) -> AttachmentDefinition<'_>
         key: nad_key(nad),
         config: nad.spec.config.as_deref(),
         network_id: annotation(NETWORK_ID),
+        network_name: annotation(NETWORK_NAME),
         tunnel_keys: annotation(TUNNEL_KEYS),
         advertisements: annotation(ROUTE_ADVERTISEMENTS),
         owner_network: network_of_controller(nad),

@@ -127,3 +127,21 @@ fn a_refused_definition_keeps_the_rows_of_its_own_network_only() {
     let left: Vec<&str> = left.iter().map(|switch| &*switch.name).collect();
     assert_eq!(left, ["net_ovn_layer2_switch"]);
 }
+
+#[test]
+fn an_unreadable_definition_keeps_the_rows_of_the_network_that_it_names_only() {
+    let layer2 = r#""topology":"layer2","role":"secondary","subnets":"10.20.0.0/16""#;
+    let other = annotated("other", 4, &layer2.replace("10.20.", "10.30."));
+    let broken = annotated("net", 3, layer2).replace("\"cniVersion\"", "cniVersion");
+    let unnamed = broken.replace("k8s.ovn.org/network-name: net", "note: text");
+    let both = ["net_ovn_layer2_switch", "other_ovn_layer2_switch"];
+    for (broken, expected) in [(broken, &both[..1]), (unnamed, &both[..])] {
+        let mut zone = Zone::new();
+        zone.settle(&networks(&[annotated("net", 3, layer2), other.clone()]));
+        zone.settle(&networks(&[broken]));
+        let left: Vec<LogicalSwitch> = zone.rows();
+        let mut left: Vec<&str> = left.iter().map(|switch| &*switch.name).collect();
+        left.sort_unstable();
+        assert_eq!(left, expected);
+    }
+}

@@ -50,6 +50,7 @@ pub(crate) fn put_objects(zone: &mut ZonePods, layer3: &'static str, subnets: &s
             },
             config: Some(config),
             network_id: Some(id),
+            network_name: None,
             tunnel_keys: None,
             advertisements: None,
             owner_network: None,

@@ -26,6 +26,7 @@ pub(crate) fn networks(config: &str) -> Networks {
         },
         config: Some(config),
         network_id: Some("1"),
+        network_name: None,
         tunnel_keys: Some("[]"),
         advertisements: None,
         owner_network: None,
