@@ -59,7 +59,7 @@ pub(super) fn read_networks(
             }
         }
     }
-    memory.primary = primary_definitions(&configs, &memory.primary);
+    memory.primary = primary_definitions(&configs, &refused, &memory.primary);
     for (key, nad, config) in configs {
         let namespace = key.namespace.clone().unwrap_or_default();
         let mut primary = memory
@@ -124,10 +124,11 @@ pub(super) fn read_networks(
     (networks, refused)
 }
 
-/// The definition of the primary network of each namespace: the one that was known, else the first
-/// one with an id, else the first one.
+/// The definition of the primary network of each namespace: the one that was known, even while it is
+/// refused, else the first one with an id, else the first one.
 fn primary_definitions(
     configs: &[(&ObjectKey, &Sourced<NetworkAttachmentDefinition>, CniConfig)],
+    refused: &[ObjectKey],
     known: &BTreeMap<String, ObjectKey>,
 ) -> BTreeMap<String, ObjectKey> {
     let mut found = BTreeMap::<String, (bool, bool, &ObjectKey)>::new();
@@ -142,8 +143,11 @@ fn primary_definitions(
         }
     }
     let found = found.into_iter();
+    let found = found.map(|(namespace, (_, _, key))| (namespace, key.clone()));
+    // As in OVN-Kubernetes, the namespace is not free for another one.
+    let broken = known.iter().filter(|(_, key)| refused.contains(key));
     found
-        .map(|(namespace, (_, _, key))| (namespace, key.clone()))
+        .chain(broken.map(|(namespace, key)| (namespace.clone(), key.clone())))
         .collect()
 }
 

@@ -120,6 +120,37 @@ fn a_namespace_has_one_primary_network_at_a_time() {
 }
 
 #[test]
+fn a_broken_primary_definition_leaves_its_namespace_to_no_other_one() {
+    let mut inventory = inventory(&own("b", "b", "", PRIMARY));
+    let mut manager = NetworkManager::new(ManagerSettings::default());
+    manager.reconcile(&mut inventory, &at(0));
+    let first = "plain/b b 1 [16711684,16715779]";
+    assert_eq!(networks(&inventory), [first]);
+    let key = ObjectKey::namespaced("plain", "b");
+    let nads = &mut inventory.network_attachment_definitions;
+    let config = nads.get(&key).unwrap().object.spec.config.clone();
+    let second = super::inventory(&own("a", "a", "", PRIMARY)).network_attachment_definitions;
+    for (_, nad) in second.iter() {
+        nads.insert(nad.clone());
+    }
+    let refused = config.as_deref().unwrap().replace("10.1.0.0", "10.1.0");
+    for broken in ["{", &*refused] {
+        let nads = &mut inventory.network_attachment_definitions;
+        nads.get_mut(&key).unwrap().object.spec.config = Some(broken.to_owned());
+        manager.reconcile(&mut inventory, &at(1));
+        assert_eq!(networks(&inventory), ["plain/a - - -", first], "{broken}");
+    }
+    let nads = &mut inventory.network_attachment_definitions;
+    nads.get_mut(&key).unwrap().object.spec.config = config;
+    manager.reconcile(&mut inventory, &at(2));
+    assert_eq!(networks(&inventory), ["plain/a - - -", first]);
+    // It is free once the definition is gone.
+    inventory.network_attachment_definitions.remove(&key);
+    manager.reconcile(&mut inventory, &at(3));
+    assert_eq!(networks(&inventory), ["plain/a a 2 [16711685,16715780]"]);
+}
+
+#[test]
 fn a_network_has_the_id_that_nodes_of_an_older_version_note() {
     let node = |ids: &str| {
         format!(
