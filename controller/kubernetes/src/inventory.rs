@@ -17,19 +17,20 @@ use thiserror::Error;
 
 use super::api::Api;
 use super::api_error;
-use super::list_watch::LIST_PAGE_OBJECTS;
+use super::list_pages::{LIST_PAGE_OBJECTS, next_page};
 use super::networks::{keep_all, without_node_details};
 use super::tolerant_object::TolerantObject;
+use super::watch_error::WatchError;
 
 /// Attempts per page, if the API server asks to wait.
 const MAX_PAGE_ATTEMPTS: usize = 5;
 
 /// A list failed.
 #[derive(Debug, Error)]
-#[error("cannot list objects of kind {kind}: {}", api_error::describe(source))]
+#[error("cannot list objects of kind {kind}: {source}")]
 pub struct ListError {
     kind: String,
-    source: kube::Error,
+    source: WatchError,
 }
 
 /// Lists the objects of all kinds that `ClusterNetworkConnect`s depend on.
@@ -79,7 +80,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
     };
     match list_all(&Api::all::<K>(client.clone()), &mut add).await {
         Ok(()) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 => {
+        Err(error) if error.code() == Some(404) => {
             inventory.warnings.push(Problem {
                 message: format!("the cluster has no objects of kind {kind}"),
                 ..Problem::default()
@@ -91,7 +92,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
 }
 
 /// Lists all objects, page by page.
-async fn list_all(api: &Api, add: &mut (dyn FnMut(Value) + Send)) -> kube::Result<()> {
+async fn list_all(api: &Api, add: &mut (dyn FnMut(Value) + Send)) -> Result<(), WatchError> {
     let mut page = ListParams::default().limit(LIST_PAGE_OBJECTS);
     let mut attempts = 0;
     loop {
@@ -103,14 +104,13 @@ async fn list_all(api: &Api, add: &mut (dyn FnMut(Value) + Send)) -> kube::Resul
                     tokio::time::sleep(wait).await;
                     continue;
                 }
-                _ => return Err(error),
+                _ => return Err(WatchError::Request(error)),
             },
         };
         listed.items.into_iter().for_each(&mut *add);
         attempts = 0;
-        match listed.metadata.continue_ {
-            Some(token) if !token.is_empty() => page.continue_token = Some(token),
-            _ => return Ok(()),
+        if !next_page(&mut page, &listed.metadata)? {
+            return Ok(());
         }
     }
 }

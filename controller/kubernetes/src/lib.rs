@@ -90,6 +90,7 @@ mod events;
 mod input_digest;
 mod inventory;
 mod leader_election;
+mod list_pages;
 mod list_requests;
 mod list_watch;
 mod networks;

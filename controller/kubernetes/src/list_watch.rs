@@ -14,15 +14,12 @@ use tokio::time::{Instant, timeout};
 use super::api::{Api, key_of, version_of};
 use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
+use super::list_pages::{LIST_PAGE_OBJECTS, next_page};
 use super::object_sink::ObjectSink;
 use super::read_failure::{ReadFailure, ReadRequest, is_lasting};
 use super::watch_backoff::{Recovery, WatchBackoff};
 use super::watch_error::{WatchEnd, WatchError, with_timeout};
 use super::watch_position::{Replay, SeenChange, WatchPosition, is_earlier};
-
-/// Objects per page of a list. A page of nodes, each with the subnets of 1,000 networks in its
-/// annotations, is up to 12 MB of JSON.
-pub(super) const LIST_PAGE_OBJECTS: u32 = 250;
 
 /// A watch that ends earlier than this without any event counts as failed, and the next one is
 /// delayed. Otherwise a proxy that ends each watch at once would get thousands of requests a
@@ -208,10 +205,8 @@ impl ListWatch {
                 }
                 self.note_decoding(key, added);
             }
-            let metadata = listed.metadata;
-            page.continue_token = metadata.continue_.filter(|token| !token.is_empty());
-            if page.continue_token.is_none() {
-                let version = metadata.resource_version;
+            if !next_page(&mut page, &listed.metadata)? {
+                let version = listed.metadata.resource_version;
                 let version = version.filter(|version| !version.is_empty());
                 let version = version.ok_or(WatchError::NoResourceVersion)?;
                 self.sink.complete_list();

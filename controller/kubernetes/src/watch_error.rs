@@ -37,6 +37,9 @@ pub(super) enum WatchError {
     NoAnswer,
     #[error("the list has no resource version")]
     NoResourceVersion,
+    /// The next page of a list is the same one again.
+    #[error("a page of the list has the continue token of the page before, so the list has no end")]
+    RepeatedPage,
     #[error("the watch ended at once")]
     EndedAtOnce,
 }

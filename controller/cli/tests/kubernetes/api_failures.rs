@@ -1,5 +1,7 @@
 //! Failures of the API server's requests, watches and history.
 
+use std::time::Instant;
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::DynamicObject;
@@ -263,5 +265,62 @@ async fn objects_on_later_pages_count() {
         .iter()
         .filter(|request| request.method == "GET" && request.path == "/api/v1/namespaces");
     assert!(pages.count() >= 3);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_list_without_end_is_retried_after_delays() {
+    let bed = Testbed::simulated().await;
+    let path = "/network-attachment-definitions$";
+    bed.api().fail(Fault {
+        method: "LIST",
+        path,
+        reply: Reply::SameToken,
+        times: usize::MAX,
+    });
+    let begun = Instant::now();
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    let lists = |bed: &Testbed| {
+        let requests = bed.api().requests();
+        let lists = requests.iter().filter(|one| !one.user.is_empty());
+        lists
+            .filter(|one| one.path.ends_with("/network-attachment-definitions"))
+            .count()
+    };
+    let count = eventually("three lists have failed", async || {
+        let lists = lists(&bed);
+        (lists >= 6).then_some(lists)
+    })
+    .await;
+    // Each list ends with its second page, and the delays are at least 0.8 s.
+    let most = 2 * (1 + (begun.elapsed().as_secs_f64() / 0.8) as usize);
+    assert!(count <= most, "{count}");
+    assert!(bed.connected().await.status.is_none());
+    bed.api().end_faults();
+    bed.until_allocated(2).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_list_whose_later_pages_have_expired_begins_again() {
+    let bed = Testbed::simulated().await;
+    for index in 0..600 {
+        let object = json!({"metadata": {"name": format!("another-{index}")}});
+        let namespace: Namespace = serde_json::from_value(object).unwrap();
+        bed.create(&namespace).await;
+    }
+    bed.api().fail(Fault {
+        method: "CONTINUE",
+        path: "/namespaces$",
+        reply: Reply::Status(410, None),
+        times: 2,
+    });
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let requests = bed.api().requests();
+    let expired = requests.iter().filter(|one| one.status == 410);
+    assert_eq!(expired.count(), 2);
     cluster.stop().await;
 }

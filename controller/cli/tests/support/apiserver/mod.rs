@@ -73,7 +73,8 @@ impl Request {
 /// An injected fault: requests that fail.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// The HTTP method, or `LIST` or `WATCH` for the two kinds of `GET`.
+    /// The HTTP method, or `LIST` or `WATCH` for the two kinds of `GET`. `CONTINUE`: later pages of
+    /// lists.
     pub(crate) method: &'static str,
     /// A part of the path, or with a final `$` its end.
     pub(crate) path: &'static str,
@@ -102,6 +103,8 @@ pub(crate) enum Reply {
     Empty,
     /// A successful response that ends in the middle of a line.
     Cut,
+    /// A successful page of a list whose continue token is always the same one.
+    SameToken,
 }
 
 /// End of the watches that are dropped.
@@ -123,6 +126,7 @@ impl Fault {
         let method = match self.method {
             "LIST" => call.method == "GET" && !call.flag("watch"),
             "WATCH" => call.method == "GET" && call.flag("watch"),
+            "CONTINUE" => call.method == "GET" && call.query.contains_key("continue"),
             method => call.method == method,
         };
         method && here

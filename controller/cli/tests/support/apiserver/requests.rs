@@ -169,6 +169,13 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         Some(Reply::Silence) => Ok(Answer::Silence),
         Some(Reply::Empty) => Ok(Answer::Empty),
         Some(Reply::Cut) => Ok(Answer::Cut),
+        Some(Reply::SameToken) => serve().map(|answer| match answer {
+            Answer::Object(code, mut list) => {
+                list["metadata"]["continue"] = "same".into();
+                Answer::Object(code, list)
+            }
+            other => other,
+        }),
     };
     let status = match &answer {
         Ok(Answer::Object(code, _) | Answer::Text(code, _)) => *code,
