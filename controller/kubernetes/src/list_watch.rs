@@ -26,6 +26,9 @@ use super::watch_position::{Replay, SeenChange, WatchPosition, is_earlier};
 /// second.
 const MIN_WATCH_DURATION: Duration = Duration::from_secs(1);
 
+/// Code of an answer that limits the requests of this process.
+const THROTTLED: u16 = 429;
+
 /// Time after which the API server ends a watch, as it is asked to: kube's default.
 const WATCH_SECONDS: u32 = 290;
 
@@ -388,16 +391,26 @@ impl ListWatch {
 
     async fn wait_after_error(&mut self, error: &WatchError, request: ReadRequest) {
         let (kind, failure) = (self.kind, request.failure_text());
-        tracing::warn!(%kind, %error, "{failure}");
-        // The back-off is added because the server asks all processes to wait for the same time.
-        let retry_after = error.retry_after().unwrap_or_default();
+        let retry_after = error.retry_after();
+        let retry_after_s = retry_after.map(|wait| wait.as_secs());
+        tracing::warn!(%kind, %error, retry_after_s, "{failure}");
         let failed_since = *self.failed_since.get_or_insert_with(Instant::now);
         if !self.sink.is_listed() || is_lasting(error, failed_since.elapsed()) {
             let reason = error.to_string().into();
             self.sink.note_failure(ReadFailure { request, reason });
         }
-        tokio::time::sleep(retry_after).await;
-        self.recovery.wait(self.backoff.after_failure()).await;
+        // The back-off is added because the server asks all processes to wait for the same time.
+        let (retry_after, delay) = (
+            retry_after.unwrap_or_default(),
+            self.backoff.after_failure(),
+        );
+        if error.code() == Some(THROTTLED) {
+            tokio::time::sleep(retry_after).await;
+            self.recovery.wait(delay).await;
+        } else {
+            // A server that was away is back once it answers another watch.
+            self.recovery.wait(retry_after + delay).await;
+        }
     }
 
     fn announce_recovery(&mut self) {

@@ -197,3 +197,30 @@ async fn throttling_in_plain_text_is_waited_out() {
     assert!(begun.elapsed() >= Duration::from_secs(4));
     cluster.stop().await;
 }
+
+#[tokio::test]
+async fn watches_resume_together_whatever_one_was_asked_to_wait() {
+    let bed = Testbed::simulated().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let namespaces = "/namespaces";
+    for method in ["LIST", "WATCH"] {
+        let path = "/namespaces$";
+        bed.api().fail(fault(method, path, Reply::Text(503, 240)));
+        bed.api().fail(Fault {
+            times: 2,
+            ..fault(method, NADS, Reply::Status(503, None))
+        });
+    }
+    let watches = || lists_and_watches(bed.api(), namespaces).1;
+    let begun = Instant::now();
+    let before = watches();
+    bed.api().drop_watches();
+    eventually("namespaces are watched again", async || {
+        (watches() > before).then_some(())
+    })
+    .await;
+    assert!(begun.elapsed() < Duration::from_secs(100));
+    cluster.stop().await;
+}
