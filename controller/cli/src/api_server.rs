@@ -1,6 +1,6 @@
 //! Clients of a cluster's API server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::Config as ClientConfig;
@@ -52,7 +52,27 @@ pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
         })
     };
     let kubeconfig = Kubeconfig::read_from(file).map_err(failed)?;
+    let authority = authority_file(&kubeconfig);
     let options = KubeConfigOptions::default();
     let config = ClientConfig::from_custom_kubeconfig(kubeconfig, &options);
-    config.await.map_err(failed)
+    let mut config = config.await.map_err(failed)?;
+    config.root_cert_file = authority;
+    Ok(config)
+}
+
+/// The file with the certificate authority of the current cluster, which the client reads again when
+/// it changes. `None`: the certificates are in the kubeconfig, or those of the machine count.
+fn authority_file(kubeconfig: &Kubeconfig) -> Option<PathBuf> {
+    let current = kubeconfig.current_context.as_ref()?;
+    let mut contexts = kubeconfig.contexts.iter();
+    let context = contexts
+        .find(|one| one.name == *current)?
+        .context
+        .as_ref()?;
+    let mut clusters = kubeconfig.clusters.iter();
+    let cluster = clusters.find(|one| one.name == context.cluster)?;
+    let cluster = cluster.cluster.as_ref()?;
+    let file = cluster.certificate_authority.as_ref();
+    file.filter(|_| cluster.certificate_authority_data.is_none())
+        .map(Into::into)
 }

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use tower::BoxError;
 use tower::util::AndThenLayer;
 
+use super::credential_files::following_client;
+
 /// Longest silence on a connection. It exceeds `Timing::watch_idle_timeout`, which ends an idle
 /// watch first.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
@@ -30,9 +32,16 @@ const MAX_PAGE_TEXT_BYTES: usize = 120;
 /// The client copies a `Retry-After` header into the `Status` of the error, whatever server or
 /// proxy sent it. An HTML page is an error, whatever its code is.
 ///
+/// Certificates, keys and tokens are read again when their files change.
+///
 /// # Errors
 /// The configuration names a proxy, a certificate or a credential plugin that cannot be used.
-pub fn client(mut config: Config) -> kube::Result<Client> {
+pub fn client(config: Config) -> kube::Result<Client> {
+    following_client(config, fixed_client)
+}
+
+/// A client with the present credentials.
+fn fixed_client(mut config: Config) -> kube::Result<Client> {
     config.default_retry = false;
     let user_agent = HeaderValue::from_static(USER_AGENT_VALUE);
     config.headers.push((USER_AGENT, user_agent));

@@ -82,6 +82,7 @@ mod connect_requests;
 mod connect_revision;
 mod connect_writer;
 mod connect_writes;
+mod credential_files;
 mod debounce;
 mod egress_ips;
 mod etcd_restores;

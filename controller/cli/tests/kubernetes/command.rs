@@ -1,7 +1,7 @@
 //! `patchbay run`, as in a pod.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -67,6 +67,40 @@ async fn the_command_connects_networks_and_releases_the_lease_at_its_end() {
     let ended = eventually("it ends", async || child.try_wait().unwrap()).await;
     assert!(ended.success());
     assert_eq!(holder().await, None);
+}
+
+/// Ends the process of a failed test, too.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_replaced_token_is_used_in_the_next_requests() {
+    let bed = Testbed::simulated().await;
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    let user = json!({"tokenFile": token});
+    let config = kubeconfig_of(folder.path(), &bed.api().url(), &user);
+    let mut command = patchbay(&["run", "--mode", "cluster"]);
+    command.arg("--kubeconfig").arg(config);
+    std::fs::write(&token, "first\n").unwrap();
+    let _process = Process(command.stderr(Stdio::null()).spawn().unwrap());
+    for (next, content) in [("first", "\n"), ("first", "second"), ("second", "third\n")] {
+        let sent = format!("Bearer {next}");
+        let before = bed.api().requests().len();
+        eventually("the token is used", async || {
+            let requests = bed.api().requests();
+            let mut new = requests[before..].iter();
+            new.any(|one| one.authorization == sent).then_some(())
+        })
+        .await;
+        std::fs::write(&token, content).unwrap();
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use futures_util::TryStreamExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -53,6 +53,7 @@ async fn serve(
         content_type: header(CONTENT_TYPE),
         accept: header(ACCEPT),
         user: header(HeaderName::from_static("impersonate-user")),
+        authorization: header(AUTHORIZATION),
         body: body
             .map(|body| body.to_bytes().to_vec())
             .unwrap_or_default(),

@@ -59,6 +59,8 @@ pub(crate) struct Request {
     pub(crate) manager: Option<String>,
     /// The user of the request; empty: the test itself.
     pub(crate) user: String,
+    /// The `Authorization` header; empty: there is none.
+    pub(crate) authorization: String,
     /// The status code of the response; 0: no response.
     pub(crate) status: u16,
 }

@@ -23,6 +23,7 @@ pub(super) struct Call {
     pub(super) accept: String,
     /// The impersonated users; empty: everything is allowed.
     pub(super) user: String,
+    pub(super) authorization: String,
     pub(super) body: Vec<u8>,
 }
 
@@ -190,6 +191,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         lists_at_once: call.lists_at_once(),
         manager: call.parameter("fieldManager").map(str::to_owned),
         user: call.user.clone(),
+        authorization: call.authorization.clone(),
         status,
     });
     drop(state);
