@@ -141,6 +141,9 @@ impl LeaderElector {
 
     async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
         let Some(object) = self.api.get_opt(&self.lease.name).await? else {
+            if !self.may_create() {
+                return Ok(false);
+            }
             let metadata = ObjectMeta {
                 name: Some(self.lease.name.clone()),
                 ..ObjectMeta::default()
@@ -177,19 +180,40 @@ impl LeaderElector {
     /// `true` if this process may take or keep the lease: it is free, held by this process, or
     /// expired.
     fn may_claim(&mut self, spec: &LeaseSpec) -> bool {
-        let now = Instant::now();
-        let since = match &self.observed {
-            Some((observed, since)) if observed == spec => *since,
-            _ => {
-                self.observed = Some((spec.clone(), now));
-                now
+        let former = self.observed.as_ref();
+        let since = former.filter(|(observed, _)| observed == spec);
+        let since = since.map_or_else(Instant::now, |(_, since)| *since);
+        let may_claim = self.is_claimable(spec, since);
+        let holding = |spec: &LeaseSpec| (spec.holder_identity.clone(), duration_of(spec));
+        if !may_claim && former.map(|(observed, _)| holding(observed)) != Some(holding(spec)) {
+            let (holder, duration) = (spec.holder_identity.as_deref(), duration_of(spec));
+            if duration > self.lease.duration {
+                tracing::warn!(
+                    holder,
+                    ?duration,
+                    "another process holds the lease for long"
+                );
+            } else {
+                tracing::info!(holder, ?duration, "another process holds the lease");
             }
-        };
+        }
+        self.observed = Some((spec.clone(), since));
+        may_claim
+    }
+
+    /// `true` if this process may create the lease that is missing. The holder of a lease that is
+    /// deleted leads until the end of its term, so others wait as if it were there. They wait for
+    /// their own duration at most, because a lease is also deleted when its duration is wrong.
+    fn may_create(&self) -> bool {
+        let observed = self.observed.as_ref();
+        let is_over = |since: Instant| since.elapsed() >= self.lease.duration;
+        observed.is_none_or(|(spec, since)| is_over(*since) || self.is_claimable(spec, *since))
+    }
+
+    /// `true` if a lease that has not changed since a time is free, held by this process, or expired.
+    fn is_claimable(&self, spec: &LeaseSpec, since: Instant) -> bool {
         let holder = spec.holder_identity.as_deref().unwrap_or_default();
-        let duration = spec.lease_duration_seconds.unwrap_or_default().max(1);
-        holder.is_empty()
-            || holder == self.identity
-            || now.duration_since(since) >= Duration::from_secs(duration as u64)
+        holder.is_empty() || holder == self.identity || since.elapsed() >= duration_of(spec)
     }
 
     /// The spec of the lease with this process as its holder.
@@ -205,7 +229,7 @@ impl LeaderElector {
                 .map_or_else(|| Some(now.clone()), |spec| spec.acquire_time.clone()),
             renew_time: Some(now),
             lease_transitions: Some(match former {
-                Some(spec) if !is_own(&spec) => transitions + 1,
+                Some(spec) if !is_own(&spec) => transitions.saturating_add(1),
                 _ => transitions,
             }),
             ..former.cloned().unwrap_or_default()
@@ -238,4 +262,10 @@ impl LeaderElector {
         }
         Ok(())
     }
+}
+
+/// Time after which another process may take a lease that its holder does not renew.
+fn duration_of(spec: &LeaseSpec) -> Duration {
+    let seconds = spec.lease_duration_seconds.unwrap_or_default();
+    Duration::from_secs(u64::try_from(seconds).unwrap_or_default().max(1))
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
@@ -144,5 +144,86 @@ async fn annotations_computed_from_an_old_version_are_not_written() {
     bed.api().end_faults();
     bed.api().drop_watches();
     bed.until_allocated(1).await;
+    one.stop().await;
+}
+
+async fn edit_lease(bed: &Testbed, spec: serde_json::Value) {
+    let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
+    let patch = Patch::Merge(json!({"spec": spec}));
+    let params = PatchParams::default();
+    leases
+        .patch("patchbay-cluster", &params, &patch)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_that_is_deleted_has_no_second_leader() {
+    let mut bed = Testbed::simulated().await;
+    bed.lease = Duration::from_secs(6);
+    let one = bed.run_cluster("one");
+    until_held_by(&bed, "one").await;
+    let two = bed.run_cluster("two");
+    let attempts = |bed: &Testbed| {
+        let requests = bed.api().requests();
+        let gets = requests.iter().filter(|one| one.method == "GET");
+        gets.filter(|one| one.path.contains("/leases/patchbay-cluster"))
+            .count()
+    };
+    let both_have_seen_it = attempts(&bed) + 20;
+    eventually("both processes have seen the lease", async || {
+        (attempts(&bed) > both_have_seen_it).then_some(())
+    })
+    .await;
+    // The leader cannot create it again, and still leads.
+    one.kill().await;
+    let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
+    leases
+        .delete("patchbay-cluster", &DeleteParams::default())
+        .await
+        .unwrap();
+    let deleted = Instant::now();
+    until_held_by(&bed, "two").await;
+    let renewals_of_a_lease = bed.lease.mul_f64(0.7);
+    assert!(deleted.elapsed() > renewals_of_a_lease);
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn a_lease_that_was_edited_is_taken() {
+    let mut bed = Testbed::simulated().await;
+    bed.lease = Duration::from_secs(2);
+    let one = bed.run_cluster("one");
+    until_held_by(&bed, "one").await;
+    edit_lease(
+        &bed,
+        json!({"holderIdentity": "other", "leaseTransitions": i32::MAX, "leaseDurationSeconds": -5}),
+    )
+    .await;
+    until_held_by(&bed, "one").await;
+    // The duration is the holder's, and it does not exist.
+    edit_lease(
+        &bed,
+        json!({"holderIdentity": "other", "leaseDurationSeconds": i32::MAX}),
+    )
+    .await;
+    let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
+    let edited = Instant::now();
+    eventually("its own duration is over", async || {
+        assert_eq!(holder(&bed).await.as_deref(), Some("other"));
+        (edited.elapsed() > bed.lease * 2).then_some(())
+    })
+    .await;
+    let params = DeleteParams::default();
+    leases.delete("patchbay-cluster", &params).await.unwrap();
+    until_held_by(&bed, "one").await;
+    edit_lease(
+        &bed,
+        json!({"holderIdentity": null, "leaseDurationSeconds": null}),
+    )
+    .await;
+    until_held_by(&bed, "one").await;
+    bed.connect().await;
+    bed.until_allocated(2).await;
     one.stop().await;
 }
