@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::connects::{ClusterController, ClusterObjects};
 use patchbay_model::{ClusterSettings, NodeId};
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::{Namespace, Time};
+use patchbay_resources::object::{ConfigMap, Namespace, Node, Object as _, Time};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -25,7 +26,9 @@ use super::input_digest::NodeDigests;
 use super::leader_election::LeaderTerm;
 use super::node_subnets::NetworkNumbers;
 use super::projections::{WatchedConnect, WatchedNode};
+use super::read_failure_events::KindWatch;
 use super::store::{StoreReader, WatchEnded};
+use super::zone_lease::WatchedLease;
 use super::zone_liveness::{ZoneLiveness, ZoneState};
 use super::zone_reports::{WatchedZoneReport, ZoneNode};
 
@@ -42,6 +45,15 @@ impl CommonSources {
         self.connects.ready().await?;
         self.nads.ready().await?;
         self.namespaces.ready().await
+    }
+
+    /// The watches of the objects.
+    pub(super) fn watches(&self) -> Vec<KindWatch> {
+        vec![
+            KindWatch::new(ClusterNetworkConnect::KIND, &self.connects),
+            KindWatch::new(NetworkAttachmentDefinition::KIND, &self.nads),
+            KindWatch::new(Namespace::KIND, &self.namespaces),
+        ]
     }
 }
 
@@ -65,6 +77,19 @@ pub(super) struct ClusterManagerSources {
     pub(super) reports: StoreReader<Option<Arc<WatchedZoneReport>>>,
     /// Times of renewal of the zones' leases.
     pub(super) leases: StoreReader<String>,
+}
+
+impl ClusterManagerSources {
+    /// The watches of the objects.
+    pub(super) fn watches(&self) -> Vec<KindWatch> {
+        let mut watches = self.common.watches();
+        watches.extend([
+            KindWatch::new(Node::KIND, &self.nodes),
+            KindWatch::new(ConfigMap::KIND, &self.reports),
+            KindWatch::new(WatchedLease::KIND, &self.leases),
+        ]);
+        watches
+    }
 }
 
 /// The cluster manager. It is active while this process is the leader.

@@ -301,7 +301,10 @@ mod tests {
                 "no response from the API server: ",
             ),
         ] {
-            let term = deadline.map(|deadline| LeaderTerm { deadline });
+            let term = deadline.map(|deadline| LeaderTerm {
+                deadline,
+                lease_uid: None,
+            });
             let (_sender, receiver) = watch::channel(term);
             let writes = ConnectWriter::new(client.clone(), Duration::from_secs(5), receiver);
             let written = [

@@ -15,6 +15,7 @@ use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
+use uuid::Uuid;
 
 use super::api_error;
 use super::config::LeaseConfig;
@@ -27,6 +28,13 @@ use super::config::LeaseConfig;
 pub(super) struct LeaderTerm {
     /// End of the term unless the lease is renewed.
     pub(super) deadline: Instant,
+    /// UID of the lease. `None`: it is not known.
+    pub(super) lease_uid: Option<Uuid>,
+}
+
+/// UID of the lease of the present term, for events about it. `None`: it is not known.
+pub(super) fn lease_uid(term: &watch::Receiver<Option<LeaderTerm>>) -> Option<Uuid> {
+    term.borrow().and_then(|term| term.lease_uid)
 }
 
 impl LeaderTerm {
@@ -54,6 +62,8 @@ pub(super) struct LeaderElector {
     term: watch::Sender<Option<LeaderTerm>>,
     /// The object's spec when it last changed, and when that was observed.
     observed: Option<(LeaseSpec, Instant)>,
+    /// UID of the object at the last write.
+    uid: Option<Uuid>,
     /// Start of the last successful renewal. `None`: not the holder.
     renewed: Option<Instant>,
 }
@@ -72,6 +82,7 @@ impl LeaderElector {
             identity,
             term,
             observed: None,
+            uid: None,
             renewed: None,
         };
         (elector, receiver)
@@ -121,6 +132,7 @@ impl LeaderElector {
         self.renewed = self.renewed.filter(|renewed| renewed.elapsed() < deadline);
         let term = self.renewed.map(|renewed| LeaderTerm {
             deadline: renewed + deadline,
+            lease_uid: self.uid,
         });
         let leads = term.is_some();
         if self.term.send_replace(term).is_some() != leads {
@@ -241,6 +253,8 @@ impl LeaderElector {
         result: Result<LeaseObject, kube::Error>,
     ) -> Result<bool, kube::Error> {
         let object = result?;
+        let uid = object.metadata.uid.as_deref();
+        self.uid = uid.and_then(|uid| Uuid::try_parse(uid).ok());
         self.observed = object.spec.map(|spec| (spec, Instant::now()));
         Ok(true)
     }

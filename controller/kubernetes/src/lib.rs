@@ -65,6 +65,7 @@
 //! | Northbound session of the engine's client | with its last handle |
 //! | writer of the zone's report | with the zone controller |
 //! | renewal of the zone's lease | with the zone controller |
+//! | events about watches that fail | never |
 //! | writer of events | with the last controller that emits events |
 //!
 //! [`run()`] fails if the zone controller or a task that never ends has ended, or a writer has
@@ -101,6 +102,7 @@ mod northbound_reachability;
 mod object_sink;
 mod projections;
 mod read_failure;
+mod read_failure_events;
 mod report_publisher;
 mod request_pool;
 mod run;

@@ -16,7 +16,7 @@ use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
 use super::list_pages::{LIST_PAGE_OBJECTS, next_page};
 use super::object_sink::ObjectSink;
-use super::read_failure::{ReadFailure, ReadRequest, is_lasting};
+use super::read_failure::{ReadFailure, ReadRequest, is_lasting, is_refusal};
 use super::watch_backoff::{Recovery, WatchBackoff};
 use super::watch_error::{WatchEnd, WatchError, with_timeout};
 use super::watch_position::{Replay, SeenChange, WatchPosition, is_earlier};
@@ -397,7 +397,12 @@ impl ListWatch {
         let failed_since = *self.failed_since.get_or_insert_with(Instant::now);
         if !self.sink.is_listed() || is_lasting(error, failed_since.elapsed()) {
             let reason = error.to_string().into();
-            self.sink.note_failure(ReadFailure { request, reason });
+            let is_refusal = is_refusal(error);
+            self.sink.note_failure(ReadFailure {
+                request,
+                reason,
+                is_refusal,
+            });
         }
         // The back-off is added because the server asks all processes to wait for the same time.
         let (retry_after, delay) = (

@@ -9,6 +9,9 @@ use super::watch_error::WatchError;
 /// restarts. It is longer than two of the longest delays between attempts.
 const LASTING_FAILURE: Duration = Duration::from_secs(60);
 
+/// What holds while a kind cannot be watched, or listed again.
+pub(super) const SEEN_LAST: &str = "its objects count as they were seen last";
+
 /// A list or a watch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ReadRequest {
@@ -39,12 +42,27 @@ impl ReadRequest {
 pub(super) struct ReadFailure {
     pub(super) request: ReadRequest,
     pub(super) reason: Arc<str>,
+    /// `true` if the API server has refused the request.
+    pub(super) is_refusal: bool,
+}
+
+impl ReadFailure {
+    /// Describes the failure for users. `outcome` is what holds meanwhile.
+    pub(super) fn describe(&self, kind: &str, outcome: &str) -> String {
+        let (request, reason) = (self.request.participle(), &self.reason);
+        format!("{kind}: cannot be {request}, so {outcome}: {reason}")
+    }
+}
+
+/// `true` if the API server refuses a request, for example because of a missing right.
+pub(super) fn is_refusal(error: &WatchError) -> bool {
+    matches!(error.code(), Some(401 | 403))
 }
 
 /// `true` if readers are to know of an error, `age` after the first one since a success. A refusal,
 /// such as that of a missing right, does not pass by itself.
 pub(super) fn is_lasting(error: &WatchError, age: Duration) -> bool {
-    matches!(error.code(), Some(401 | 403)) || age >= LASTING_FAILURE
+    is_refusal(error) || age >= LASTING_FAILURE
 }
 
 #[cfg(test)]

@@ -23,12 +23,16 @@ use super::node_subnets::NetworkNumbers;
 use super::northbound_client::NorthboundClient;
 use super::northbound_reachability::NorthboundReachability;
 use super::projections;
+use super::read_failure_events::{ReadFailureEvents, WatchingController};
 use super::report_publisher::{ReportPublisher, ReportSource};
 use super::task_set::TaskSet;
 use super::zone_controller::ZoneControllerTask;
 use super::zone_inputs::{ActivitySources, ZoneSources};
 use super::zone_lease::{self, ZoneLeaseRenewer};
 use super::zone_reports::{self, ZoneReport};
+
+/// Name of the task that emits events about watches.
+const WATCH_EVENTS: &str = "the writer of events about watches";
 
 /// A task has ended that should run forever.
 #[derive(Debug, Error)]
@@ -110,7 +114,7 @@ async fn run_until(
         {
             let task = NetworkManagerTask {
                 settings: settings.settings.clone(),
-                lease,
+                lease: lease.clone(),
                 router_keys: router_keys.clone(),
                 sources: tasks.watch_definitions(&client, objects, &settings.settings),
                 writer: ObjectWriter {
@@ -124,24 +128,34 @@ async fn run_until(
             };
             tasks.spawn("the cluster manager of networks", task.run());
         }
+        let manager_sources = ClusterManagerSources {
+            common: sources.clone(),
+            nodes: nodes.clone(),
+            reports: tasks.watch_labelled(
+                &client,
+                &namespace,
+                zone_reports::SELECTOR,
+                zone_reports::project_report,
+            ),
+            leases: tasks.watch_labelled(
+                &client,
+                &namespace,
+                zone_reports::SELECTOR,
+                zone_lease::project_lease,
+            ),
+        };
+        let failures = ReadFailureEvents {
+            controller: WatchingController::ClusterManager {
+                lease,
+                term: term.clone(),
+            },
+            watches: manager_sources.watches(),
+            events: events.clone(),
+        };
+        tasks.spawn(WATCH_EVENTS, failures.run());
         let task = ClusterManagerTask {
             settings: settings.settings,
-            sources: ClusterManagerSources {
-                common: sources.clone(),
-                nodes: nodes.clone(),
-                reports: tasks.watch_labelled(
-                    &client,
-                    &namespace,
-                    zone_reports::SELECTOR,
-                    zone_reports::project_report,
-                ),
-                leases: tasks.watch_labelled(
-                    &client,
-                    &namespace,
-                    zone_reports::SELECTOR,
-                    zone_lease::project_lease,
-                ),
-            },
+            sources: manager_sources,
             network_numbers: network_numbers.clone(),
             router_keys,
             namespace: namespace.clone(),
@@ -200,16 +214,26 @@ async fn run_until(
             pods: tasks.watch(&client, Required, projections::project_pod),
             egress_ips: tasks.watch(&client, Optional, project_egress_ip),
         });
+        let zone_sources = ZoneSources {
+            activity,
+            common: sources,
+            nodes: nodes.clone(),
+            services: tasks.watch(&client, Required, projections::project_service),
+            network_numbers,
+        };
+        let failures = ReadFailureEvents {
+            controller: WatchingController::Zone {
+                zone: settings.zone.clone(),
+                nodes,
+            },
+            watches: zone_sources.watches(),
+            events,
+        };
+        tasks.spawn(WATCH_EVENTS, failures.run());
         let task = ZoneControllerTask {
             config: settings,
             northbound,
-            sources: ZoneSources {
-                activity,
-                common: sources,
-                nodes,
-                services: tasks.watch(&client, Required, projections::project_service),
-                network_numbers,
-            },
+            sources: zone_sources,
             report_sender,
             reachability: NorthboundReachability {
                 is_unreachable,

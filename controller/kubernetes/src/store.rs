@@ -342,6 +342,7 @@ mod tests {
         ReadFailure {
             request,
             reason: "no".into(),
+            is_refusal: false,
         }
     }
 

@@ -10,7 +10,7 @@ use patchbay_model::{ClusterIpService, ConnectInput};
 use patchbay_model::{ConnectError, NODE_ID, NODE_SUBNETS, Node, NodeSubnetOwners};
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object as core;
+use patchbay_resources::object::{self as core, Object as _};
 
 use super::activity::network_activity;
 use super::cluster_manager::CommonSources;
@@ -20,6 +20,7 @@ use super::egress_ips::{EgressNodes, WatchedEgressIp};
 use super::input_digest::{InputDigest, NodeDigests};
 use super::node_subnets::NetworkNumbers;
 use super::projections::{WatchedConnect, WatchedNode};
+use super::read_failure_events::KindWatch;
 use super::store::{StoreReader, WatchEnded};
 
 /// The objects that the zone controller watches.
@@ -70,6 +71,22 @@ impl ZoneSources {
             Some(activity) => activity.ready().await,
             None => Ok(()),
         }
+    }
+
+    /// The watches of the objects.
+    pub(super) fn watches(&self) -> Vec<KindWatch> {
+        let mut watches = self.common.watches();
+        watches.extend([
+            KindWatch::new(core::Node::KIND, &self.nodes),
+            KindWatch::new(core::Service::KIND, &self.services),
+        ]);
+        if let Some(activity) = &self.activity {
+            watches.extend([
+                KindWatch::new(core::Pod::KIND, &activity.pods),
+                KindWatch::new(core::EgressIP::KIND, &activity.egress_ips),
+            ]);
+        }
+        watches
     }
 }
 

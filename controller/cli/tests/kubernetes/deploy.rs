@@ -301,6 +301,8 @@ async fn the_roles_allow_all_requests_and_little_else() {
                 "clusteruserdefinednetworks list",
                 "configmaps list",
                 "configmaps watch",
+                "events create",
+                "events patch",
                 "leases create",
                 "leases get",
                 "leases list",

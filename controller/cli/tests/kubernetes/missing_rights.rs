@@ -12,7 +12,7 @@ use crate::networks::{
     RED, create_network, create_pod, events_about, fail_each, layer2, layer3, object, pods, udns,
     until_created, until_pods,
 };
-use crate::testbed::{Testbed, ZONE, eventually};
+use crate::testbed::{Testbed, ZONE, condition, eventually, run_zones, until_connected};
 use crate::zone_database::Zone;
 
 const EGRESS_FIREWALLS: &str = "/egressfirewalls$";
@@ -43,7 +43,10 @@ async fn until_warned(bed: &Testbed, kind: &str, name: &str, text: &str) {
             let events = api.list(&ListParams::default()).await.unwrap();
             let mut found = events.into_iter().filter(|event| {
                 let regarding = event.regarding.clone().unwrap_or_default();
-                regarding.kind.as_deref() == Some(kind) && regarding.name.as_deref() == Some(name)
+                // kubectl finds events by the UID.
+                regarding.kind.as_deref() == Some(kind)
+                    && regarding.name.as_deref() == Some(name)
+                    && regarding.uid.is_some()
             });
             let is_about = |event: Event| event.note.is_some_and(|note| note.starts_with(text));
             found.any(is_about).then_some(())
@@ -197,4 +200,55 @@ async fn a_right_that_is_lost_is_in_events() {
     create_pod(&bed, "b").await;
     until_pods(&zone, &["a", "b"]).await;
     both.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_that_controllers_of_connects_lose_is_in_events() {
+    let bed = Testbed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let refused = Reply::Status(403, None);
+    let lost = ["/services$", "/namespaces$"];
+    fail_each(&bed, lost.map(|path| ("LIST", path, refused, usize::MAX)));
+    fail_each(&bed, lost.map(|path| ("WATCH", path, refused, usize::MAX)));
+    bed.api().drop_watches();
+    for text in ["Service: cannot be ", "Namespace: cannot be "] {
+        until_warned(&bed, "Node", ZONE, text).await;
+    }
+    let text = "Namespace: cannot be ";
+    until_warned(&bed, "Lease", "patchbay-cluster", text).await;
+    // The cluster manager does not watch services.
+    let events = Api::<Event>::namespaced(bed.client.clone(), "default");
+    let events = events.list(&ListParams::default()).await.unwrap();
+    let of_lease = events.iter().filter(|event| {
+        let regarding = event.regarding.clone().unwrap_or_default();
+        regarding.kind.as_deref() == Some("Lease")
+    });
+    for event in of_lease {
+        let note = event.note.clone().unwrap_or_default();
+        assert!(note.starts_with(text), "{note}");
+    }
+    both.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_first_list_of_the_reports_delays_only_the_condition_of_the_zones() {
+    let bed = Testbed::simulated().await;
+    refuse_lists(&bed, ["/configmaps$"]);
+    let zones = run_zones(&bed).await;
+    let manager = bed.run_cluster("one");
+    bed.connect().await;
+    let connect = bed.until_allocated(2).await;
+    assert!(condition(&connect, "Connected").is_none());
+    let text = "ConfigMap: cannot be listed, so the controller waits for its objects: ";
+    until_warned(&bed, "Lease", "patchbay-cluster", text).await;
+    assert!(condition(&bed.connected().await, "Connected").is_none());
+    bed.api().end_faults();
+    until_connected(&bed, "True", "").await;
+    manager.stop().await;
+    for (zone, _) in zones {
+        zone.stop().await;
+    }
 }

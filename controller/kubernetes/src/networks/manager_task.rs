@@ -18,7 +18,7 @@ use patchbay_resources::object::{EndpointSlice, Node, Object as _, Pod, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use tokio::sync::watch;
 
-use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
+use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents, lease_reference};
 use super::object_writes::ObjectWrites;
 use super::passing_problems::PassingProblems;
 use super::problem_log::ProblemLog;
@@ -27,7 +27,7 @@ use super::write_outcome::WriteOutcome;
 use super::writer::ObjectWriter;
 use crate::config::Timing;
 use crate::events::EventSender;
-use crate::leader_election::LeaderTerm;
+use crate::leader_election::{LeaderTerm, lease_uid};
 use crate::store::WatchEnded;
 
 /// Number of successive passes with writes from which on passes are delayed. More are not needed
@@ -83,6 +83,7 @@ impl NetworkManagerTask {
 /// The state of one term as the leader. What was allocated is in the objects.
 struct ManagerTerm {
     lease: ObjectKey,
+    term: watch::Receiver<Option<LeaderTerm>>,
     sources: ObjectSources,
     manager: NetworkManager,
     writes: ObjectWrites,
@@ -97,6 +98,7 @@ impl ManagerTerm {
         let settings = &task.settings;
         Self {
             lease: task.lease.clone(),
+            term: task.term.clone(),
             sources: task.sources.clone(),
             manager: NetworkManager::new(ManagerSettings {
                 cluster: settings.clone(),
@@ -172,7 +174,14 @@ impl ManagerTerm {
         let of_objects = of_objects
             .chain(outcome.refused_problems())
             .chain(of_watches);
-        self.events.update(of_objects.collect(), &before);
+        let uid = lease_uid(&self.term);
+        self.events.update_with(of_objects.collect(), |problem| {
+            if problem.is_of_lease() {
+                Some(lease_reference(&self.lease, uid))
+            } else {
+                problem.reference(&before)
+            }
+        });
         let problems = lasting.into_iter().chain(undecoded).chain(read_problems);
         let problems = problems.chain(outcome.failures.iter().cloned());
         self.problems.update(problems, &outcome.conflicts);

@@ -19,6 +19,8 @@ mod written_object;
 mod zone_task;
 
 pub(super) use manager_task::NetworkManagerTask;
+pub(super) use object_problems::{ObjectProblem, ProblemEvents, lease_reference};
+pub(super) use passing_problems::PassingProblems;
 pub(super) use sources::{KindSource, ObjectSources};
 pub(super) use watched::{Decoding, keep_all, project, without_containers, without_node_details};
 pub(super) use writer::ObjectWriter;

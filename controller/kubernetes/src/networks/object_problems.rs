@@ -14,6 +14,7 @@ use patchbay_resources::object::{
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::events::{EventReason, EventSender, reference};
 
@@ -39,7 +40,7 @@ const EVENT_WINDOW: Duration = Duration::from_secs(600);
 
 /// A problem of one object. `Display` prints the line of the log.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct ObjectProblem {
+pub(crate) struct ObjectProblem {
     /// Kind of the object.
     kind: String,
     key: ObjectKey,
@@ -80,14 +81,19 @@ impl ObjectProblem {
 
     /// Problem of a controller that cannot list or watch a kind. The event is about the node of a
     /// zone.
-    pub(super) fn of_zone_watch(zone: &str, text: impl Into<String>) -> Self {
+    pub(crate) fn of_zone_watch(zone: &str, text: impl Into<String>) -> Self {
         Self::new(Node::KIND, ObjectKey::cluster(zone), text).with_reason(ERROR_WATCHING_OBJECTS)
     }
 
     /// Problem of the cluster manager that cannot list or watch a kind. The event is about its
     /// lease.
-    pub(super) fn of_manager_watch(lease: ObjectKey, text: impl Into<String>) -> Self {
+    pub(crate) fn of_manager_watch(lease: ObjectKey, text: impl Into<String>) -> Self {
         Self::new(LEASE, lease, text).with_reason(ERROR_WATCHING_OBJECTS)
+    }
+
+    /// `true` if the problem is that of a watch of the cluster manager.
+    pub(super) fn is_of_lease(&self) -> bool {
+        self.kind == LEASE
     }
 
     /// Another reason of the event.
@@ -101,7 +107,7 @@ impl ObjectProblem {
     }
 
     /// A reference to the object. `None`: it is not in the inventory.
-    fn reference(&self, inventory: &Inventory) -> Option<ObjectReference> {
+    pub(super) fn reference(&self, inventory: &Inventory) -> Option<ObjectReference> {
         let of_kind: fn(&Self, &Inventory) -> Option<ObjectReference> = match &*self.kind {
             Pod::KIND => Self::reference_of::<Pod>,
             Node::KIND => Self::reference_of::<Node>,
@@ -118,26 +124,27 @@ impl ObjectProblem {
             BaselineAdminNetworkPolicy::KIND => Self::reference_of::<BaselineAdminNetworkPolicy>,
             EgressFirewall::KIND => Self::reference_of::<EgressFirewall>,
             EgressIP::KIND => Self::reference_of::<EgressIP>,
-            LEASE => |problem, _| Some(problem.lease_reference()),
             _ => return None,
         };
         of_kind(self, inventory)
     }
 
-    /// A reference to a lease, which no inventory has.
-    fn lease_reference(&self) -> ObjectReference {
-        ObjectReference {
-            api_version: Some(LEASE_API_VERSION.to_owned()),
-            kind: Some(LEASE.to_owned()),
-            namespace: self.key.namespace.clone(),
-            name: Some(self.key.name.clone()),
-            ..ObjectReference::default()
-        }
-    }
-
     fn reference_of<K: InventoryKind>(&self, inventory: &Inventory) -> Option<ObjectReference> {
         let sourced = K::objects(inventory).get(&self.key)?;
         Some(reference(&sourced.object))
+    }
+}
+
+/// A reference to the cluster manager's lease, which no inventory has. `uid`: UID of the lease, by
+/// which kubectl finds its events.
+pub(crate) fn lease_reference(lease: &ObjectKey, uid: Option<Uuid>) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(LEASE_API_VERSION.to_owned()),
+        kind: Some(LEASE.to_owned()),
+        namespace: lease.namespace.clone(),
+        name: Some(lease.name.clone()),
+        uid: uid.map(|uid| uid.to_string()),
+        ..ObjectReference::default()
     }
 }
 
@@ -160,7 +167,7 @@ fn reason_of(kind: &str) -> &'static str {
 
 /// Emits an event about each problem when it comes, and not while it stays.
 #[derive(Debug)]
-pub(super) struct ProblemEvents {
+pub(crate) struct ProblemEvents {
     events: EventSender,
     /// Problems with an event.
     emitted: BTreeSet<ObjectProblem>,
@@ -169,7 +176,7 @@ pub(super) struct ProblemEvents {
 }
 
 impl ProblemEvents {
-    pub(super) fn new(events: EventSender) -> Self {
+    pub(crate) fn new(events: EventSender) -> Self {
         Self {
             events,
             emitted: BTreeSet::new(),
@@ -179,6 +186,16 @@ impl ProblemEvents {
 
     /// Emits events about the problems that are new since the last update.
     pub(super) fn update(&mut self, problems: BTreeSet<ObjectProblem>, inventory: &Inventory) {
+        self.update_with(problems, |problem| problem.reference(inventory));
+    }
+
+    /// Emits events about the problems that are new since the last update. A problem without a
+    /// reference to its object gets none yet.
+    pub(crate) fn update_with(
+        &mut self,
+        problems: BTreeSet<ObjectProblem>,
+        reference: impl Fn(&ObjectProblem) -> Option<ObjectReference>,
+    ) {
         let now = Instant::now();
         self.times.retain(|_, times| {
             times.retain(|time| now < *time + EVENT_WINDOW);
@@ -194,7 +211,7 @@ impl ProblemEvents {
             if self.times.get(&object).is_some_and(is_limited) {
                 continue;
             }
-            let Some(regarding) = problem.reference(inventory) else {
+            let Some(regarding) = reference(&problem) else {
                 continue;
             };
             let reason = EventReason::Problem(problem.reason);

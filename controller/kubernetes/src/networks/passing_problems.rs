@@ -11,11 +11,11 @@ const PASSING_TIME: Duration = Duration::from_secs(5);
 
 /// The problems of the last pass, each with the time of the first pass that had it.
 #[derive(Debug, Default)]
-pub(super) struct PassingProblems(BTreeMap<String, Instant>);
+pub(crate) struct PassingProblems(BTreeMap<String, Instant>);
 
 impl PassingProblems {
     /// Takes the problems of a pass. Returns those that have been there for [`PASSING_TIME`].
-    pub(super) fn lasting(&mut self, problems: BTreeSet<String>) -> BTreeSet<String> {
+    pub(crate) fn lasting(&mut self, problems: BTreeSet<String>) -> BTreeSet<String> {
         let now = Instant::now();
         self.0.retain(|problem, _| problems.contains(problem));
         let is_lasting = |problem: &String| {

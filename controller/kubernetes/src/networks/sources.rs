@@ -12,7 +12,7 @@ use super::watched::Watched;
 use super::write_outcome::Written;
 use crate::config::Timing;
 use crate::debounce::{ChangeSource, debounce, sleep_or_forever};
-use crate::read_failure::ReadFailure;
+use crate::read_failure::{ReadFailure, SEEN_LAST};
 use crate::store::{StoreReader, WatchEnded};
 
 /// Problems of objects that cannot be decoded, by kind and key.
@@ -145,15 +145,12 @@ impl KindSource {
     /// The problem that lists or watches fail.
     fn read_problem(&self) -> Option<String> {
         let (kind, failure) = (self.kind, self.failure.as_ref()?);
-        let (request, reason) = (failure.request.participle(), &failure.reason);
         let outcome = if self.is_unlisted() {
             "what depends on objects of the kind stays as it is"
         } else {
-            "its objects count as they were seen last"
+            SEEN_LAST
         };
-        Some(format!(
-            "{kind}: cannot be {request}, so {outcome}: {reason}"
-        ))
+        Some(failure.describe(kind, outcome))
     }
 
     /// `true` if the watch shows the outcome of a write, or if the write is of another kind.

@@ -1,0 +1,171 @@
+//! Events about kinds that a controller of connects cannot list or watch.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::object::{Node, Object as _};
+use tokio::sync::watch;
+
+use super::events::EventSender;
+use super::leader_election::{LeaderTerm, lease_uid};
+use super::networks::{ObjectProblem, PassingProblems, ProblemEvents, lease_reference};
+use super::projections::WatchedNode;
+use super::read_failure::{ReadFailure, SEEN_LAST};
+use super::store::{StoreReader, WatchEnded};
+
+/// Interval at which the watches are looked at. An event may come later than the log.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What holds while a kind has never been listed.
+const NEVER_LISTED: &str = "the controller waits for its objects";
+
+/// The watch of one kind.
+pub(super) struct KindWatch {
+    kind: &'static str,
+    /// The failure, and whether the objects have been listed. `None`: there is none.
+    failure: Box<dyn Fn() -> Option<(ReadFailure, bool)> + Send>,
+}
+
+impl KindWatch {
+    pub(super) fn new<V>(kind: &'static str, objects: &StoreReader<V>) -> Self
+    where
+        V: Clone + Send + Sync + 'static,
+    {
+        let objects = objects.clone();
+        let failure = move || Some((objects.failure()?, objects.is_ready()));
+        Self {
+            kind,
+            failure: Box::new(failure),
+        }
+    }
+}
+
+/// The problems that lists or watches fail.
+///
+/// There are none while all of them fail without a refusal: the API server is away. All zones would
+/// emit the events once it is back.
+fn problems(watches: &[KindWatch]) -> BTreeSet<String> {
+    let failures = watches.iter().map(|watch| (watch.kind, (watch.failure)()));
+    let failures: Vec<_> = failures.collect();
+    let has_success = failures.iter().any(|(_, failure)| failure.is_none());
+    let counting = failures.into_iter().filter_map(|(kind, failure)| {
+        let (failure, is_listed) = failure?;
+        let outcome = if is_listed { SEEN_LAST } else { NEVER_LISTED };
+        (has_success || failure.is_refusal).then(|| failure.describe(kind, outcome))
+    });
+    counting.collect()
+}
+
+impl fmt::Debug for KindWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KindWatch").field(&self.kind).finish()
+    }
+}
+
+/// The controller whose watches fail, which events are about.
+#[derive(Clone, Debug)]
+pub(super) enum WatchingController {
+    /// The cluster manager, by its lease. Only the leader emits events.
+    ClusterManager {
+        lease: ObjectKey,
+        term: watch::Receiver<Option<LeaderTerm>>,
+    },
+    /// The controller of a zone, by its node.
+    Zone {
+        zone: String,
+        nodes: StoreReader<Arc<WatchedNode>>,
+    },
+}
+
+impl WatchingController {
+    fn problem(&self, text: String) -> ObjectProblem {
+        match self {
+            Self::ClusterManager { lease, .. } => {
+                ObjectProblem::of_manager_watch(lease.clone(), text)
+            }
+            Self::Zone { zone, .. } => ObjectProblem::of_zone_watch(zone, text),
+        }
+    }
+
+    /// A reference to what events are about. `None`: this process does not lead, or the node has
+    /// not been seen.
+    fn reference(&self) -> Option<ObjectReference> {
+        match self {
+            Self::ClusterManager { lease, term } => {
+                let leads = term.borrow().is_some();
+                leads.then(|| lease_reference(lease, lease_uid(term)))
+            }
+            Self::Zone { zone, nodes } => {
+                let nodes = nodes.peek();
+                let node = nodes.get(&ObjectKey::cluster(zone.as_str()))?;
+                Some(ObjectReference {
+                    api_version: Some(Node::api_version()),
+                    kind: Some(Node::KIND.to_owned()),
+                    name: Some(zone.clone()),
+                    uid: node.uid.clone(),
+                    ..ObjectReference::default()
+                })
+            }
+        }
+    }
+}
+
+/// Emits an event about each kind that cannot be listed or watched, when that begins.
+#[derive(Debug)]
+pub(super) struct ReadFailureEvents {
+    pub(super) controller: WatchingController,
+    pub(super) watches: Vec<KindWatch>,
+    pub(super) events: EventSender,
+}
+
+impl ReadFailureEvents {
+    /// Looks at the watches, forever.
+    ///
+    /// # Errors
+    /// Never. The type is that of the other tasks.
+    pub(super) async fn run(self) -> Result<Infallible, WatchEnded> {
+        let mut events = ProblemEvents::new(self.events);
+        let mut passing = PassingProblems::default();
+        loop {
+            let lasting = passing.lasting(problems(&self.watches)).into_iter();
+            let problems = lasting.map(|text| self.controller.problem(text)).collect();
+            events.update_with(problems, |_| self.controller.reference());
+            tokio::time::sleep(CHECK_INTERVAL).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read_failure::ReadRequest;
+
+    fn watch(kind: &'static str, is_refusal: Option<bool>) -> KindWatch {
+        let failure = is_refusal.map(|is_refusal| ReadFailure {
+            request: ReadRequest::Watch,
+            reason: "no".into(),
+            is_refusal,
+        });
+        let failure = move || Some((failure.clone()?, true));
+        KindWatch {
+            kind,
+            failure: Box::new(failure),
+        }
+    }
+
+    #[test]
+    fn an_api_server_that_is_away_is_no_problem_of_a_kind() {
+        let text = |kind| format!("{kind}: cannot be watched, so {SEEN_LAST}: no");
+        let all = [watch("Node", Some(false)), watch("Pod", Some(false))];
+        assert_eq!(problems(&all), [].into());
+        let all = [watch("Node", Some(false)), watch("Pod", Some(true))];
+        assert_eq!(problems(&all), [text("Pod")].into());
+        let all = [watch("Node", Some(false)), watch("Pod", None)];
+        assert_eq!(problems(&all), [text("Node")].into());
+    }
+}
