@@ -63,9 +63,13 @@ impl Api {
         Request::new(&self.path)
     }
 
-    /// Lists one page of objects.
-    pub(super) async fn list(&self, params: &ListParams) -> Result<ObjectList<Value>> {
-        self.send(self.request().list(params)).await
+    /// Lists one page of objects. Returns them, and the size of the page in bytes.
+    pub(super) async fn list(&self, params: &ListParams) -> Result<(ObjectList<Value>, usize)> {
+        let request = self.request().list(params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let text = self.client.request_text(request).await?;
+        let listed = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
+        Ok((listed, text.len()))
     }
 
     /// The present resource version, which the API server reads from etcd. `None`: the API server

@@ -4,7 +4,6 @@ use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
 use kube::Client;
-use kube::api::ListParams;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Origin, Problem, Sourced,
@@ -17,7 +16,7 @@ use thiserror::Error;
 
 use super::api::Api;
 use super::api_error;
-use super::list_pages::{LIST_PAGE_OBJECTS, next_page};
+use super::list_pages::{first_page, next_page};
 use super::networks::{keep_all, without_node_details};
 use super::tolerant_object::TolerantObject;
 use super::watch_error::WatchError;
@@ -93,11 +92,11 @@ async fn list<K: InventoryKind + Clone + Debug>(
 
 /// Lists all objects, page by page.
 async fn list_all(api: &Api, add: &mut (dyn FnMut(Value) + Send)) -> Result<(), WatchError> {
-    let mut page = ListParams::default().limit(LIST_PAGE_OBJECTS);
+    let mut page = first_page("");
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let listed = match api.list(&page).await {
+        let (listed, bytes) = match api.list(&page).await {
             Ok(listed) => listed,
             Err(error) => match api_error::retry_after(&error) {
                 Some(wait) if attempts < MAX_PAGE_ATTEMPTS => {
@@ -107,9 +106,10 @@ async fn list_all(api: &Api, add: &mut (dyn FnMut(Value) + Send)) -> Result<(), 
                 _ => return Err(WatchError::Request(error)),
             },
         };
+        let size = (listed.items.len(), bytes);
         listed.items.into_iter().for_each(&mut *add);
         attempts = 0;
-        if !next_page(&mut page, &listed.metadata)? {
+        if !next_page(&mut page, &listed.metadata, size)? {
             return Ok(());
         }
     }

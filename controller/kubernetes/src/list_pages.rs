@@ -5,23 +5,50 @@ use kube::core::ListMeta;
 
 use super::watch_error::WatchError;
 
-/// Objects per page of a list. A page of nodes, each with the subnets of 1,000 networks in its
-/// annotations, is up to 12 MB of JSON.
-pub(super) const LIST_PAGE_OBJECTS: u32 = 250;
+/// Objects of the first page of a list. Their size is not known, and may be 1 MB each.
+const FIRST_PAGE_OBJECTS: u32 = 25;
 
-/// Moves the parameters from a page to the next one. Returns `false` after the last page.
+/// Most objects per page of a list, as far as they are small.
+const MAX_PAGE_OBJECTS: u32 = 250;
+
+/// Size of a page in bytes of JSON that its number of objects is chosen for. A page is in memory
+/// several times while it is decoded, and several kinds are listed at the same time. A page of 250
+/// nodes, each with the subnets of 1,000 networks in its annotations, is 12 MB.
+const PAGE_BYTES: usize = 16_000_000;
+
+/// The parameters of the first page. `labels`: label selector; empty: all objects.
+pub(super) fn first_page(labels: &str) -> ListParams {
+    ListParams::default()
+        .limit(FIRST_PAGE_OBJECTS)
+        .labels(labels)
+}
+
+/// Moves the parameters from a page with a number of objects and bytes to the next one. Returns `false`
+/// after the last page.
 ///
 /// # Errors
 /// The next page is the same one, as that of a proxy that ignores continue tokens. Without an error
 /// the list would not end.
-pub(super) fn next_page(page: &mut ListParams, metadata: &ListMeta) -> Result<bool, WatchError> {
+pub(super) fn next_page(
+    page: &mut ListParams,
+    metadata: &ListMeta,
+    (objects, bytes): (usize, usize),
+) -> Result<bool, WatchError> {
     let token = metadata.continue_.as_deref();
     let token = token.filter(|token| !token.is_empty());
     if token.is_some() && token == page.continue_token.as_deref() {
         return Err(WatchError::RepeatedPage);
     }
     page.continue_token = token.map(str::to_owned);
+    page.limit = Some(page_limit(objects, bytes));
     Ok(page.continue_token.is_some())
+}
+
+/// Objects of the next page, if they are as large as those of the last one.
+fn page_limit(objects: usize, bytes: usize) -> u32 {
+    let fitting = PAGE_BYTES.saturating_mul(objects.max(1)) / bytes.max(1);
+    let fitting = u32::try_from(fitting).unwrap_or(u32::MAX);
+    fitting.clamp(1, MAX_PAGE_OBJECTS)
 }
 
 #[cfg(test)]
@@ -30,18 +57,32 @@ mod tests {
 
     #[test]
     fn a_list_ends_at_its_last_page_or_with_a_repeated_one() {
-        let mut page = ListParams::default();
+        let mut page = first_page("");
         let mut next = |token: Option<&str>| {
             let metadata = ListMeta {
                 continue_: token.map(str::to_owned),
                 ..ListMeta::default()
             };
-            next_page(&mut page, &metadata)
+            next_page(&mut page, &metadata, (1, 1))
         };
         assert!(matches!(next(Some("a")), Ok(true)));
         assert!(matches!(next(Some("b")), Ok(true)));
         assert!(matches!(next(Some("b")), Err(WatchError::RepeatedPage)));
         assert!(matches!(next(Some("")), Ok(false)));
         assert!(matches!(next(None), Ok(false)));
+    }
+
+    #[test]
+    fn pages_of_large_objects_have_fewer() {
+        for (objects, bytes, expected) in [
+            (25, 25_000, 250),
+            (250, 12_000_000, 250),
+            (25, 25_000_000, 16),
+            (16, 4_000_000, 64),
+            (1, 100_000_000, 1),
+            (0, 100, 250),
+        ] {
+            assert_eq!(page_limit(objects, bytes), expected, "{objects}, {bytes}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::api::{WatchEvent, WatchParams};
 use patchbay_resources::Violation;
 use patchbay_resources::manifests::ObjectKey;
 use tokio::time::{Instant, timeout};
@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::api::{Api, key_of, version_of};
 use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
-use super::list_pages::{LIST_PAGE_OBJECTS, next_page};
+use super::list_pages::{first_page, next_page};
 use super::object_sink::ObjectSink;
 use super::read_failure::{ReadFailure, ReadRequest, is_lasting, is_refusal};
 use super::watch_backoff::{Recovery, WatchBackoff};
@@ -193,13 +193,13 @@ impl ListWatch {
     }
 
     async fn try_list(&mut self) -> Result<String, WatchError> {
-        let mut page = ListParams::default()
-            .limit(LIST_PAGE_OBJECTS)
-            .labels(self.labels);
+        let mut page = first_page(self.labels);
         let mut undecodable = BTreeSet::new();
         self.sink.begin_list();
         loop {
-            let listed = with_timeout(self.timing.request_timeout, self.api.list(&page)).await?;
+            let listed = self.api.list(&page);
+            let (listed, bytes) = with_timeout(self.timing.request_timeout, listed).await?;
+            let size = (listed.items.len(), bytes);
             for object in listed.items {
                 let key = key_of(&object);
                 let added = self.sink.add_listed(key.clone(), object);
@@ -208,7 +208,7 @@ impl ListWatch {
                 }
                 self.note_decoding(key, added);
             }
-            if !next_page(&mut page, &listed.metadata)? {
+            if !next_page(&mut page, &listed.metadata, size)? {
                 let version = listed.metadata.resource_version;
                 let version = version.filter(|version| !version.is_empty());
                 let version = version.ok_or(WatchError::NoResourceVersion)?;
