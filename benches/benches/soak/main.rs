@@ -40,7 +40,7 @@ const FAULT_INTERVAL: Duration = Duration::from_millis(300);
 /// Time after the load in which memory comes back.
 const REST: Duration = Duration::from_secs(3);
 /// Memory that may stay after the load, beside that of a new server with the same rows, in bytes.
-const ALLOWED_REST_BYTES: u64 = 32 << 20;
+const ALLOWED_REST_BYTES: u64 = 16 << 20;
 
 fn main() -> Result<()> {
     let seconds = std::env::args().find_map(|argument| argument.parse().ok());
