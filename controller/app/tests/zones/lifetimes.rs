@@ -4,7 +4,6 @@
 //! change neither objects nor rows.
 
 mod api_server;
-mod dump;
 mod objects;
 mod replaced;
 
@@ -14,15 +13,16 @@ use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
+use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily, POD_NETWORKS};
 use patchbay_pods::{AllocationScope, PodAllocator};
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use patchbay_resources::object::{Object as _, Time};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_snapshots::northbound;
 use proptest::prelude::*;
 
 use api_server::ApiServer;
-use dump::dump;
 use objects::{Template, templates};
 
 /// Zones, which are named for their nodes.
@@ -238,23 +238,23 @@ impl World {
     /// Lets all controllers take turns until nothing changes.
     async fn settle(&mut self) -> Result<(), TestCaseError> {
         for _ in 0..MAX_TURNS {
-            let before = (self.api.inventory.clone(), self.dumps());
+            let before = (self.api.inventory.clone(), self.rows());
             self.api.seconds += TURN_SECONDS;
             self.manage();
             for zone in 0..ZONES.len() {
                 self.pass(zone).await;
             }
-            if before == (self.api.inventory.clone(), self.dumps()) {
+            if before == (self.api.inventory.clone(), self.rows()) {
                 return Ok(());
             }
         }
         Err(TestCaseError::fail("changes do not end"))
     }
 
-    fn dumps(&self) -> Vec<Vec<String>> {
+    fn rows(&self) -> Vec<Vec<String>> {
         let zones = self.zones.iter();
         zones
-            .map(|zone| dump(&zone.rows.northbound().snapshot()))
+            .map(|zone| rows(&zone.rows.northbound().snapshot()))
             .collect()
     }
 
@@ -274,14 +274,14 @@ impl World {
                 // The rows of a zone without a node stay.
                 continue;
             }
-            let settled = dump(&self.zones[zone].rows.northbound().snapshot());
+            let settled = rows(&self.zones[zone].rows.northbound().snapshot());
             let northbound = self.zones[zone].rows.northbound().clone();
             let mut again = self.new_zone(name, northbound);
             prop_assert!(again.rows.is_reconciled(&cluster), "zone {}", name);
             again.pass(&mut inventory, &self.settings, &now).await;
             let snapshot = again.rows.northbound().snapshot();
             prop_assert_eq!(
-                differences(&settled, &dump(&snapshot)),
+                differences(&settled, &rows(&snapshot)),
                 Vec::<String>::new(),
                 "restarted {}",
                 name
@@ -290,7 +290,7 @@ impl World {
             fresh.pass(&mut inventory, &self.settings, &now).await;
             let snapshot = fresh.rows.northbound().snapshot();
             prop_assert_eq!(
-                differences(&settled, &dump(&snapshot)),
+                differences(&settled, &rows(&snapshot)),
                 Vec::<String>::new(),
                 "zone {}",
                 name
@@ -298,6 +298,12 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// The rows of a database, each with names in the place of UUIDs.
+fn rows(snapshot: &Snapshot) -> Vec<String> {
+    let text = northbound(snapshot).replace("\n    ", "|");
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Lines of one text that the other one lacks.

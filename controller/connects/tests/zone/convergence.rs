@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use patchbay_snapshots::northbound;
 use proptest::prelude::*;
 
-use crate::dump::dump;
 use crate::world::World;
 
 const CONNECTIVITY: [&[&str]; 3] = [
@@ -144,6 +144,6 @@ proptest! {
         let mut fresh = base();
         vary(&mut fresh, &last);
         fresh.pass();
-        prop_assert_eq!(dump(&world.database.snapshot()), dump(&fresh.database.snapshot()));
+        prop_assert_eq!(northbound(&world.database.snapshot()), northbound(&fresh.database.snapshot()));
     }
 }

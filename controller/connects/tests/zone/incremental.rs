@@ -11,15 +11,15 @@ use patchbay_engine::txn::Transaction;
 use patchbay_model::{ConnectSubnetMap, NodeId, Topology, UnreadableAnnotations};
 use patchbay_schemas::nb::{Copp, LogicalRouterPort};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_snapshots::northbound;
 use proptest::prelude::*;
 
-use crate::dump::dump;
 use crate::world::{World, ZONE};
 use edits::Edit;
 use events::{Event, base, event, happen};
 
 /// Lets a controller that knows nothing remove all rows of connects and make them again.
-fn made_anew(world: &World) -> Vec<String> {
+fn made_anew(world: &World) -> String {
     let mut other = World {
         inputs: world.inputs.clone(),
         networks: world.networks.clone(),
@@ -32,7 +32,7 @@ fn made_anew(world: &World) -> Vec<String> {
     other.inputs.connects = world.inputs.connects.clone();
     other.controller = ZoneController::new(UuidSource::seeded(8));
     other.pass();
-    dump(&other.database.snapshot())
+    northbound(&other.database.snapshot())
 }
 
 proptest! {
@@ -91,7 +91,7 @@ proptest! {
             layer3.all(|network| !node.subnets_of(&network.name).is_empty())
         });
         if is_readable && all_known && all_owned && has_id && has_subnets && world.count::<Copp>() == 1 {
-            prop_assert_eq!(dump(&world.database.snapshot()), made_anew(&world));
+            prop_assert_eq!(northbound(&world.database.snapshot()), made_anew(&world));
         }
     }
 }

@@ -5,7 +5,6 @@
 
 mod connecting;
 mod convergence;
-mod dump;
 mod graphs;
 mod inactive;
 mod incremental;

@@ -6,9 +6,9 @@ use patchbay_connects::ZoneController;
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{Acl, AddressSet, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_snapshots::northbound;
 use proptest::prelude::*;
 
-use crate::dump::dump;
 use crate::world::World;
 
 /// Layer3 networks have ids below 10.
@@ -197,7 +197,7 @@ proptest! {
                 let either: BTreeSet<_> = before.union(&after).cloned().collect();
                 prop_assert!(on_the_way.is_subset(&either), "{on_the_way:?} is not in {either:?}");
             }
-            prop_assert_eq!(dump(&world.database.snapshot()), dump(&end));
+            prop_assert_eq!(northbound(&world.database.snapshot()), northbound(&end));
             if restarts {
                 let uuids = UuidSource::seeded(100 + place as u64);
                 world.controller = ZoneController::new(uuids).with_transaction_rows(limit);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use patchbay_schemas::nb::{AddressSet, LogicalRouterPolicy, LogicalRouterPort, LogicalSwitch};
+use patchbay_snapshots::northbound;
 
-use crate::dump::dump;
 use crate::world::World;
 
 const SUBNETS: [(&str, &str); 3] = [
@@ -29,8 +29,8 @@ pub(crate) fn connected(connectivity: &[&str]) -> World {
     world
 }
 
-fn state(world: &World) -> Vec<String> {
-    dump(&world.database.snapshot())
+fn state(world: &World) -> String {
+    northbound(&world.database.snapshot())
 }
 
 #[test]

@@ -4,8 +4,8 @@ use patchbay_connects::ZoneController;
 use patchbay_model::{NodeId, NodeSubnetOwners, UnreadableSubnets};
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_snapshots::northbound;
 
-use crate::dump::dump;
 use crate::unknown::connected;
 use crate::world::World;
 
@@ -15,8 +15,8 @@ const CONNECTIVITY: [&[&str]; 3] = [
     &["PodNetwork", "ServiceNetwork"],
 ];
 
-fn state(world: &World) -> Vec<String> {
-    dump(&world.database.snapshot())
+fn state(world: &World) -> String {
+    northbound(&world.database.snapshot())
 }
 
 fn lose_id(world: &mut World, node: &str) {
