@@ -27,7 +27,7 @@ const OTHER_DESCRIPTORS: u64 = 300;
 const UNFINISHED_MESSAGES: usize = 500;
 const UNFINISHED_BYTES: usize = 1 << 20;
 /// Time in which a server reads what was sent, or gives memory back.
-const REST: Duration = Duration::from_secs(2);
+const REST: Duration = Duration::from_secs(3);
 
 /// Resident memory of one server in bytes.
 #[derive(Debug)]
