@@ -113,9 +113,8 @@ impl NetworkPolicies {
             PolicyDirection::Egress => packet.from,
         };
         let policies = self.policies.iter();
-        let isolating = policies.filter(|policy| {
-            policy.isolated.contains(&direction) && self.is_about(policy, subject)
-        });
+        let isolating =
+            policies.filter(|policy| policy.isolates(direction) && self.is_about(policy, subject));
         let mut isolating = isolating.peekable();
         isolating.peek().is_none()
             || isolating.any(|policy| {
@@ -151,20 +150,20 @@ impl NetworkPolicies {
                 ports.any(|port| self.is_port(port, packet, has_names))
             })
         };
-        // Destinations by address are no pods, and have no named ports.
-        let has_port_by_address = || has_port(direction == PolicyDirection::Ingress);
+        // Labels select pods of the policy's own network only, and so do names of ports.
+        let is_in_network = packet.from.network == packet.to.network;
+        let is_ingress = direction == PolicyDirection::Ingress;
         let Some(peers) = &rule.peers else {
-            return has_port_by_address();
+            return has_port(is_ingress || is_in_network);
         };
         let mut ips = peer.ips();
         let ip = ips.find(|ip| IpFamily::of(*ip) == packet.family);
         let mut blocks = peers.blocks.iter();
         let is_in_block = blocks.any(|block| ip.is_some_and(|ip| contains(block, ip)));
-        // Labels select pods of the policy's own network only.
-        let is_in_network = packet.from.network == packet.to.network;
         let mut pods = peers.pods.iter();
         let is_selected = is_in_network && pods.any(|one| self.selects(one, policy, peer));
-        is_in_block && has_port_by_address() || is_selected && has_port(true)
+        // Destinations by address are no pods, and have no named ports.
+        is_in_block && has_port(is_ingress) || is_selected && has_port(true)
     }
 
     fn selects(&self, peer: &PodPeer, policy: &Policy, pod: &Pod) -> bool {

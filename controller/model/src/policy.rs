@@ -1,6 +1,5 @@
 //! NetworkPolicies and MultiNetworkPolicies.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -86,28 +85,37 @@ pub struct Policy {
     /// Pods of the namespace that the policy isolates. `None`: the selector cannot be read, and no
     /// pod is selected.
     pub pods: Option<Selector>,
-    /// Directions in which the pods are isolated: the policy types.
-    pub isolated: BTreeSet<PolicyDirection>,
-    /// Rules for packets to the pods, whether or not ingress is isolated.
-    pub ingress: Vec<PolicyRule>,
-    /// Rules for packets from the pods, whether or not egress is isolated.
-    pub egress: Vec<PolicyRule>,
+    /// Rules for packets to the pods. `None`: the policy types leave ingress out, so the policy is
+    /// not about these packets.
+    pub ingress: Option<Vec<PolicyRule>>,
+    /// Rules for packets from the pods. `None`: the policy types leave egress out.
+    pub egress: Option<Vec<PolicyRule>>,
     /// Fields that cannot be used. They allow nothing; the rest of the policy is used.
     pub problems: Vec<PolicyFieldProblem>,
 }
 
 impl Policy {
-    /// Rules of a direction, whether or not it is isolated.
+    /// Rules of a direction. Empty: none, or the policy is not about the direction.
     pub fn rules(&self, direction: PolicyDirection) -> &[PolicyRule] {
+        self.of_direction(direction).unwrap_or_default()
+    }
+
+    /// Returns `true` if the policy isolates its pods in a direction.
+    pub fn isolates(&self, direction: PolicyDirection) -> bool {
+        self.of_direction(direction).is_some()
+    }
+
+    fn of_direction(&self, direction: PolicyDirection) -> Option<&[PolicyRule]> {
         match direction {
-            PolicyDirection::Ingress => &self.ingress,
-            PolicyDirection::Egress => &self.egress,
+            PolicyDirection::Ingress => self.ingress.as_deref(),
+            PolicyDirection::Egress => self.egress.as_deref(),
         }
     }
 
     /// Returns `true` if a rule selects peers by labels.
     pub fn has_pod_peers(&self) -> bool {
-        let rules = self.ingress.iter().chain(&self.egress);
+        let directions = PolicyDirection::BOTH.into_iter();
+        let rules = directions.flat_map(|direction| self.rules(direction));
         let mut peers = rules.filter_map(|rule| rule.peers.as_ref());
         peers.any(|peers| !peers.pods.is_empty())
     }
@@ -120,6 +128,17 @@ pub struct PolicyRule {
     pub peers: Option<PolicyPeers>,
     /// Ports of the receiving side. `None`: all packets.
     pub ports: Option<Vec<PolicyPort>>,
+}
+
+impl PolicyRule {
+    /// Names of ports.
+    pub fn named_ports(&self) -> impl Iterator<Item = &str> {
+        let ports = self.ports.iter().flatten();
+        ports.filter_map(|port| match &port.numbers {
+            PortNumbers::Name(name) => Some(name.as_str()),
+            PortNumbers::All | PortNumbers::One(_) | PortNumbers::Range(..) => None,
+        })
+    }
 }
 
 /// Peers of a rule.
@@ -233,6 +252,14 @@ pub enum PolicyFieldProblem {
         field: String,
         /// The text.
         text: String,
+    },
+    /// The policy has rules of a direction that its types leave out.
+    #[error("{field}: ignored, because spec.policyTypes does not have {direction}")]
+    IgnoredRules {
+        /// Path of the rules.
+        field: String,
+        /// Direction of the rules.
+        direction: PolicyDirection,
     },
     /// A MultiNetworkPolicy names no network.
     #[error("metadata.annotations[{POLICY_FOR}]: the policy names no NetworkAttachmentDefinition")]

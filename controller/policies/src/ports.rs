@@ -24,6 +24,8 @@ pub(super) struct PortMatch {
 pub(super) struct Receivers<'a> {
     pub(super) network: &'a str,
     pub(super) direction: PolicyDirection,
+    /// `true` if the rule's packets may have other receivers, which have no named ports.
+    pub(super) has_others: bool,
     pub(super) pods: Vec<&'a PolicyPod>,
 }
 
@@ -127,7 +129,9 @@ impl Receivers<'_> {
             let number = pod.pod.named_port(port, protocol);
             pods_of.entry(number).or_default().push(pod);
         }
-        if let (1, Some((Some(number), _))) = (pods_of.len(), pods_of.first_key_value()) {
+        if let (false, 1, Some((Some(number), _))) =
+            (self.has_others, pods_of.len(), pods_of.first_key_value())
+        {
             return NamedPort::Same(*number);
         }
         let of_number = pods_of.into_iter().filter_map(|(number, pods)| {

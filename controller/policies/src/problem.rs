@@ -68,10 +68,10 @@ pub enum PolicyProblemReason {
          policy does not apply there"
     )]
     NoAddresses(Arc<str>),
-    /// An egress rule names a port of peers that are not selected by labels.
+    /// An egress rule names a port of peers by address, or in a network without addresses.
     #[error(
-        "spec.{field}.ports: port {name:?} is that of a pod, so it needs a peer with podSelector \
-         or namespaceSelector"
+        "spec.{field}.ports: port {name:?} is that of a pod, so it allows nothing to peers with \
+         ipBlock and in networks without addresses"
     )]
     NamedPort {
         /// Path of the rule below `spec`.

@@ -5,13 +5,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
-use patchbay_model::{Pod, PodKey, PodPeer, PodPlace, Policy, PolicyDirection, Selector};
+use patchbay_model::{
+    Pod, PodKey, PodPeer, PodPlace, Policy, PolicyDirection, PolicyRule, Selector,
+};
 use patchbay_rows::changed_keys;
 
 use super::inputs::PolicyNamespace;
 
 /// End of the names of address sets of pods whose namespaces alone are selected.
 const ALL_PODS: &str = "_LNM";
+/// Name of the selection of all pods of a network, which has no address set.
+const NETWORK_PODS: &str = "*";
 
 /// Network and name of a selection. The name is that of its address sets: the namespaces and the
 /// labels of the pods.
@@ -45,9 +49,11 @@ pub(super) struct Uses {
     subjects: OrdMap<Subject, usize>,
     /// Number of rules with the pods as peers.
     peers: usize,
+    /// Number of rules that take numbers of named ports from the pods.
+    named_ports: usize,
 }
 
-/// Labels of pods in a namespace, or in namespaces with labels.
+/// Labels of pods in a namespace, in namespaces with labels, or in all namespaces.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PodSelector {
     namespaces: NamespaceScope,
@@ -59,6 +65,8 @@ pub(super) struct PodSelector {
 enum NamespaceScope {
     Name(Arc<str>),
     Labels(Selector),
+    /// All namespaces, also those that are not known.
+    All,
 }
 
 impl fmt::Display for PodSelector {
@@ -67,6 +75,7 @@ impl fmt::Display for PodSelector {
         match &self.namespaces {
             NamespaceScope::Name(name) => write!(f, "{name}_{}", self.pods)?,
             NamespaceScope::Labels(selector) => write!(f, "{selector}_{}", self.pods)?,
+            NamespaceScope::All => f.write_str(NETWORK_PODS)?,
         }
         f.write_str(if self.is_of_namespaces { ALL_PODS } else { "" })
     }
@@ -104,6 +113,15 @@ impl PodSelector {
         }
     }
 
+    /// All pods of a network.
+    pub(super) fn of_network() -> Self {
+        Self {
+            namespaces: NamespaceScope::All,
+            pods: Selector::default(),
+            is_of_namespaces: false,
+        }
+    }
+
     pub(super) fn key(&self, network: &Arc<str>) -> SelectionKey {
         SelectionKey {
             network: network.clone(),
@@ -117,6 +135,7 @@ impl PodSelector {
             NamespaceScope::Labels(selector) => {
                 namespace.is_some_and(|namespace| selector.matches(&namespace.labels))
             }
+            NamespaceScope::All => true,
         }
     }
 }
@@ -137,11 +156,11 @@ impl Selection {
         &self.uses
     }
 
-    /// The namespace of the pods. `None`: they are those of namespaces with labels.
+    /// The namespace of the pods. `None`: they are those of several namespaces.
     pub(super) fn namespace(&self) -> Option<&Arc<str>> {
         match &self.selector.namespaces {
             NamespaceScope::Name(name) => Some(name),
-            NamespaceScope::Labels(_) => None,
+            NamespaceScope::Labels(_) | NamespaceScope::All => None,
         }
     }
 
@@ -177,13 +196,14 @@ impl Uses {
     }
 
     fn is_empty(&self) -> bool {
-        self.subjects.is_empty() && self.peers == 0
+        self.subjects.is_empty() && self.peers == 0 && self.named_ports == 0
     }
 
     fn add(&mut self, of: Use) {
         match of {
             Use::Subject(subject) => *self.subjects.entry(subject).or_insert(0) += 1,
             Use::Peer => self.peers += 1,
+            Use::NamedPorts => self.named_ports += 1,
         }
     }
 
@@ -200,6 +220,7 @@ impl Uses {
                 }
             }
             Use::Peer => self.peers = self.peers.saturating_sub(1),
+            Use::NamedPorts => self.named_ports = self.named_ports.saturating_sub(1),
         }
     }
 }
@@ -220,6 +241,8 @@ pub(super) enum Use {
     Subject(Subject),
     /// The pods' addresses are members of address sets.
     Peer,
+    /// The pods give numbers to named ports.
+    NamedPorts,
 }
 
 /// All selections of the policies.
@@ -228,7 +251,7 @@ pub(super) struct Selections {
     all: OrdMap<SelectionKey, Selection>,
     /// Selections in one namespace.
     of_namespaces: OrdMap<Arc<str>, OrdSet<SelectionKey>>,
-    /// Selections in namespaces with labels.
+    /// Selections in namespaces with labels, and in all.
     of_labels: OrdSet<SelectionKey>,
 }
 
@@ -248,6 +271,12 @@ impl Candidates<'_> {
                 .filter(|(_, pod)| is_selected(network, selector, pod))
                 .map(|(key, pod)| (key.clone(), pod.clone()))
                 .collect(),
+            NamespaceScope::All => {
+                let pods = self.pods.iter();
+                pods.filter(|(_, pod)| is_selected(network, selector, pod))
+                    .map(|(key, pod)| (key.clone(), pod.clone()))
+                    .collect()
+            }
             NamespaceScope::Labels(_) => {
                 let namespaces = self.namespaces.iter();
                 let namespaces = namespaces
@@ -339,7 +368,7 @@ impl Selections {
     fn index(&mut self, selector: &PodSelector) -> &mut OrdSet<SelectionKey> {
         match &selector.namespaces {
             NamespaceScope::Name(name) => self.of_namespaces.entry(name.clone()).or_default(),
-            NamespaceScope::Labels(_) => &mut self.of_labels,
+            NamespaceScope::Labels(_) | NamespaceScope::All => &mut self.of_labels,
         }
     }
 
@@ -401,15 +430,25 @@ impl Selection {
 
 /// Everything that a policy selects.
 fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
+    let names_ports =
+        |rule: &&PolicyRule| rule.peers.is_none() && rule.named_ports().next().is_some();
+    let of_names = policy
+        .rules(PolicyDirection::Egress)
+        .iter()
+        .filter(names_ports);
+    let of_names = of_names.map(|_| (PodSelector::of_network(), Use::NamedPorts));
     let rules = PolicyDirection::BOTH.into_iter();
     let rules = rules.flat_map(|direction| policy.rules(direction));
     let peers = rules.flat_map(|rule| rule.peers.iter().flat_map(|peers| &peers.pods));
     let namespace = &policy.key.namespace;
     let peers = peers.map(|peer| (PodSelector::of_peer(peer, namespace), Use::Peer));
-    let directions = policy.isolated.iter().copied().collect();
+    let directions = PolicyDirection::BOTH.into_iter();
+    let directions = directions
+        .filter(|direction| policy.isolates(*direction))
+        .collect();
     let subject = Subject::Policy(policy.key.name.clone(), directions);
     let subject = PodSelector::of_policy(policy).map(|selector| (selector, Use::Subject(subject)));
-    subject.into_iter().chain(peers).collect()
+    subject.into_iter().chain(peers).chain(of_names).collect()
 }
 
 /// Labels of a namespace, with the one that API servers set.

@@ -192,6 +192,20 @@ pub(crate) const QUIRKS: &[Purpose] = &[
     },
     Purpose {
         folder: "udn_further",
+        scenario: "netpol-l2-forms-dual",
+        rules: "the policy's API",
+        what: "rules of a direction that the policy types leave out are ignored",
+        test: "tests/zones/policy_rules.rs",
+    },
+    Purpose {
+        folder: "udn_further",
+        scenario: "netpol-l3-many-dual-lgw",
+        rules: "the policy's API",
+        what: "rules of a direction that the policy types leave out are ignored",
+        test: "tests/zones/policy_rules.rs",
+    },
+    Purpose {
+        folder: "udn_further",
         scenario: "svc-same-external-ip",
         rules: "docs/design/services.md",
         what: "an address and port lead to one service, and the other one is reported",

@@ -6,7 +6,7 @@ use patchbay_app::northbound::{Embedded, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
-use patchbay_schemas::nb::{Acl, LogicalSwitchPort, PortGroup};
+use patchbay_schemas::nb::{Acl, AddressSet, LogicalSwitchPort, PortGroup};
 use patchbay_schemas::uuids::UuidSource;
 
 use crate::cluster_of;
@@ -149,4 +149,38 @@ async fn only_ports_of_the_zone_are_isolated() {
         let expected = expected.map(|(id, ports)| (id.to_owned(), ports));
         assert_eq!(members, expected.into(), "{features:?}");
     }
+}
+
+/// Kubernetes' documentation decides: a policy is about the directions of its types.
+#[tokio::test]
+async fn rules_of_a_direction_that_the_types_leave_out_are_ignored() {
+    let (ingress, egress) = ("ingress: [{from: [{podSelector: {}}]}]", "egress: [{}]");
+    let spec = |types: &str| format!("policyTypes: [{types}], {ingress}, {egress}");
+    let allowed = |id| expected([id]);
+    let peers = ("Ingress:0:None:-1", "ip4.src == {$}");
+    assert_eq!(matches(&spec("Ingress")).await, allowed(peers));
+    let all = ("Egress:0:None:-1", "ip4");
+    assert_eq!(matches(&spec("Egress")).await, allowed(all));
+    let both = matches(&spec("Ingress, Egress")).await;
+    assert_eq!(both, expected([peers, all]));
+    // The peers of ignored rules have no address sets.
+    let snapshot = rows(&spec("Egress"), &[]).await;
+    let sets = snapshot.typed::<AddressSet>();
+    let mut sets = sets.iter().map(|row| row.unwrap().1.external_ids);
+    assert!(!sets.any(|ids| ids["k8s.ovn.org/owner-type"] == "PodSelector"));
+}
+
+/// The pods of the network that have the port receive packets, and other destinations do not.
+#[tokio::test]
+async fn named_ports_of_egress_rules_without_peers_are_those_of_all_pods_of_the_network() {
+    let spec = "policyTypes: [Egress], egress: [{ports: [{port: http}, {port: none}, \
+                {port: 53, protocol: UDP}]}]";
+    let http = "ip4 && tcp && (tcp.dst==8080 && ip4.dst == {10.20.0.3, 10.20.0.4})";
+    assert_eq!(
+        matches(spec).await,
+        expected([
+            ("Egress:0:tcp:-1", http),
+            ("Egress:0:udp:-1", "ip4 && udp && udp.dst==53"),
+        ])
+    );
 }

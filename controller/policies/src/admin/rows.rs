@@ -210,6 +210,7 @@ impl RuleScene<'_> {
         let receivers = Receivers {
             network: "",
             direction: self.direction,
+            has_others: false,
             pods: Vec::new(),
         };
         let ports = has_ports.then_some(self.rule.ports.as_slice());

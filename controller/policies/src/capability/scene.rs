@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_model::{
-    AttachedNetwork, FirewallDestination, Policy, PolicyDirection, PolicyRule, PortNumbers,
-};
+use patchbay_model::{AttachedNetwork, FirewallDestination, Policy, PolicyDirection, PolicyRule};
 use patchbay_rows::Reader;
 use patchbay_schemas::datum::Set;
 use patchbay_schemas::nb::{Acl, AclSeverity};
@@ -97,7 +95,9 @@ impl<'a> Scene<'_, 'a> {
                     severity,
                 };
                 acls.extend(scene.acls(&labelled, &blocks));
-                problems.extend(rule_problems(direction, index, rule));
+                if direction == PolicyDirection::Egress {
+                    problems.extend(self.egress_problems(index, rule));
+                }
             }
         }
         self.gate(&self.tables.allowed, group, &acls, rows);
@@ -245,7 +245,7 @@ impl<'a> Scene<'_, 'a> {
         direction: PolicyDirection,
         rule: &PolicyRule,
     ) -> Receivers<'a> {
-        let has_names = named_ports(rule).next().is_some();
+        let has_names = rule.named_ports().next().is_some();
         let pods = match direction {
             _ if !has_names => Vec::new(),
             PolicyDirection::Ingress => {
@@ -255,36 +255,42 @@ impl<'a> Scene<'_, 'a> {
                     .collect()
             }
             PolicyDirection::Egress => {
-                let peers = rule.peers.iter().flat_map(|peers| &peers.pods);
-                let pods = peers.flat_map(|peer| {
-                    self.selected(&PodSelector::of_peer(peer, &policy.key.namespace))
-                });
+                let namespace = &policy.key.namespace;
+                let selectors = rule.peers.as_ref().map_or_else(
+                    || vec![PodSelector::of_network()],
+                    |peers| {
+                        let peers = peers.pods.iter();
+                        peers
+                            .map(|peer| PodSelector::of_peer(peer, namespace))
+                            .collect()
+                    },
+                );
+                let pods = selectors.iter().flat_map(|one| self.selected(one));
                 pods.map(|(_, pod)| &**pod).collect()
             }
         };
         Receivers {
             network: &self.network.name,
             direction,
+            has_others: direction == PolicyDirection::Egress && rule.peers.is_none(),
             pods,
         }
     }
-}
 
-/// Named ports of an egress rule's destinations by address, which give them no numbers.
-fn rule_problems(
-    direction: PolicyDirection,
-    index: usize,
-    rule: &PolicyRule,
-) -> Vec<PolicyProblemReason> {
-    let peers = rule.peers.as_ref();
-    let has_blocks = peers.is_none_or(|peers| !peers.blocks.is_empty());
-    let is_about_addresses = direction == PolicyDirection::Egress && has_blocks;
-    let names = named_ports(rule).filter(|_| is_about_addresses);
-    let problems = names.map(|name| PolicyProblemReason::NamedPort {
-        field: format!("egress[{index}]"),
-        name: name.to_owned(),
-    });
-    problems.collect()
+    /// Named ports of an egress rule's destinations by address, which give them no numbers. The
+    /// same holds in a network that knows no addresses of pods.
+    fn egress_problems(&self, index: usize, rule: &PolicyRule) -> Vec<PolicyProblemReason> {
+        let peers = rule.peers.as_ref();
+        let has_unknown = peers.map_or(self.network.subnets.is_empty(), |peers| {
+            !peers.blocks.is_empty()
+        });
+        let names = rule.named_ports().filter(|_| has_unknown);
+        let problems = names.map(|name| PolicyProblemReason::NamedPort {
+            field: format!("egress[{index}]"),
+            name: name.to_owned(),
+        });
+        problems.collect()
+    }
 }
 
 /// Names of the selections of a rule's peers.
@@ -294,12 +300,4 @@ fn selections(policy: &Policy, rule: &PolicyRule) -> Vec<String> {
     peers
         .map(|peer| PodSelector::of_peer(peer, namespace).to_string())
         .collect()
-}
-
-fn named_ports(rule: &PolicyRule) -> impl Iterator<Item = &str> {
-    let ports = rule.ports.iter().flatten();
-    ports.filter_map(|port| match &port.numbers {
-        PortNumbers::Name(name) => Some(name.as_str()),
-        _ => None,
-    })
 }

@@ -149,7 +149,7 @@ impl ZonePolicies {
         let isolating = PolicyDirection::BOTH.into_iter().filter(|direction| {
             let mut policies = self.policies(&place);
             policies.any(|policy| {
-                policy.isolated.contains(direction) && is_selected(PodSelector::of_policy(policy))
+                policy.isolates(*direction) && is_selected(PodSelector::of_policy(policy))
             })
         });
         let isolating = isolating.map(|direction| isolated_group(&place, direction).name);

@@ -62,18 +62,25 @@ impl Reading {
     fn policy(mut self, key: PolicyKey, spec: &PolicySpec) -> Policy {
         let pods = self.selector("spec.podSelector", &spec.pod_selector);
         let isolated = self.types(spec);
-        let mut rules = |field, rules: &Option<Vec<object::PolicyRule>>| {
-            let rules = rules.iter().flatten().enumerate();
-            let rule = |(index, rule)| self.rule(&format!("spec.{field}[{index}]"), rule);
-            rules.map(rule).collect()
+        let mut rules = |direction, field, rules: &Option<Vec<object::PolicyRule>>| {
+            let rules = rules.iter().flatten();
+            if isolated.contains(&direction) {
+                let rule = |(index, rule)| self.rule(&format!("spec.{field}[{index}]"), rule);
+                return Some(rules.enumerate().map(rule).collect());
+            }
+            if rules.count() > 0 {
+                let field = format!("spec.{field}");
+                self.problems
+                    .push(PolicyFieldProblem::IgnoredRules { field, direction });
+            }
+            None
         };
-        let ingress = rules("ingress", &spec.ingress);
-        let egress = rules("egress", &spec.egress);
+        let ingress = rules(PolicyDirection::Ingress, "ingress", &spec.ingress);
+        let egress = rules(PolicyDirection::Egress, "egress", &spec.egress);
         Policy {
             key,
             definitions: Vec::new(),
             pods,
-            isolated,
             ingress,
             egress,
             problems: self.problems,
@@ -297,8 +304,10 @@ mod tests {
             ),
         ];
         for (spec, expected) in cases {
-            let isolated = policy(&spec).isolated;
-            assert_eq!(isolated, expected.into_iter().collect(), "{spec}");
+            let policy = policy(&spec);
+            let mut isolated = PolicyDirection::BOTH.to_vec();
+            isolated.retain(|direction| policy.isolates(*direction));
+            assert_eq!(isolated, expected, "{spec}");
         }
         let policy = policy(&json!({"policyTypes": ["ingress"]}));
         assert_eq!(
@@ -322,7 +331,7 @@ mod tests {
                 {"port": "http", "endPort": 90},
             ],
         }]}));
-        let rules = &policy.ingress;
+        let rules = policy.rules(PolicyDirection::Ingress);
         assert_eq!(rules[0].peers, Some(PolicyPeers::default()));
         assert_eq!(rules[0].ports, Some(Vec::new()));
         assert_eq!(
