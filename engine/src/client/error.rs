@@ -11,6 +11,7 @@ use patchbay_schemas::wire::{MessageError, UpdateError};
 use uuid::Uuid;
 
 use super::remote::Remote;
+use super::server_database::SERVER_DATABASE_NAME;
 use super::tls::TlsError;
 
 /// Reason for which a connection failed or could not be established.
@@ -37,7 +38,7 @@ pub enum SessionError {
     #[error("the server has been silent for {0:?}")]
     Silent(Duration),
     /// The server does not serve the database.
-    #[error("no database {wanted}: the server has {}", .present.join(", "))]
+    #[error("no database {wanted}: the server has {}", list_databases(present))]
     NoDatabase {
         /// Configured database.
         wanted: String,
@@ -130,9 +131,21 @@ impl SessionError {
             | Self::Closed
             | Self::Silent(_)
             | Self::Canceled => true,
+            // A server opens its socket before its databases.
+            Self::NoDatabase { present, .. } => {
+                present.iter().all(|name| name == SERVER_DATABASE_NAME)
+            }
             other => other.is_about_leadership(),
         }
     }
+}
+
+/// Names of a server's databases.
+fn list_databases(present: &[String]) -> String {
+    if present.is_empty() {
+        return "none".to_owned();
+    }
+    present.join(", ")
 }
 
 /// Failure of a connection, or of an attempt to connect.

@@ -10,6 +10,7 @@ use crate::db::Snapshot;
 use crate::txn::Transaction;
 
 use super::config::Config;
+use super::connection::Connection;
 use super::connection_events::{ConnectionEvent, ConnectionEvents, EVENT_CHANNEL_DEPTH};
 use super::driver::{Driver, HandleRequests, ProbeInterval};
 use super::embedded::{self, EmbeddedDatabase};
@@ -22,6 +23,7 @@ use super::outgoing::Outgoing;
 use super::pending::{PendingTransaction, QueuedTransaction};
 use super::progress::ReplicaProgress;
 use super::published::{PublishedReplica, SnapshotSource};
+use super::session::ReplicaReady;
 use super::subscription::{FollowUnsupported, FollowedTables, Subscription};
 
 /// A handle on a replica of a database and on the connection to its server.
@@ -51,8 +53,12 @@ impl Client {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn connect(config: Config) -> Result<Self, ConnectError> {
-        Self::connect_for(config, None).await
+    pub async fn connect(mut config: Config) -> Result<Self, ConnectError> {
+        config.select_indexed_columns();
+        let config = Arc::new(config);
+        let mut driver = Driver::new(config.clone());
+        let connected = driver.connect().await?;
+        Ok(Self::start(config, driver, connected))
     }
 
     /// Connects to the first remote that qualifies, and tries again for at most `limit` while a
@@ -74,21 +80,38 @@ impl Client {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn connect_within(config: Config, limit: Duration) -> Result<Self, ConnectError> {
-        Self::connect_for(config, Some(limit)).await
+        Self::connect_waiting(config, limit, |error, delay| {
+            tracing::warn!(%error, retry_in = ?delay, "no remote can be used");
+        })
+        .await
     }
 
-    /// Connects within a limit. `None`: tries each remote once.
-    async fn connect_for(
+    /// Connects as [`connect_within`](Self::connect_within) does. Instead of a log line, `waiting`
+    /// gets the failures of each round after which the client waits, and the delay to the next one.
+    ///
+    /// # Errors
+    /// As for [`connect_within`](Self::connect_within).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn connect_waiting(
         mut config: Config,
-        limit: Option<Duration>,
+        limit: Duration,
+        waiting: impl FnMut(&ConnectError, Duration),
     ) -> Result<Self, ConnectError> {
         config.select_indexed_columns();
         let config = Arc::new(config);
         let mut driver = Driver::new(config.clone());
-        let (connection, live) = match limit {
-            None => driver.connect().await?,
-            Some(limit) => driver.connect_within(limit).await?,
-        };
+        let connected = driver.connect_within(limit, waiting).await?;
+        Ok(Self::start(config, driver, connected))
+    }
+
+    /// A client with its first connection.
+    fn start(
+        config: Arc<Config>,
+        mut driver: Driver,
+        (connection, live): (Connection, ReplicaReady),
+    ) -> Self {
         let (snapshot, last) = driver
             .first_snapshot()
             .expect("a connection begins with the contents of the database");
@@ -109,7 +132,7 @@ impl Client {
         };
         let ending = driver.closed_on_drop(shared.clone());
         tokio::spawn(driver.run(connection, requests, ending));
-        Ok(Self {
+        Self {
             shared,
             config: Some(config),
             commands,
@@ -119,7 +142,7 @@ impl Client {
             locks,
             progress,
             events,
-        })
+        }
     }
 
     /// A client of a database in this process.

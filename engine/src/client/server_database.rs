@@ -15,7 +15,7 @@ use super::error::SessionError;
 use super::replica::{Replica, TableUpdates};
 
 /// Name of the database.
-const SERVER_DATABASE_NAME: &str = "_Server";
+pub(super) const SERVER_DATABASE_NAME: &str = "_Server";
 
 /// Id of the monitor of `_Server`. It contains a dot, so that it cannot be the name of a database.
 pub(super) const SERVER_MONITOR_ID: &str = "_Server.Database";

@@ -19,10 +19,11 @@ use crate::client::session::ReplicaReady;
 
 impl Driver {
     /// Tries the remotes in rounds until one can be used, for at most `limit`. Ends at once if no
-    /// later round can succeed.
+    /// later round can succeed. Calls `waiting` after each other round, with the delay to the next.
     pub(in crate::client) async fn connect_within(
         &mut self,
         limit: Duration,
+        mut waiting: impl FnMut(&ConnectError, Duration),
     ) -> Result<(Connection, ReplicaReady), ConnectError> {
         let deadline = Instant::now() + limit;
         loop {
@@ -35,7 +36,7 @@ impl Driver {
             }
             let delay = self.delay_after_round(&error);
             if Instant::now() < deadline {
-                tracing::warn!(%error, retry_in = ?delay, "no remote can be used");
+                waiting(&error, delay);
                 sleep_until(deadline.min(Instant::now() + delay)).await;
             }
             if Instant::now() >= deadline {
