@@ -1,12 +1,13 @@
 //! Connects on the row engine: which parts there are, and the rows of each.
 
-use patchbay_rows::{Capability, Layout, PartRow, PartRows, Reader};
+use patchbay_model::{NetworkId, object_kind};
+use patchbay_rows::{Capability, Layout, ObjectName, PartRow, PartRows, Reader};
 use patchbay_schemas::typed::Ref;
 use smol_str::SmolStr;
 
 use super::desired::{self, COPP};
 use super::link_report::LinkReport;
-use super::part::{ConnectPart, Part};
+use super::part::{ConnectPart, LinkId, Part};
 use super::report::Notice;
 use super::shared::{ConnectReader, Shared, SharedKey, Standing};
 use super::summary::Summary;
@@ -116,6 +117,45 @@ impl Capability for Connects {
             _ => false,
         }
     }
+
+    fn objects(
+        &self,
+        part: &ConnectPart,
+        _: PartRow<'_>,
+        reader: &Reader<'_, Self>,
+    ) -> Vec<ObjectName> {
+        let connect = ObjectName::new(object_kind::CONNECT, &part.connect);
+        let others = match part.part {
+            Part::Link(LinkId { network, index }) => {
+                let node = (index > 0).then(|| node_object(index));
+                [network_object(network)].into_iter().chain(node).collect()
+            }
+            // Policies between networks that are not isolated as the connect requires go.
+            Part::Policies {
+                source,
+                destination,
+            } if Self::keeps_policies(&part.connect, (source, destination), reader) => {
+                vec![network_object(source), network_object(destination)]
+            }
+            Part::Policies { .. }
+            | Part::Router
+            | Part::Services
+            | Part::Isolation
+            | Part::Stray
+            | Part::Summary => Vec::new(),
+        };
+        [connect].into_iter().chain(others).collect()
+    }
+}
+
+/// Name of a network as rows of connects show it.
+pub(super) fn network_object(id: NetworkId) -> ObjectName {
+    ObjectName::new(object_kind::NETWORK_ID, id)
+}
+
+/// Name of a node as rows of connects show it.
+fn node_object(id: u16) -> ObjectName {
+    ObjectName::new(object_kind::NODE_ID, id)
 }
 
 impl Connects {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_rows::{Change, Engine, PlanError};
+use patchbay_rows::{Change, Engine, KeptRow, PlanError, Scope};
 use patchbay_schemas::uuids::UuidSource;
 use smol_str::SmolStr;
 
@@ -105,6 +105,16 @@ impl ZoneController {
     pub fn with_transaction_rows(mut self, rows: usize) -> Self {
         self.engine = self.engine.with_transaction_rows(rows);
         self
+    }
+
+    /// Sets which rows go that no connect wants: see [`Engine::set_scope`].
+    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
+        self.engine.set_scope(scope);
+    }
+
+    /// Rows that stay because of the scope.
+    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
+        self.engine.kept()
     }
 
     /// Drops all derived data, so that the next plan evaluates every part again.

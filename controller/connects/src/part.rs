@@ -118,6 +118,13 @@ impl Part {
         kind << 32 | u64::from(high) << 16 | u64::from(low)
     }
 
+    /// Range of all possible links.
+    pub(super) fn all_links() -> RangeInclusive<Self> {
+        let (first, _) = Self::links_of(NetworkId::DEFAULT).into_inner();
+        let (_, last) = Self::links_of(NetworkId::MAX).into_inner();
+        first..=last
+    }
+
     /// Range of all possible links of a network.
     pub(super) fn links_of(network: NetworkId) -> RangeInclusive<Self> {
         let link = |index| Self::Link(LinkId { network, index });

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use patchbay_model::external_ids::{AclKind, OwnedRow, address_set_name, key};
 use patchbay_model::{Connect, Network, NetworkId, NodeId, OwnerKey, Topology, names};
-use patchbay_rows::Reader;
+use patchbay_rows::{Reader, Scope};
 use patchbay_schemas::typed::TableRow as _;
 use smol_str::SmolStr;
 
-use super::capability::Connects;
+use super::capability::{Connects, network_object};
 use super::desired::{COPP, Member};
 use super::part::{ConnectPart, LinkId, Part};
 use super::report::{HeldReason, NetworkSkip};
@@ -57,13 +57,16 @@ pub(super) struct AnnotatedNetwork {
     /// Entries of the annotation that no network fits, with the name of the network if one has the
     /// id.
     pub(super) unknown: Vec<(OwnerKey, Option<String>, NetworkSkip)>,
+    /// `true` if the connect has links of the network, although the annotation does not list it and
+    /// the inputs do not name it. They stay because of the scope.
+    pub(super) is_left: bool,
 }
 
 impl AnnotatedNetwork {
-    /// `true` if the annotation lists the network and the inputs lack it.
+    /// `true` if the inputs lack the network, and the annotation lists it or the scope keeps its rows.
     pub(super) fn is_unknown(&self) -> bool {
         let mut reasons = self.unknown.iter().map(|(.., reason)| reason);
-        reasons.any(|reason| matches!(reason, NetworkSkip::Unknown))
+        self.is_left || reasons.any(|reason| matches!(reason, NetworkSkip::Unknown))
     }
 
     /// `true` if the rows of the network are retained: until it returns or leaves the annotation,
@@ -117,7 +120,7 @@ impl Connects {
         }
     }
 
-    /// All networks of the connect's subnet annotation, by id.
+    /// All networks of the connect's subnet annotation, by id, and those that are left.
     pub(super) fn networks(
         connect: &SmolStr,
         reader: &ConnectReader<'_>,
@@ -127,8 +130,41 @@ impl Connects {
             .connect(connect)
             .map(|connect| connect.subnets.owners());
         let ids = owners.into_iter().flatten().map(|owner| owner.network_id);
-        ids.map(|id| (id, Self::network(connect, id, reader)))
+        ids.chain(Self::left_networks(connect, reader))
+            .map(|id| (id, Self::network(connect, id, reader)))
             .collect()
+    }
+
+    /// Ids of the networks whose links the scope keeps: see [`AnnotatedNetwork::is_left`].
+    fn left_networks(connect: &SmolStr, reader: &ConnectReader<'_>) -> BTreeSet<NetworkId> {
+        if reader.scope().is_none() {
+            return BTreeSet::new();
+        }
+        let links = reader.owned_in(ConnectPart::range(connect, Part::all_links()));
+        let ids = links.filter_map(|(part, _)| match part.part {
+            Part::Link(link) => Some(link.network),
+            _ => None,
+        });
+        let ids: BTreeSet<NetworkId> = ids.collect();
+        ids.into_iter()
+            .filter(|id| Self::network(connect, *id, reader).is_left)
+            .collect()
+    }
+
+    /// `true` if the scope keeps the links of a network that the annotation does not list.
+    fn is_left(connect: &SmolStr, id: NetworkId, reader: &ConnectReader<'_>) -> bool {
+        let is_kept = |scope: &Scope| !scope.may_go(&network_object(id));
+        reader.scope().is_some_and(is_kept)
+            && reader
+                .read(&Cell::Network(id))
+                .given
+                .networks
+                .by_id(id)
+                .is_none()
+            && reader
+                .owned_in(ConnectPart::range(connect, Part::links_of(id)))
+                .next()
+                .is_some()
     }
 
     /// Rows that a network keeps while it is not known.
@@ -253,6 +289,7 @@ impl Connects {
                 None => found.unknown.push((owner, None, NetworkSkip::Unknown)),
             }
         }
+        found.is_left = found.unknown.is_empty() && Self::is_left(name, id, reader);
         found
     }
 
@@ -305,7 +342,8 @@ impl Connects {
         let node = NodeId::try_new(id.index.into()).ok();
         let has_node =
             || node.is_some_and(|node| reader.read(&Cell::Node(node)).nodes.owner(node).is_some());
-        network.is_retained() && (id.index == 0 || has_node())
+        network.is_left
+            || network.is_retained() && (id.index == 0 || has_node())
             || Self::is_unreadable(network, reader) && !has_node()
     }
 

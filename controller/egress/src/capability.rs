@@ -6,9 +6,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_model::names::gateway_router;
-use patchbay_model::{IpFamily, Network, PodKey, Topology, format_address};
-use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
+use patchbay_model::external_ids::key;
+use patchbay_model::names::{gateway_router, network_in_rows};
+use patchbay_model::{IpFamily, Network, PodKey, Topology, format_address, object_kind};
+use patchbay_rows::{
+    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
+    Scope,
+};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::QoS;
 use patchbay_schemas::schema::{Constraint, DatabaseSchema};
@@ -45,6 +49,16 @@ impl EgressController {
             engine: Engine::new(uuids),
             is_idle: false,
         }
+    }
+
+    /// Sets which rows go that no EgressIP wants: see [`Engine::set_scope`].
+    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
+        self.engine.set_scope(scope);
+    }
+
+    /// Rows that stay because of the scope.
+    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
+        self.engine.kept().filter(|_| !self.is_idle)
     }
 
     /// Plans what makes the egress rows right in the database. A database with OVN-Kubernetes'
@@ -168,6 +182,27 @@ impl Capability for Egress {
                 }
             }
         }
+    }
+
+    fn objects(&self, part: &Part, row: PartRow<'_>, _: &Reader<'_, Self>) -> Vec<ObjectName> {
+        let of = |network: &str| ObjectName::new(object_kind::NETWORK, network_in_rows(network));
+        match part {
+            Part::Shared => Vec::new(),
+            Part::Network(network) => vec![of(network)],
+            Part::Pod(network, pod) => {
+                let name = row.view().external_id(key::NAME);
+                let egress_ip = name.and_then(|name| name.split_once('_'));
+                let egress_ip =
+                    egress_ip.map(|(name, _)| ObjectName::new(object_kind::EGRESS_IP, name));
+                let pod = ObjectName::new(object_kind::POD, pod);
+                egress_ip.into_iter().chain([pod, of(network)]).collect()
+            }
+        }
+    }
+
+    /// The policies of served pods lead packets past those of the network.
+    fn is_needed_by(&self, part: &Part, other: &Part) -> bool {
+        matches!((part, other), (Part::Network(network), Part::Pod(of, _)) if network == of)
     }
 }
 

@@ -32,6 +32,7 @@ mod networks;
 mod node;
 mod node_chassis;
 mod node_subnet_owners;
+pub mod object_kind;
 mod objects;
 mod pod;
 mod pod_attachments;

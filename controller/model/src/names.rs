@@ -29,6 +29,14 @@ pub fn network_prefix(network: &str) -> String {
     prefix
 }
 
+/// Name of a network as its rows show it: `blue.network` for `blue-network`. It is the
+/// [prefix](network_prefix) without the last `_`.
+pub fn network_in_rows(network: &str) -> String {
+    let mut prefix = network_prefix(network);
+    prefix.pop();
+    prefix
+}
+
 /// Prefix of the network at the start of the name of a switch. `None`: the name does not start with
 /// one. Names of nodes have no `_`, and layer2 switches of the default network do not exist.
 ///

@@ -8,7 +8,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_rows::{Capability, Change, Engine, Layout, PartRow, PartRows, PlanError, Reader};
+use patchbay_model::object_kind;
+use patchbay_rows::{
+    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
+    Scope,
+};
 use patchbay_schemas::uuids::UuidSource;
 
 use super::advertised::Advertised;
@@ -36,6 +40,16 @@ impl NetworkController {
         Self {
             engine: Engine::new(uuids),
         }
+    }
+
+    /// Sets which rows go that no network wants: see [`Engine::set_scope`].
+    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
+        self.engine.set_scope(scope);
+    }
+
+    /// Rows that stay because of the scope.
+    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
+        self.engine.kept()
     }
 
     /// Plans what makes the networks' rows right in the database. What others have added to them
@@ -207,6 +221,22 @@ impl Capability for Topologies {
             Part::Network(_) => self.keeps_referred_set(row, reader),
             Part::Shared | Part::Services | Part::Isolation | Part::Hosts | Part::Advertised => {
                 false
+            }
+        }
+    }
+
+    fn objects(&self, part: &Part, _: PartRow<'_>, _: &Reader<'_, Self>) -> Vec<ObjectName> {
+        let network = |prefix: &str| {
+            let name = prefix.strip_suffix('_').unwrap_or(prefix);
+            ObjectName::new(object_kind::NETWORK, name)
+        };
+        let node = |node: &Arc<str>| ObjectName::new(object_kind::NODE, node);
+        match part {
+            Part::Network(prefix) => vec![network(prefix)],
+            Part::Remote { prefix, node: of } => vec![network(prefix), node(of)],
+            Part::Departed(of) => vec![node(of)],
+            Part::Shared | Part::Services | Part::Isolation | Part::Hosts | Part::Advertised => {
+                Vec::new()
             }
         }
     }

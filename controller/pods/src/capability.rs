@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::external_ids::key as id_key;
-use patchbay_model::names::network_prefix;
+use patchbay_model::names::{network_in_rows, network_prefix};
 use patchbay_model::{
     AttachedTopology, NadKey, Pod, PodAttachment, PodFieldProblem, PodKey, PodPlace,
-    PrimaryDefinition,
+    PrimaryDefinition, object_kind,
 };
-use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader, RowView};
+use patchbay_rows::{
+    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
+    RowView, Scope,
+};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{LogicalSwitchPort, PortGroup};
@@ -42,6 +45,16 @@ impl PodController {
         Self {
             engine: Engine::new(uuids),
         }
+    }
+
+    /// Sets which rows go that no pod wants: see [`Engine::set_scope`].
+    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
+        self.engine.set_scope(scope);
+    }
+
+    /// Rows that stay because of the scope.
+    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
+        self.engine.kept()
     }
 
     /// Plans what makes the pods' rows right in the database. In a database with OVN-Kubernetes'
@@ -151,6 +164,25 @@ impl Capability for Pods {
         match part {
             Part::Pod(key) => self.pod(key, reader, rows),
             Part::Machine { network, machine } => self.machine(network, machine, reader, rows),
+        }
+    }
+
+    fn objects(&self, part: &Part, row: PartRow<'_>, _: &Reader<'_, Self>) -> Vec<ObjectName> {
+        let of = |network: &str| ObjectName::new(object_kind::NETWORK, network_in_rows(network));
+        match part {
+            Part::Pod(key) => {
+                let pod = ObjectName::new(object_kind::POD, key);
+                let network = row.view().external_id(id_key::NETWORK).map(of);
+                [pod].into_iter().chain(network).collect()
+            }
+            Part::Machine { network, machine } => {
+                let MachineKey { namespace, name } = machine;
+                let name = format_args!("{namespace}/{name}");
+                vec![
+                    ObjectName::new(object_kind::VIRTUAL_MACHINE, name),
+                    of(network),
+                ]
+            }
         }
     }
 }

@@ -5,8 +5,12 @@ mod scene;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_model::{IpFamily, PodKey, format_address};
-use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
+use patchbay_model::names::network_in_rows;
+use patchbay_model::{IpFamily, PodKey, format_address, object_kind};
+use patchbay_rows::{
+    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
+    Scope as RowScope,
+};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::uuids::UuidSource;
 use smol_str::SmolStr;
@@ -37,6 +41,16 @@ impl PolicyController {
         Self {
             engine: Engine::new(uuids),
         }
+    }
+
+    /// Sets which rows go that no policy wants: see [`Engine::set_scope`].
+    pub fn set_scope(&mut self, scope: Option<Arc<RowScope>>) {
+        self.engine.set_scope(scope);
+    }
+
+    /// Rows that stay because of the scope.
+    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
+        self.engine.kept()
     }
 
     /// Sets the number of rows that a transaction changes at most, but at least one.
@@ -243,6 +257,37 @@ impl Capability for Policies {
             Part::Group(place) => scene.group(place, rows),
             Part::Firewall(namespace) => scene.firewall(namespace, rows),
             Part::Member(..) => {}
+        }
+    }
+
+    fn objects(&self, part: &Part, _: PartRow<'_>, _: &Reader<'_, Self>) -> Vec<ObjectName> {
+        let network = part
+            .network()
+            .map(|network| ObjectName::new(object_kind::NETWORK, network_in_rows(network)));
+        let object = match part {
+            Part::Policy(NetworkNamespace { namespace, .. }, name) => {
+                let name = format_args!("{namespace}/{name}");
+                Some(ObjectName::new(object_kind::NETWORK_POLICY, name))
+            }
+            Part::Namespace(place) | Part::Group(place) => {
+                Some(ObjectName::new(object_kind::NAMESPACE, &place.namespace))
+            }
+            Part::Firewall(namespace) => {
+                Some(ObjectName::new(object_kind::EGRESS_FIREWALL, namespace))
+            }
+            Part::Addresses(_) | Part::Member(..) => None,
+        };
+        object.into_iter().chain(network).collect()
+    }
+
+    /// A policy's packets are dropped by the ACLs of its namespace, and its ACLs name address sets of
+    /// its network. The ACLs of a firewall are those of the namespace's group.
+    fn is_needed_by(&self, part: &Part, other: &Part) -> bool {
+        match (part, other) {
+            (Part::Namespace(place), Part::Policy(of, _)) => place == of,
+            (Part::Addresses(key), Part::Policy(of, _)) => key.network == of.network,
+            (Part::Group(place), Part::Firewall(namespace)) => place.namespace == *namespace,
+            _ => false,
         }
     }
 }

@@ -8,6 +8,7 @@ use imbl::ordmap::DiffItem;
 
 use crate::part_rows::PartRows;
 use crate::reader::{PartRow, Reader};
+use crate::scope::ObjectName;
 use crate::table::Layout;
 
 /// Everything that rows follow from besides the database: one version of it.
@@ -87,6 +88,29 @@ pub trait Capability {
         Self: Sized,
     {
         let _ = (part, row, reader);
+        false
+    }
+
+    /// Objects that a row of the part is about, each after those that contain it. With a
+    /// [`Scope`](crate::Scope) they decide whether a row goes that no part wants. By default there
+    /// are none, and the row goes.
+    fn objects(
+        &self,
+        part: &Self::Part,
+        row: PartRow<'_>,
+        reader: &Reader<'_, Self>,
+    ) -> Vec<ObjectName>
+    where
+        Self: Sized,
+    {
+        let _ = (part, row, reader);
+        Vec::new()
+    }
+
+    /// Returns `true` if unwanted rows and members of a part stay for as long as unwanted rows of
+    /// another part do, such as the address sets that ACLs name.
+    fn is_needed_by(&self, part: &Self::Part, other: &Self::Part) -> bool {
+        let _ = (part, other);
         false
     }
 }

@@ -13,11 +13,12 @@ use crate::capability::{Capability, Inputs};
 use crate::change::Plan;
 use crate::dependencies::{Dependencies, Node};
 use crate::evaluation::{Evaluation, Refused};
-use crate::index::Index;
+use crate::index::{Index, OwnedRow};
 use crate::members::Members;
 use crate::parts::{PartId, Parts};
-use crate::reader::{Reader, Scene};
+use crate::reader::{PartRow, Reader, Scene};
 use crate::reports::{ChangedReport, Reports};
+use crate::scope::{KeptRow, Scope};
 use crate::shared::{SharedId, SharedValues};
 use crate::steps::Step;
 use crate::table::Layout;
@@ -37,6 +38,7 @@ pub struct Engine<C: Capability> {
     layout: Layout<C::Part>,
     uuids: UuidSource,
     transaction_rows: usize,
+    scope: Option<Arc<Scope>>,
     memory: Option<Memory<C>>,
     evaluated: usize,
 }
@@ -53,6 +55,9 @@ struct Memory<C: Capability> {
     members: Members,
     reports: Reports<C>,
     refused: BTreeMap<C::Part, Vec<Refused<C::Part>>>,
+    scope: Option<Arc<Scope>>,
+    /// Rows of each part that stay because of the scope. Their parts are pending.
+    kept: BTreeMap<PartId, Vec<KeptRow>>,
 }
 
 impl<C: Capability> fmt::Debug for Engine<C> {
@@ -73,6 +78,7 @@ impl<C: Capability> Engine<C> {
             layout,
             uuids,
             transaction_rows: TRANSACTION_ROWS,
+            scope: None,
             memory: None,
             evaluated: 0,
         }
@@ -92,6 +98,15 @@ impl<C: Capability> Engine<C> {
         self.memory = None;
     }
 
+    /// Sets which rows go that no part wants. `None`: all of them. With another scope the engine
+    /// forgets what [`resync`](Self::resync) forgets.
+    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
+        if self.scope != scope {
+            self.scope = scope;
+            self.resync();
+        }
+    }
+
     /// Plans what makes the database right for these inputs.
     ///
     /// A transaction that is not committed is planned again.
@@ -105,6 +120,10 @@ impl<C: Capability> Engine<C> {
             followed
                 .unwrap_or_else(|| Memory::new(&self.capability, &self.layout, inputs, snapshot)),
         );
+        if is_first {
+            memory.scope.clone_from(&self.scope);
+        }
+        memory.pending.extend(memory.kept.keys());
         memory.refresh_shared(&self.capability);
         self.evaluated = 0;
         let mut plan = Plan {
@@ -180,6 +199,12 @@ impl<C: Capability> Engine<C> {
         memory.flat_map(|memory| memory.reports.changed(&memory.parts))
     }
 
+    /// Rows that stay because of the scope, as the last plan has found them.
+    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
+        let memory = self.memory.iter();
+        memory.flat_map(|memory| memory.kept.values().flatten())
+    }
+
     /// Parts of which some rows are not made, in their order, and why.
     pub fn refused(&self) -> impl Iterator<Item = (&C::Part, &[Refused<C::Part>])> {
         let memory = self.memory.iter();
@@ -215,6 +240,8 @@ impl<C: Capability> Memory<C> {
             members: Members::default(),
             reports: Reports::default(),
             refused: BTreeMap::new(),
+            scope: None,
+            kept: BTreeMap::new(),
         }
     }
 
@@ -271,6 +298,7 @@ impl<C: Capability> Memory<C> {
             dependencies: &self.dependencies,
             reports: &self.reports,
             shared: &self.shared,
+            scope: self.scope.as_deref(),
         }
     }
 
@@ -325,6 +353,7 @@ impl<C: Capability> Memory<C> {
             evaluation.next_part(&self.index, &self.parts, &self.dependencies)
         {
             count += 1;
+            self.kept.remove(&part);
             let evaluated = evaluation.evaluate((part, &key), self.scene(capability));
             self.record_fresh();
             let mut sources = evaluated.reads.sources;
@@ -352,10 +381,72 @@ impl<C: Capability> Memory<C> {
                 self.refused.insert(key, evaluated.refused);
             }
         }
-        let mut steps = evaluation.finish(&self.index);
-        self.members.finish(&self.index, &mut steps);
+        let unwanted = self.keep_rest(capability, evaluation.take_rest());
+        let mut steps = evaluation.finish(unwanted, &self.index);
+        let (scope, kept, parts) = (self.scope.as_deref(), &self.kept, &self.parts);
+        self.members
+            .finish(&self.index, &mut steps, |host, member| {
+                let host = || parts.get(host);
+                let is_needed =
+                    || host().is_some_and(|host| is_needed(capability, host, kept, parts));
+                scope.is_some_and(|scope| scope.members.contains(member) || is_needed())
+            });
         self.forget(capability, empty);
         (steps, count)
+    }
+
+    /// Keeps rows that no part wants because of the scope. Returns the others.
+    fn keep_rest(&mut self, capability: &C, rest: Vec<OwnedRow>) -> Vec<OwnedRow> {
+        let Some(scope) = self.scope.clone() else {
+            return rest;
+        };
+        let mut undecided = Vec::new();
+        for owned in rest {
+            match self.keeper(capability, &scope, &owned) {
+                Some(kept) => self.kept.entry(owned.part).or_default().push(kept),
+                None => undecided.push(owned),
+            }
+        }
+        self.record_fresh();
+        let mut needed = Vec::new();
+        undecided.retain(|owned| {
+            let part = self.parts.get(owned.part);
+            let needs = part.and_then(|part| {
+                let mut kept = self.kept.iter();
+                let (_, rows) = kept.find(|(other, _)| {
+                    let other = self.parts.get(**other);
+                    other.is_some_and(|other| capability.is_needed_by(part, other))
+                })?;
+                rows.first()
+            });
+            needed.extend(needs.map(|needs| {
+                let kept = KeptRow {
+                    object: needs.object.clone(),
+                    table: self.index.layout.table(owned.table).name,
+                    row: owned.uuid,
+                };
+                (owned.part, kept)
+            }));
+            needs.is_none()
+        });
+        for (part, kept) in needed {
+            self.kept.entry(part).or_default().push(kept);
+        }
+        undecided
+    }
+
+    /// The row, if it stays because of the scope.
+    fn keeper(&self, capability: &C, scope: &Scope, owned: &OwnedRow) -> Option<KeptRow> {
+        let part = self.parts.get(owned.part)?;
+        let row = self.index.row(owned.table, owned.uuid)?;
+        // What is read here need not be recorded: parts with kept rows are pending.
+        let reader = Reader::new(self.scene(capability), Some((owned.part, part)));
+        let row = PartRow::of(*owned, row, &self.index);
+        Some(KeptRow {
+            object: scope.keeper(capability.objects(part, row, &reader))?,
+            table: self.index.layout.table(owned.table).name,
+            row: owned.uuid,
+        })
     }
 
     /// Steps of each group, in the order in which parts were evaluated.
@@ -417,6 +508,18 @@ impl<C: Capability> Memory<C> {
             }
         }
     }
+}
+
+/// Returns `true` if unwanted members of a part's rows stay, because kept rows of another part need
+/// them.
+fn is_needed<C: Capability>(
+    capability: &C,
+    host: &C::Part,
+    kept: &BTreeMap<PartId, Vec<KeptRow>>,
+    parts: &Parts<C::Part>,
+) -> bool {
+    let mut kept = kept.keys().filter_map(|part| parts.get(*part));
+    kept.any(|other| capability.is_needed_by(host, other))
 }
 
 /// Marks a part pending, or a shared value outdated.

@@ -23,6 +23,7 @@ mod queue;
 mod reader;
 mod reports;
 mod resolved;
+mod scope;
 mod shared;
 mod sources;
 mod steps;
@@ -37,6 +38,7 @@ pub use evaluation::Refused;
 pub use part_rows::{Added, PartRows};
 pub use reader::{PartRow, Reader};
 pub use reports::ChangedReport;
+pub use scope::{KeptRow, ObjectName, Scope};
 pub use table::{Declared, Holding, Identity, Layout, Owner, Phase, Phases, RowView, Table};
 
 // What `table_row!` expands to.

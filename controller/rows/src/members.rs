@@ -213,7 +213,14 @@ impl Members {
 
     /// Puts the members into the new rows of a plan, and adds the steps that make those of other
     /// rows right.
-    pub(crate) fn finish<P: Clone + Eq + Hash>(&mut self, index: &Index<P>, steps: &mut Vec<Step>) {
+    /// `keeps` returns `true` for a member that stays in a row of a part although no part
+    /// contributes it.
+    pub(crate) fn finish<P: Clone + Eq + Hash>(
+        &mut self,
+        index: &Index<P>,
+        steps: &mut Vec<Step>,
+        keeps: impl Fn(PartId, &Atom) -> bool,
+    ) {
         let mut new = Vec::new();
         let columns = &mut self.columns;
         self.outdated.retain(|key| {
@@ -234,7 +241,8 @@ impl Members {
             let have = members
                 .column
                 .and_then(|column| row.values.get(column)?.as_set());
-            let (gained, lost) = column.compare(have.unwrap_or(&Set::EMPTY));
+            let (gained, mut lost) = column.compare(have.unwrap_or(&Set::EMPTY));
+            lost.retain(|member| !keeps(host.part, member));
             let places = [
                 (Mutator::Insert, gained, (host.phases.change, host.together)),
                 (Mutator::Delete, lost, (host.phases.go, None)),

@@ -6,6 +6,7 @@ use std::hash::Hash;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::{TableRow, TypeError};
 use smallvec::SmallVec;
@@ -16,6 +17,7 @@ use crate::dependencies::Dependencies;
 use crate::index::{Index, OwnRow, OwnRows, OwnedRow, RowKey};
 use crate::parts::{PartId, Parts};
 use crate::reports::Reports;
+use crate::scope::Scope;
 use crate::shared::SharedValues;
 use crate::sources::{Read, Source};
 use crate::table::{Holding, RowView, Table};
@@ -44,6 +46,7 @@ pub(crate) struct Scene<'a, C: Capability> {
     pub(crate) dependencies: &'a Dependencies<C::Part>,
     pub(crate) reports: &'a Reports<C>,
     pub(crate) shared: &'a RefCell<SharedValues<C>>,
+    pub(crate) scope: Option<&'a Scope>,
 }
 
 impl<C: Capability> Clone for Scene<'_, C> {
@@ -109,7 +112,14 @@ pub struct PartRow<'a> {
 
 impl<'a> PartRow<'a> {
     pub(crate) fn new<P: Clone + Eq + Hash>(own: OwnRow<'a>, index: &'a Index<P>) -> Self {
-        let OwnRow { owned, row, .. } = own;
+        Self::of(own.owned, own.row, index)
+    }
+
+    pub(crate) fn of<P: Clone + Eq + Hash>(
+        owned: OwnedRow,
+        row: &'a Row,
+        index: &'a Index<P>,
+    ) -> Self {
         let view = index.view(owned.table, row);
         Self { owned, view }
     }
@@ -171,6 +181,12 @@ impl<'a, C: Capability> Reader<'a, C> {
     pub fn read(&self, cell: &CellOf<C>) -> &'a C::Inputs {
         self.record(self.scene.index.layout.cell_source(cell));
         self.scene.inputs
+    }
+
+    /// Limit of what goes. `None`: everything that no part wants. With another one the engine
+    /// forgets everything.
+    pub fn scope(&self) -> Option<&'a Scope> {
+        self.scene.scope
     }
 
     /// A value that many parts read. It is computed when it is first read, and again when something

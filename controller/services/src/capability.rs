@@ -5,8 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_model::{Service, ServiceKey, ServicePort};
-use patchbay_rows::{Capability, Change, Engine, Layout, PartRows, PlanError, Reader};
+use patchbay_model::names::network_in_rows;
+use patchbay_model::{Service, ServiceKey, ServicePort, object_kind};
+use patchbay_rows::{
+    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
+    Scope,
+};
 use patchbay_schemas::uuids::UuidSource;
 
 use super::inputs::{ServiceCell, ZoneServices};
@@ -33,6 +37,16 @@ impl ServiceController {
         Self {
             engine: Engine::new(uuids),
         }
+    }
+
+    /// Sets which rows go that no service wants: see [`Engine::set_scope`].
+    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
+        self.engine.set_scope(scope);
+    }
+
+    /// Rows that stay because of the scope.
+    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
+        self.engine.kept()
     }
 
     /// Plans what makes the services' rows right in the database. In a database with
@@ -162,6 +176,13 @@ impl Capability for Services {
         if let Some(service) = inputs.service(&part.service) {
             self.service(part, service, is_shared, reader, rows);
         }
+    }
+
+    fn objects(&self, part: &Part, _: PartRow<'_>, _: &Reader<'_, Self>) -> Vec<ObjectName> {
+        vec![
+            ObjectName::new(object_kind::SERVICE, &part.service),
+            ObjectName::new(object_kind::NETWORK, network_in_rows(&part.network)),
+        ]
     }
 }
 

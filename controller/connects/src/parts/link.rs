@@ -29,7 +29,8 @@ impl Connects {
         }
         let found = self.find_link(connect, &network, id, reader);
         let (Some(found), Some(member)) = (found, &network.member) else {
-            if Self::retains_link(&network, id, reader) {
+            // Those of a network that is left stay because of the scope.
+            if !network.is_left && Self::retains_link(&network, id, reader) {
                 rows.keep_rest();
             }
             return;

@@ -38,13 +38,29 @@ impl Connects {
             }
             return;
         }
-        let is_linked = link.is_some() || from.retains_local_link();
-        if (is_linked || from.is_unknown())
-            && Self::is_connected(connect, source, &from, reader)
-            && Self::is_connected(connect, destination, &to, reader)
-        {
+        // Those of a network that is left stay because of the scope.
+        let is_left = from.is_left || to.is_left;
+        if !is_left && Self::keeps_policies(connect, (source, destination), reader) {
             rows.keep_rest();
         }
+    }
+
+    /// `true` if policies that are not wanted stay.
+    pub(crate) fn keeps_policies(
+        connect: &SmolStr,
+        (source, destination): (NetworkId, NetworkId),
+        reader: &ConnectReader<'_>,
+    ) -> bool {
+        let from = Self::network(connect, source, reader);
+        let to = Self::network(connect, destination, reader);
+        let link = from
+            .member
+            .as_ref()
+            .and_then(|member| Self::local_link(connect, member, reader));
+        let is_linked = link.is_some() || from.retains_local_link();
+        (is_linked || from.is_unknown())
+            && Self::is_connected(connect, source, &from, reader)
+            && Self::is_connected(connect, destination, &to, reader)
     }
 
     /// Link of a network in this zone, if it has its ports.

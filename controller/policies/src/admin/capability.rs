@@ -6,13 +6,14 @@
 //! All ACLs of a policy change at once, because the first one that matches decides.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::external_ids::key;
 use patchbay_model::{AdminPolicyKey, AdminPolicyKind, PodKey, format_address};
 use patchbay_rows::{
-    Capability, Change, Engine, Holding, Identity, Layout, Owner, PartRows, Phase, Phases,
-    PlanError, Reader, RowView, Table,
+    Capability, Change, Engine, Holding, Identity, KeptRow, Layout, ObjectName, Owner, PartRow,
+    PartRows, Phase, Phases, PlanError, Reader, RowView, Scope, Table,
 };
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Set;
@@ -65,6 +66,16 @@ impl AdminPolicyController {
             is_idle: false,
             lacks_tiers: false,
         }
+    }
+
+    /// Sets which rows go that no policy wants: see [`Engine::set_scope`].
+    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
+        self.engine.set_scope(scope);
+    }
+
+    /// Rows that stay because of the scope.
+    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
+        self.engine.kept().filter(|_| !self.is_idle)
     }
 
     /// Plans what makes the rows right in the database. A database with OVN-Kubernetes' default
@@ -224,6 +235,13 @@ impl Capability for AdminPolicies {
         match part {
             Part::Policy(policy) => self.policy(policy, reader, rows),
             Part::Pod(pod) => self.pod(pod, reader, rows),
+        }
+    }
+
+    fn objects(&self, part: &Part, _: PartRow<'_>, _: &Reader<'_, Self>) -> Vec<ObjectName> {
+        match part {
+            Part::Policy(key) => vec![ObjectName::new(&key.kind.to_string(), &key.name)],
+            Part::Pod(_) => Vec::new(),
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 const FILE_HEADING: &str =
     "# Written by patchbay. It is read back by the next run, and replaced.\n";
 /// File name extension of state files.
-const FILE_EXTENSION: &str = "yaml";
+pub(super) const FILE_EXTENSION: &str = "yaml";
 /// Prefix of the node annotations that are stored.
 const OVN_ANNOTATION_PREFIX: &str = "k8s.ovn.org/";
 
@@ -239,7 +239,7 @@ fn list_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// content is on the disk before the name is. Returns `true` unless the old file has this text.
 ///
 /// A symbolic link is replaced, not followed.
-fn write_file(path: &Path, object: &Value) -> Result<bool, StateError> {
+pub(super) fn write_file(path: &Path, object: &Value) -> Result<bool, StateError> {
     let yaml = serde_saphyr::to_string(object)
         .map_err(io::Error::other)
         .map_err(failed("write", path))?;

@@ -13,6 +13,7 @@
 //! DIR/userdefinednetworks/...
 //! DIR/clusteruserdefinednetworks/...
 //! DIR/clusternetworkconnects/...
+//! DIR/applied/ovn-worker.yaml              names of the objects applied in this zone
 //! ```
 //!
 //! The folders are named by the plurals of the kinds, and the files `<name>.yaml` or
@@ -21,6 +22,7 @@
 //! Each file is replaced atomically. Runs that share a folder must
 //! [lock](StateFolder::try_lock) it.
 
+mod applied;
 mod folder;
 mod lock;
 mod restore;

@@ -178,12 +178,17 @@ impl<C: Capability> Evaluation<C> {
         }
     }
 
-    /// Removes the rows that no part has asked for. Returns the steps of the whole pass.
-    pub(crate) fn finish(mut self, index: &Index<C::Part>) -> Vec<Step> {
-        for owned in std::mem::take(&mut self.rest) {
-            if !self.kept.contains(&owned.uuid) {
-                self.remove(owned, index);
-            }
+    /// Takes the rows that no part has asked for.
+    pub(crate) fn take_rest(&mut self) -> Vec<OwnedRow> {
+        let mut rest = std::mem::take(&mut self.rest);
+        rest.retain(|owned| !self.kept.contains(&owned.uuid));
+        rest
+    }
+
+    /// Removes rows. Returns the steps of the whole pass.
+    pub(crate) fn finish(mut self, unwanted: Vec<OwnedRow>, index: &Index<C::Part>) -> Vec<Step> {
+        for owned in unwanted {
+            self.remove(owned, index);
         }
         self.steps
     }

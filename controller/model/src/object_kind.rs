@@ -1,0 +1,27 @@
+//! Kinds of the objects that rows are about. With a name they are how rows, manifests and the state
+//! folder name an object.
+
+/// Connect: kind of `ClusterNetworkConnect`.
+pub const CONNECT: &str = "ClusterNetworkConnect";
+/// Network, by the prefix of its rows' names without the last `_`.
+pub const NETWORK: &str = "network";
+/// Network, by its id. Rows of connects show nothing else.
+pub const NETWORK_ID: &str = "network with id";
+/// Node.
+pub const NODE: &str = "Node";
+/// Node, by its id. Rows of connects show nothing else.
+pub const NODE_ID: &str = "Node with id";
+/// Namespace.
+pub const NAMESPACE: &str = "Namespace";
+/// Pod.
+pub const POD: &str = "Pod";
+/// Virtual machine, whose pods share addresses.
+pub const VIRTUAL_MACHINE: &str = "VirtualMachine";
+/// Service.
+pub const SERVICE: &str = "Service";
+/// `NetworkPolicy` or `MultiNetworkPolicy`: their rows do not differ.
+pub const NETWORK_POLICY: &str = "NetworkPolicy";
+/// Firewall of a namespace.
+pub const EGRESS_FIREWALL: &str = "EgressFirewall";
+/// Egress IP.
+pub const EGRESS_IP: &str = "EgressIP";
