@@ -41,6 +41,8 @@ pub struct Cluster {
     now: Time,
     /// `true` if the inventory has all objects of every kind, so that an empty kind has none.
     is_watched: bool,
+    /// `true` if rows of an empty kind are looked at, too.
+    has_every_kind: bool,
     /// Warnings about the objects, one line each.
     pub warnings: Vec<String>,
 }
@@ -105,6 +107,7 @@ impl Cluster {
             settings,
             now,
             is_watched: false,
+            has_every_kind: false,
             warnings: Vec::new(),
         };
         let networks = cluster.networks();
@@ -154,6 +157,7 @@ impl Cluster {
             settings,
             now,
             is_watched: false,
+            has_every_kind: false,
             warnings,
         }
     }
@@ -163,7 +167,18 @@ impl Cluster {
     pub fn watched(inventory: Inventory, settings: ClusterSettings, now: Time) -> Self {
         Self {
             is_watched: true,
+            has_every_kind: true,
             ..Self::observed(inventory, settings, now)
+        }
+    }
+
+    /// The cluster, with the rows of a kind without objects among those that are looked at. Without
+    /// this, manifests without any pod leave all ports of pods as they are.
+    #[must_use]
+    pub fn with_every_kind(self) -> Self {
+        Self {
+            has_every_kind: true,
+            ..self
         }
     }
 
@@ -281,6 +296,11 @@ impl Cluster {
     /// `true` if the objects are all of every kind, as watched in a running cluster.
     pub(crate) fn is_watched(&self) -> bool {
         self.is_watched
+    }
+
+    /// `true` if rows of a kind without objects are looked at, too.
+    pub(crate) fn has_every_kind(&self) -> bool {
+        self.has_every_kind
     }
 
     /// Time of the conditions that change.

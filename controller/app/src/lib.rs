@@ -50,6 +50,7 @@ mod cluster;
 mod default_pods;
 mod egress;
 pub mod northbound;
+mod object_names;
 mod pods;
 mod policies;
 mod range_warnings;

@@ -7,7 +7,7 @@ mod held;
 mod pass;
 mod rows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use patchbay_model::{PodKey, ServiceKey};
 use patchbay_networks::SkippedNetwork;
 use patchbay_pods::{PodProblem, ZonePods};
 use patchbay_policies::PolicyProblem;
-use patchbay_rows::Counts;
+use patchbay_rows::{Counts, KeptRow, ObjectName};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::ServiceProblem;
 
@@ -56,6 +56,9 @@ pub struct ZoneOutcome {
     pub service_problems: Vec<(ServiceKey, ServiceProblem)>,
     /// Reasons why EgressIPs do not apply as their objects specify.
     pub egress_problems: Vec<EgressProblem>,
+    /// Rows of objects that are neither in the manifests nor recorded:
+    /// [`ZoneReconciler::set_recorded`].
+    pub kept: Vec<KeptRow>,
     /// Transactions that were applied although their reply was lost, one sentence each.
     pub warnings: Vec<String>,
     /// Errors about the rows of single subjects, which are not committed. Only
@@ -89,6 +92,13 @@ impl<N> ZoneReconciler<N> {
     /// The database, to commit or to wait.
     pub fn northbound_mut(&mut self) -> &mut N {
         &mut self.northbound
+    }
+
+    /// Sets the objects of earlier passes, whose rows go if the objects are gone. Rows of objects
+    /// that are neither in the cluster nor here stay, and are in [`ZoneOutcome::kept`]. `None`:
+    /// all rows go that nothing wants.
+    pub fn set_recorded(&mut self, recorded: Option<Arc<BTreeSet<ObjectName>>>) {
+        self.controllers.set_recorded(recorded);
     }
 
     /// Inputs of the pods' rows. `None`: the objects contain no pods, and specify nothing about the

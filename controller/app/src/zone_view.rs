@@ -59,7 +59,7 @@ impl<'a> ZoneView<'a> {
     /// `None`: the objects contain no pods, so ports of pods that are there stay.
     pub(crate) fn pods(&self) -> Option<ZonePods> {
         let inventory = &self.cluster.inventory;
-        let has_pods = self.cluster.is_watched() || !inventory.pods.is_empty();
+        let has_pods = self.cluster.has_every_kind() || !inventory.pods.is_empty();
         let settings = self.cluster.settings();
         has_pods.then(|| {
             pods::zone_pods(

@@ -1,20 +1,25 @@
 //! `patchbay apply`: makes the rows of databases what manifests define.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 use jiff::Timestamp;
 use patchbay_app::northbound::NorthboundHandle;
-use patchbay_app::zone::ZoneReconciler;
+use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_app::{Cluster, load};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::state::StateFolder;
+use patchbay_rows::ObjectName;
 
+use super::applied::{AppliedObjects, may_hold_rows, record_folder};
 use super::apply_report::ApplyReport;
 use super::args::{self, Manifests};
 use super::console::Console;
 use super::failure::Failure;
+use super::kept::{self, with_objects};
+use super::prune::Prune;
 use super::state::{folder, lock};
 use super::watch::watch;
 use super::zones::{complete_cluster, leave_to_exit, open_zone, reconcile_zone};
@@ -25,8 +30,9 @@ pub(super) async fn apply(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let manifests = &arguments.manifests;
+    let prune = Prune::of(arguments)?;
     if arguments.watch {
-        return watch(manifests, console).await;
+        return watch(manifests, prune, console).await;
     }
     let state = folder(manifests.state.as_ref(), &manifests.paths)?;
     let _lock = lock(state.as_ref(), console).await?;
@@ -38,7 +44,7 @@ pub(super) async fn apply(
     )?;
     let mut session = ApplySession::default();
     let applied = session
-        .apply(manifests, inventory, state.as_ref(), console)
+        .apply(manifests, inventory, (state.as_ref(), prune), console)
         .await;
     leave_to_exit(session);
     applied
@@ -53,6 +59,9 @@ pub(super) enum ZoneEvent {
     Removal,
 }
 
+/// Zone after a pass: its name, the objects that were applied in it before, and the outcome.
+type ZonePass<'a> = (&'a String, Arc<BTreeSet<ObjectName>>, ZoneOutcome);
+
 /// Open databases of the zones, and the cluster of the last apply.
 #[derive(Default)]
 pub(super) struct ApplySession {
@@ -62,6 +71,7 @@ pub(super) struct ApplySession {
     cluster: Option<Cluster>,
     /// Time at which the next network without users is to be removed. `None`: there is none.
     next_removal: Option<Timestamp>,
+    applied: AppliedObjects,
 }
 
 impl ApplySession {
@@ -75,34 +85,42 @@ impl ApplySession {
         &mut self,
         manifests: &Manifests,
         inventory: Inventory,
-        state: Option<&StateFolder>,
+        (state, prune): (Option<&StateFolder>, Prune),
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
         let (cluster, names) = complete_cluster(manifests, inventory, console)?;
-        self.open_zones(manifests, &names).await?;
+        self.open_zones(manifests, &names, console).await?;
         // Saved before the first transaction, because rows refer to what was allocated.
         if let Some(folder) = state {
             folder.save(&cluster.inventory)?;
         }
-        let cluster = self.cluster.insert(cluster);
+        let objects = cluster.object_names();
+        let records = record_folder(state, &manifests.nb);
+        self.cluster = Some(cluster);
         self.next_removal = None;
-        let mut report = ApplyReport::default();
+        let mut outcomes = Vec::with_capacity(names.len());
         for name in &names {
-            let Some(zone) = self.zones.get_mut(name) else {
-                continue;
-            };
-            wait_until_live(zone).await?;
-            let outcome = match reconcile_zone(zone, cluster, console).await {
-                Err(failure) if failure.is_timeout() => {
-                    // The next apply opens another connection, because this server does not reply.
-                    self.zones.remove(name);
-                    return Err(failure);
-                }
-                done => done?,
-            };
+            let applied = self.applied.before(name, records)?;
+            // Recorded before the first transaction: a row whose object is not recorded would stay.
+            self.applied.add(name, &objects, records)?;
+            let outcome = self.reconcile(name, applied.clone(), console).await?;
+            outcomes.push((name, applied, outcome));
+        }
+        self.prune(&mut outcomes, prune, console).await?;
+        let Some(cluster) = &mut self.cluster else {
+            return Ok(());
+        };
+        let mut report = ApplyReport::default();
+        for (name, _, outcome) in outcomes {
+            kept::report(name, &outcome.kept, console)?;
+            if !may_hold_rows(&cluster.inventory) {
+                self.applied.replace(name, objects.clone(), records)?;
+            }
             let removals = [self.next_removal, outcome.next_removal];
             self.next_removal = removals.into_iter().flatten().min();
-            report.add_zone(zone, outcome)?;
+            if let Some(zone) = self.zones.get(name) {
+                report.add_zone(zone, outcome)?;
+            }
         }
         report.set_connected_conditions(cluster);
         // Saved before the report is printed, because printing may fail.
@@ -112,13 +130,69 @@ impl ApplySession {
         report.print(cluster, manifests.output, console)
     }
 
+    /// Reconciles a zone. Rows of objects that are neither in the cluster nor `applied` stay.
+    async fn reconcile(
+        &mut self,
+        name: &str,
+        applied: Arc<BTreeSet<ObjectName>>,
+        console: &mut Console<'_>,
+    ) -> Result<ZoneOutcome, Failure> {
+        let (Some(zone), Some(cluster)) = (self.zones.get_mut(name), &self.cluster) else {
+            return Ok(ZoneOutcome::default());
+        };
+        wait_until_live(zone).await?;
+        zone.set_recorded(Some(applied));
+        match reconcile_zone(zone, cluster, console).await {
+            Err(failure) if failure.is_timeout() => {
+                // The next apply opens another connection, because this server does not reply.
+                self.zones.remove(name);
+                Err(failure)
+            }
+            done => done,
+        }
+    }
+
+    /// Deletes the rows that have stayed, if that is wanted.
+    async fn prune(
+        &mut self,
+        outcomes: &mut [ZonePass<'_>],
+        prune: Prune,
+        console: &mut Console<'_>,
+    ) -> Result<(), Failure> {
+        let kept = outcomes
+            .iter()
+            .map(|(name, _, outcome)| (name.as_str(), outcome.kept.as_slice()))
+            .filter(|(_, kept)| !kept.is_empty());
+        let kept: Vec<_> = kept.collect();
+        if kept.is_empty() || !prune.is_agreed(&kept, console).await? {
+            return Ok(());
+        }
+        for (name, applied, outcome) in outcomes {
+            if outcome.kept.is_empty() {
+                continue;
+            }
+            let pruned = with_objects(applied, &outcome.kept);
+            let mut later = self.reconcile(name, pruned, console).await?;
+            for (connect, counts) in std::mem::take(&mut outcome.counts) {
+                *later.counts.entry(connect).or_default() += counts;
+            }
+            *outcome = later;
+        }
+        Ok(())
+    }
+
     /// Closes the databases of zones that are gone and opens those of new zones.
-    async fn open_zones(&mut self, manifests: &Manifests, names: &[String]) -> Result<(), Failure> {
+    async fn open_zones(
+        &mut self,
+        manifests: &Manifests,
+        names: &[String],
+        console: &mut Console<'_>,
+    ) -> Result<(), Failure> {
         self.zones.retain(|name, _| names.contains(name));
         for (index, name) in names.iter().enumerate() {
             if !self.zones.contains_key(name) {
                 let (keys, limit) = (&manifests.input.keys, manifests.input.limit);
-                let zone = open_zone(name, index, &manifests.nb, keys, limit).await?;
+                let zone = open_zone(name, index, &manifests.nb, (keys, limit), console).await?;
                 self.zones.insert(name.clone(), zone);
             }
         }

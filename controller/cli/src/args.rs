@@ -134,6 +134,9 @@ pub(super) struct Apply {
     /// stay. A failed apply is retried.
     #[arg(long)]
     pub(super) watch: bool,
+    /// With --prune: delete the rows without a question, as in scripts.
+    #[arg(long, requires = "prune")]
+    pub(super) yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -158,6 +161,10 @@ pub(super) struct Manifests {
     /// inside a folder of manifests.
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
+    /// Delete rows of objects that the manifests do not name, and that no earlier run with the same
+    /// --state has applied. `apply` lists them and asks; without this flag they stay.
+    #[arg(long)]
+    pub(super) prune: bool,
     #[command(flatten)]
     pub(super) input: InputFlags,
 }

@@ -11,6 +11,7 @@ use patchbay_schemas::typed::{Ref, TableRow, TypeError};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::kept::{KeptObject, by_object};
 use super::routers::RoutersByName;
 
 /// The document of `apply -o json` and `apply -o yaml`.
@@ -31,6 +32,9 @@ pub(super) struct Zone {
     connects: Vec<Connect>,
     /// Networks that have no rows of their own in the zone.
     skipped: Vec<Skipped>,
+    /// Rows of objects that the manifests do not name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<KeptObject>,
 }
 
 #[derive(Debug, Serialize)]
@@ -112,6 +116,7 @@ impl Zone {
             name: zone.to_owned(),
             connects: connects.collect::<Result<_, _>>()?,
             skipped: skipped.collect(),
+            kept: by_object(&outcome.kept),
         })
     }
 }

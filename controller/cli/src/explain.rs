@@ -38,7 +38,7 @@ pub(super) async fn explain(
     let mut views = BTreeMap::new();
     for zone in select_zones(arguments, &cluster)? {
         let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
-        let mut reconciler = open_zone(&zone, 0, &database, keys, limit).await?;
+        let mut reconciler = open_zone(&zone, 0, &database, (keys, limit), console).await?;
         if let Some(view) = zone_view(name, &cluster, &mut reconciler).await? {
             views.insert(zone, view);
         }

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "kubernetes")]
 mod api_server;
+mod applied;
 mod apply;
 mod apply_report;
 mod args;
@@ -22,6 +23,7 @@ mod explain;
 mod failure;
 mod file_watcher;
 mod input_flags;
+mod kept;
 mod keys;
 #[cfg(feature = "lab")]
 mod lab;
@@ -53,6 +55,7 @@ mod manifest_limit;
 mod names;
 mod output;
 mod plan;
+mod prune;
 mod reach;
 mod reach_args;
 mod reach_source;
@@ -96,28 +99,18 @@ const EXIT_STOPPED: u8 = 2;
 /// Log filter if `RUST_LOG` is not set. kube-client is off because callers log failed requests.
 const DEFAULT_LOG_FILTER: &str = "warn,kube_client=off";
 
+/// Log filter of commands that end by themselves, if `RUST_LOG` is not set. They print what they wait
+/// for, and what follows from lost connections.
+const ONE_SHOT_LOG_FILTER: &str = "warn,kube_client=off,patchbay_engine::client=off";
+
 /// Idle time after which a thread ends. The threads that decoded the rows of a lab's nodes keep
 /// memory.
 const THREAD_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_default_env();
-    let unreadable = match &filter {
-        Err(error) if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() => Some(error.to_string()),
-        _ => None,
-    };
-    let filter = filter.unwrap_or_else(|_| EnvFilter::new(DEFAULT_LOG_FILTER));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(LogWriter::new)
-        .with_ansi(Colours::of(&io::stderr()).are_on())
-        // Reporting an internal error panics if standard error is closed.
-        .log_internal_errors(false)
-        .init();
-    if let Some(error) = unreadable {
-        tracing::warn!(error, "cannot read {}", EnvFilter::DEFAULT_ENV);
-    }
-    let command = match CommandLine::try_parse() {
+    let line = CommandLine::try_parse();
+    start_log(line.as_ref().ok().map(|line| &line.command));
+    let command = match line {
         Ok(line) => line.command,
         Err(error) => {
             // An error here cannot be reported anywhere.
@@ -147,6 +140,35 @@ fn main() -> ExitCode {
             console.report_failure(&failure);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Starts the log on standard error, for a command.
+fn start_log(command: Option<&Command>) {
+    let filter = EnvFilter::try_from_default_env();
+    let unreadable = match &filter {
+        Err(error) if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() => Some(error.to_string()),
+        _ => None,
+    };
+    let is_one_shot = match command {
+        Some(Command::Apply(arguments)) => !arguments.watch,
+        Some(Command::Plan(_) | Command::Explain(_) | Command::Reach(_)) => true,
+        _ => false,
+    };
+    let default = if is_one_shot {
+        ONE_SHOT_LOG_FILTER
+    } else {
+        DEFAULT_LOG_FILTER
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new(default)))
+        .with_writer(LogWriter::new)
+        .with_ansi(Colours::of(&io::stderr()).are_on())
+        // Reporting an internal error panics if standard error is closed.
+        .log_internal_errors(false)
+        .init();
+    if let Some(error) = unreadable {
+        tracing::warn!(error, "cannot read {}", EnvFilter::DEFAULT_ENV);
     }
 }
 

@@ -5,9 +5,11 @@ use patchbay_app::northbound::{DryRun, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
 use serde::Serialize;
 
+use super::applied::{AppliedObjects, record_folder};
 use super::args::{Format, Manifests};
 use super::console::Console;
 use super::failure::Failure;
+use super::kept::with_objects;
 use super::state::{folder, lock_to_read};
 use super::zone_changes::ZoneChanges;
 use super::zones::{complete_cluster, leave_to_exit, open_zone, reconcile_zone, row_uuids};
@@ -31,11 +33,18 @@ pub(super) async fn plan(
     let mut reconciled = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
         let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
-        let zone = open_zone(name, index, &arguments.nb, keys, limit).await?;
+        let zone = open_zone(name, index, &arguments.nb, (keys, limit), console).await?;
         let dry_run = DryRun::new(zone.northbound().snapshot());
         let mut zone = ZoneReconciler::new(name, dry_run, row_uuids(&arguments.nb, index));
-        reconcile_zone(&mut zone, &cluster, console).await?;
-        zones.push(ZoneChanges::new(name, zone.northbound()));
+        let records = record_folder(state.as_ref(), &arguments.nb);
+        let applied = AppliedObjects::default().before(name, records)?;
+        zone.set_recorded(Some(applied.clone()));
+        let mut outcome = reconcile_zone(&mut zone, &cluster, console).await?;
+        if arguments.prune && !outcome.kept.is_empty() {
+            zone.set_recorded(Some(with_objects(&applied, &outcome.kept)));
+            outcome = reconcile_zone(&mut zone, &cluster, console).await?;
+        }
+        zones.push(ZoneChanges::new(name, zone.northbound(), &outcome.kept));
         reconciled.push(zone);
     }
     leave_to_exit((cluster, reconciled));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ovsdb_sim::Sim;
-use patchbay_app::northbound::{Northbound as _, Remote};
+use patchbay_app::northbound::Northbound as _;
 use patchbay_app::{Cluster, load};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::Role;
@@ -16,7 +16,7 @@ use super::args::{Database, Manifests};
 use super::console::Console;
 use super::failure::Failure;
 use super::reach_args::Reach;
-use super::zones::{complete_cluster, open_zone, reconcile_zone};
+use super::zones::{complete_cluster, open_remote, open_zone, reconcile_zone};
 
 /// Name of the database that is read.
 const DATABASE: &str = "OVN_Northbound";
@@ -124,8 +124,8 @@ pub(super) async fn read_databases(
 ) -> Result<Source, Failure> {
     let chassis = arguments.chassis.as_deref();
     if let Some(remote) = &arguments.nb {
-        let limit = arguments.input.limit.duration();
-        let remote = Remote::open(remote, arguments.input.keys.tls(), limit).await?;
+        let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
+        let remote = open_remote(remote, keys, limit, console).await?;
         return Ok(Source::new(&remote.snapshot(), chassis));
     }
     if let Some(file) = &arguments.file {
@@ -149,6 +149,7 @@ async fn read_manifests(
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
     let manifests = Manifests {
+        prune: false,
         paths: arguments.paths.clone(),
         nb: Database::Embedded,
         zone: arguments.zone.clone(),
@@ -177,7 +178,7 @@ async fn read_manifests(
     let mut zones = BTreeMap::new();
     for name in wanted {
         let (keys, limit) = (&manifests.input.keys, manifests.input.limit);
-        let mut zone = open_zone(name, 0, &manifests.nb, keys, limit).await?;
+        let mut zone = open_zone(name, 0, &manifests.nb, (keys, limit), console).await?;
         reconcile_zone(&mut zone, &cluster, console).await?;
         let snapshot = zone.northbound().snapshot();
         let northbound = Northbound::new(&snapshot, arguments.chassis.as_deref());

@@ -11,12 +11,17 @@ use super::args::Manifests;
 use super::console::Console;
 use super::failure::Failure;
 use super::file_watcher::{FileWatcher, RETRY_DELAY};
+use super::prune::Prune;
 use super::state::{folder, lock};
 use super::stop::Stop;
 
 /// Applies the manifests after each change and each resync of a database, and retries failures,
 /// until Ctrl-C or SIGTERM.
-pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> Result<(), Failure> {
+pub(super) async fn watch(
+    manifests: &Manifests,
+    prune: Prune,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     if manifests.paths.iter().any(|path| path.as_os_str() == "-") {
         let message = "--watch requires files or folders: standard input cannot be watched";
         return Err(Failure::Arguments(message.to_owned()));
@@ -27,7 +32,7 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
     console.reported = Some(BTreeSet::new());
     loop {
         let result = tokio::select! {
-            result = watched.apply(manifests, console) => result,
+            result = watched.apply(manifests, prune, console) => result,
             // Files of the state folder are replaced atomically, so an apply can be dropped
             // anywhere.
             () = stop.asked() => {
@@ -47,7 +52,7 @@ pub(super) async fn watch(manifests: &Manifests, console: &mut Console<'_>) -> R
             Err(
                 failure @ (Failure::Arguments(_)
                 | Failure::Open {
-                    source: OpenError::Remote(_),
+                    source: OpenError::Remote(_) | OpenError::NoFolder { .. },
                 }),
             ) => {
                 return Err(failure);
@@ -102,6 +107,7 @@ impl WatchedApply {
     async fn apply(
         &mut self,
         manifests: &Manifests,
+        prune: Prune,
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
         let inventory = read_manifests_within(
@@ -121,7 +127,7 @@ impl WatchedApply {
             (None, None) => {}
         }
         self.session
-            .apply(manifests, restored, state.as_ref(), console)
+            .apply(manifests, restored, (state.as_ref(), prune), console)
             .await?;
         self.manifests = Some(inventory);
         Ok(())

@@ -13,6 +13,9 @@ use serde::Serialize;
 use patchbay_app::northbound::{DryRun, Northbound};
 use patchbay_model::external_ids::key;
 use patchbay_model::printable::printable;
+use patchbay_rows::KeptRow;
+
+use super::kept::{KeptObject, by_object};
 
 /// Columns that identify a row without a name and an owner id, best first.
 const IDENTIFYING_COLUMNS: [&str; 4] = ["match", "ip_prefix", "logical_ip", "action"];
@@ -25,6 +28,8 @@ const MAX_ELEMENT_BYTES: usize = 1_000;
 pub(super) struct ZoneChanges {
     zone: String,
     rows: Vec<ChangedRow>,
+    /// Rows that stay although nothing wants them, because the manifests do not name their objects.
+    kept: Vec<KeptObject>,
 }
 
 /// One row that is inserted, changed or deleted.
@@ -65,7 +70,7 @@ struct Element {
 
 impl ZoneChanges {
     /// Collects the rows that the transactions of the dry run have changed.
-    pub(super) fn new(zone: &str, dry_run: &DryRun) -> Self {
+    pub(super) fn new(zone: &str, dry_run: &DryRun, kept: &[KeptRow]) -> Self {
         let snapshots = Snapshots {
             before: dry_run.original(),
             after: &dry_run.snapshot(),
@@ -80,6 +85,7 @@ impl ZoneChanges {
         Self {
             zone: zone.to_owned(),
             rows,
+            kept: by_object(kept),
         }
     }
 
@@ -214,7 +220,11 @@ impl fmt::Display for ZoneChanges {
             count(Kind::Change),
             count(Kind::Delete)
         )?;
-        self.rows.iter().try_for_each(|row| row.fmt(f))
+        self.rows.iter().try_for_each(|row| row.fmt(f))?;
+        self.kept.iter().try_for_each(|object| {
+            let text = object.to_string();
+            writeln!(f, "= kept: {}", printable(&text, MAX_ELEMENT_BYTES))
+        })
     }
 }
 

@@ -1,10 +1,14 @@
 //! The zones of a command: their nodes, their databases, and one pass over a zone.
 
+use std::io::ErrorKind;
+use std::time::Duration;
+
 use jiff::Timestamp;
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound, NorthboundHandle, Remote};
 use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_connects::HeldReason;
+use patchbay_engine::client::{ConnectError, SessionError};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Time;
 use patchbay_schemas::nb::NbGlobal;
@@ -31,7 +35,7 @@ pub(super) fn complete_cluster(
     console: &mut Console<'_>,
 ) -> Result<(Cluster, Vec<String>), Failure> {
     let settings = arguments.input.cluster.settings(&inventory)?;
-    let cluster = Cluster::from_inventory(inventory, settings, now())?;
+    let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
     for warning in &cluster.warnings {
         console.warn("objects", warning)?;
     }
@@ -65,13 +69,13 @@ pub(super) async fn open_zone(
     zone: &str,
     index: usize,
     database: &Database,
-    keys: &Keys,
-    limit: TimeLimit,
+    (keys, limit): (&Keys, TimeLimit),
+    console: &mut Console<'_>,
 ) -> Result<ZoneReconciler<NorthboundHandle>, Failure> {
     let northbound = match database {
         Database::Embedded => NorthboundHandle::Embedded(embedded(index)?),
         Database::Remote(remote) => {
-            NorthboundHandle::Remote(Remote::open(remote, keys.tls(), limit.duration()).await?)
+            NorthboundHandle::Remote(open_remote(remote, keys, limit, console).await?)
         }
     };
     Ok(ZoneReconciler::new(
@@ -79,6 +83,44 @@ pub(super) async fn open_zone(
         northbound,
         row_uuids(database, index),
     ))
+}
+
+/// Opens the database of a server. The first time that the server cannot be used yet, a line says
+/// what is waited for.
+///
+/// # Errors
+/// No remote serves the database within the time limit.
+pub(super) async fn open_remote(
+    remotes: &str,
+    keys: &Keys,
+    limit: TimeLimit,
+    console: &mut Console<'_>,
+) -> Result<Remote, Failure> {
+    let duration = limit.duration();
+    let mut reported = None;
+    let opened = Remote::open_waiting(remotes, keys.tls(), duration, |error| {
+        reported.get_or_insert_with(|| console.report(&waiting_line(error, duration)));
+    });
+    let opened = opened.await?;
+    reported.unwrap_or(Ok(()))?;
+    Ok(opened)
+}
+
+/// The remotes that are waited for, each with its failure, and the time limit.
+fn waiting_line(error: &ConnectError, limit: Duration) -> String {
+    let attempts = error.attempts.iter().map(|failure| {
+        let reason = match &failure.error {
+            SessionError::Io(error) if error.kind() == ErrorKind::NotFound => {
+                "no such file".to_owned()
+            }
+            SessionError::Io(error) => error.kind().to_string(),
+            other => other.to_string(),
+        };
+        format!("{} ({reason})", failure.remote)
+    });
+    let attempts: Vec<String> = attempts.collect();
+    let seconds = limit.as_secs();
+    format!("waiting for {}, at most {seconds} s", attempts.join(", "))
 }
 
 /// Creates an empty embedded database with a seed.
@@ -110,9 +152,8 @@ fn warn_of_other_zone(
     let mut others = globals.iter().filter_map(|row| Some(row.ok()?.1.name));
     let other = others.find(|other| !other.is_empty() && other != name);
     if let Some(other) = other {
-        let warning = format!(
-            "zone {name}: NB_Global.name is {other}: the database belongs to another zone, whose rows are replaced"
-        );
+        let warning =
+            format!("zone {name}: NB_Global.name is {other}: the database belongs to another zone");
         console.warn("zones of databases", &warning)?;
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! A database of an OVSDB server.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use patchbay_engine::client::{
     Client, ClientClosed, CommitOutcome, Config, ConnectError, ConnectionEvent, ConnectionEvents,
-    RemoteError, Remotes, SnapshotChanges, Tls, UnknownOutcome,
+    Remote as Address, RemoteError, Remotes, SnapshotChanges, Tls, UnknownOutcome,
 };
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
@@ -25,6 +26,14 @@ pub enum OpenError {
     /// The text is not a list of remotes.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// No server can make this socket, so that it is not waited for.
+    #[error("cannot use {remote}: there is no folder {}", .folder.display())]
+    NoFolder {
+        /// Remote of the socket.
+        remote: String,
+        /// Folder of the socket.
+        folder: PathBuf,
+    },
     /// No remote serves the database, or none within the time limit.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -62,13 +71,24 @@ impl Remote {
     /// # Errors
     /// `remotes` cannot be parsed, or no remote serves the database within the limit.
     pub async fn open(remotes: &str, tls: Option<Tls>, limit: Duration) -> Result<Self, OpenError> {
-        let remotes: Remotes = remotes.parse()?;
-        let mut config = Config::new(remotes, DATABASE);
-        config.tls = tls;
-        config.bulk_rows = Some(BULK_ROWS);
-        config.backoff = RECONNECT_BACKOFF;
-        let client = Client::connect_within(config, limit).await?;
+        let client = Client::connect_within(config(remotes, tls)?, limit).await?;
         Ok(Self::of_client(client, limit)?)
+    }
+
+    /// Connects as [`open`](Self::open) does. Instead of log lines, `waiting` gets the failures of
+    /// each round of attempts after which the client waits.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub async fn open_waiting(
+        remotes: &str,
+        tls: Option<Tls>,
+        limit: Duration,
+        mut waiting: impl FnMut(&ConnectError),
+    ) -> Result<Self, OpenError> {
+        let config = config(remotes, tls)?;
+        let connected = Client::connect_waiting(config, limit, |error, _| waiting(error));
+        Ok(Self::of_client(connected.await?, limit)?)
     }
 
     /// The database of a client that others may use, too. `limit` is as for [`open`](Self::open).
@@ -162,4 +182,31 @@ impl Northbound for Remote {
         }
         self.live_until(deadline).await
     }
+}
+
+/// Configuration of a client of remotes.
+fn config(remotes: &str, tls: Option<Tls>) -> Result<Config, OpenError> {
+    let remotes: Remotes = remotes.parse()?;
+    let mut missing = remotes.as_slice().iter().map(missing_folder);
+    // If one of several remotes can be there, the others are tried beside it.
+    if let Some(Some((remote, folder))) = missing.next()
+        && missing.all(|other| other.is_some())
+    {
+        let remote = remote.to_string();
+        return Err(OpenError::NoFolder { remote, folder });
+    }
+    let mut config = Config::new(remotes, DATABASE);
+    config.tls = tls;
+    config.bulk_rows = Some(BULK_ROWS);
+    config.backoff = RECONNECT_BACKOFF;
+    Ok(config)
+}
+
+/// The folder of a remote's socket, if it does not exist.
+fn missing_folder(remote: &Address) -> Option<(&Address, PathBuf)> {
+    let Address::Unix(path) = remote else {
+        return None;
+    };
+    let folder = path.parent().filter(|folder| *folder != Path::new(""))?;
+    (!folder.exists()).then(|| (remote, folder.to_owned()))
 }

@@ -3,16 +3,24 @@
 //! They know the database as a [`DynNorthbound`], so that their code is compiled once, and not with
 //! each program for each kind of database.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use jiff::SignedDuration;
 use patchbay_connects::{Inputs, ZoneController, ZonePlan};
 use patchbay_egress::EgressController;
 use patchbay_engine::db::Snapshot;
-use patchbay_model::{NetworkActivity, RenderedNetworks};
+use patchbay_model::{NetworkActivity, RenderedNetworks, format_address};
 use patchbay_networks::{NetworkController, SkippedNetwork, SkippedNetworks, ZoneNetworks};
 use patchbay_pods::{PodController, ZonePods};
 use patchbay_policies::PolicyController;
 use patchbay_policies::admin::AdminPolicyController;
+use patchbay_rows::{KeptRow, ObjectName, Scope};
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::nb::LogicalSwitchPort;
+use patchbay_schemas::typed::TableRow as _;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::ServiceController;
 
@@ -59,6 +67,8 @@ pub(super) struct ZoneControllers {
     /// On the heap, because futures hold them.
     inputs: Box<ZoneInputs>,
     skipped: SkippedNetworks,
+    /// Objects of earlier passes. `None`: all rows go that nothing wants.
+    recorded: Option<Arc<BTreeSet<ObjectName>>>,
 }
 
 impl ZoneControllers {
@@ -80,12 +90,63 @@ impl ZoneControllers {
             rendered: RenderedNetworks::default(),
             inputs: Box::default(),
             skipped: SkippedNetworks::default(),
+            recorded: None,
         }
     }
 
     /// Name of the zone.
     pub(super) fn zone(&self) -> &str {
         &self.zone
+    }
+
+    /// Sets the objects of earlier passes, whose rows go if the objects are gone. `None`: all rows
+    /// go that nothing wants.
+    pub(super) fn set_recorded(&mut self, recorded: Option<Arc<BTreeSet<ObjectName>>>) {
+        self.recorded = recorded;
+    }
+
+    /// Sets which rows of all capabilities go, for the objects of a cluster. Returns the scope.
+    fn set_scope(&mut self, cluster: &Cluster) -> Option<Scope> {
+        let scope = self.recorded.clone().map(|recorded| Scope {
+            named: cluster.object_names(),
+            recorded,
+            members: Arc::default(),
+        });
+        let shared = scope.clone().map(Arc::new);
+        self.networks.set_scope(shared.clone());
+        self.pods.set_scope(shared.clone());
+        self.services.set_scope(shared.clone());
+        self.connects.set_scope(shared);
+        scope
+    }
+
+    /// Sets which rows of policies and EgressIPs go. Ports of pods that stay are members of port
+    /// groups for as long, and their addresses are members of address sets.
+    fn set_policy_scope(&mut self, scope: Option<Scope>, snapshot: &Snapshot) {
+        let scope = scope.map(|scope| {
+            let members = port_members(self.pods.kept(), snapshot);
+            Arc::new(Scope {
+                members: Arc::new(members),
+                ..scope
+            })
+        });
+        self.policies.set_scope(scope.clone());
+        self.admin_policies.set_scope(scope.clone());
+        self.egress.set_scope(scope);
+    }
+
+    /// Rows of objects that are neither in the cluster nor recorded, by object.
+    fn kept(&self) -> Vec<KeptRow> {
+        let networks = self.networks.kept().chain(self.pods.kept());
+        let policies = self.policies.kept().chain(self.admin_policies.kept());
+        let others = self.services.kept().chain(self.egress.kept());
+        let kept = networks.chain(policies).chain(others);
+        let mut kept: Vec<KeptRow> = kept.chain(self.connects.kept()).cloned().collect();
+        kept.sort_by(|one, other| {
+            let key = |row: &KeptRow| (row.object.clone(), row.table, row.row);
+            key(one).cmp(&key(other))
+        });
+        kept
     }
 
     /// Makes the rows of networks, pods, policies, services, EgressIPs and connects what the
@@ -110,6 +171,7 @@ impl ZoneControllers {
             commit_connects(&mut self.connects, &mut pass, &inputs, &mut outcome).await?;
             pass.end()?;
             outcome.warnings = pass.warnings;
+            outcome.kept = self.kept();
             Ok(outcome)
         })
     }
@@ -170,6 +232,7 @@ impl ZoneControllers {
         cluster: &Cluster,
     ) -> Result<ZoneOutcome, ZoneError> {
         let held = HeldRows::of(cluster);
+        let scope = self.set_scope(cluster);
         if !held.has_networks() {
             self.commit_networks(pass, &inputs.networks).await?;
         }
@@ -180,6 +243,7 @@ impl ZoneControllers {
             let mut plan = |snapshot: &Snapshot| self.pods.plan(pods, snapshot);
             committed_pods = pass.commit(PODS, &mut plan).await?.then_some(pods);
         }
+        self.set_policy_scope(scope, &pass.northbound.snapshot());
         let mut policy_problems = Vec::new();
         if let Some(policies) = policies {
             let mut plan = |snapshot: &Snapshot| self.policies.plan(policies, snapshot);
@@ -258,6 +322,7 @@ impl ZoneControllers {
         let zone = self.zone.clone();
         let mut inputs = ZoneInputs::read(cluster, &zone, activity.clone());
         inputs.follow(&self.inputs);
+        self.set_scope(cluster);
         self.networks
             .plan(&inputs.networks, snapshot)
             .is_ok_and(|change| change.transaction.is_none())
@@ -317,6 +382,28 @@ impl ZoneControllers {
         }
         Ok(())
     }
+}
+
+/// Ports of pods that stay, and their addresses.
+fn port_members<'a>(
+    kept: impl Iterator<Item = &'a KeptRow>,
+    snapshot: &Snapshot,
+) -> BTreeSet<Atom> {
+    let ports = kept.filter(|row| row.table == LogicalSwitchPort::TABLE);
+    let table = snapshot.schema().table_by_name(LogicalSwitchPort::TABLE);
+    let mut members = BTreeSet::new();
+    for port in ports {
+        members.insert(Atom::Uuid(port.row));
+        let row = table.and_then(|(id, table)| {
+            let column = table.column_id(LogicalSwitchPort::ADDRESSES.name())?;
+            snapshot.row(id, port.row)?.values.get(column)?.as_set()
+        });
+        let texts = row.into_iter().flatten().filter_map(Atom::as_str);
+        let addresses = texts.flat_map(str::split_whitespace);
+        let addresses = addresses.filter_map(|text| text.parse::<IpAddr>().ok());
+        members.extend(addresses.map(|address| format_address(address).into()));
+    }
+    members
 }
 
 fn grace_period(cluster: &Cluster) -> SignedDuration {

@@ -14,6 +14,7 @@ mod scenario;
 mod udn;
 mod udn_cluster;
 mod udn_full;
+mod unnamed;
 mod zone;
 
 use std::path::{Path, PathBuf};

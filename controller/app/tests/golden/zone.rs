@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::report::{Difference, StepResult};
 use crate::scenario::{Pace, Scenario, Step};
+use crate::unnamed;
 use northbound::Northbound;
 
 /// Passes after which a scenario that still changes rows fails.
@@ -140,6 +141,7 @@ pub(crate) fn run(scenario: &Scenario, pace: Pace) -> Result<Vec<StepResult>, St
             for (table, rows) in &expected.nb {
                 differences.extend(world.northbound.compare(table, rows)?);
             }
+            unnamed::check(&world.northbound.snapshot(), &world.config.zone)?;
             Ok(StepResult {
                 name: expected.name,
                 differences,

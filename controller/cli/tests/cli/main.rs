@@ -10,6 +10,7 @@ mod explain;
 mod hostile;
 mod networks;
 mod output;
+mod prune;
 mod reach;
 mod server;
 mod server_failures;

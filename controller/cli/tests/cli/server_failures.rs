@@ -1,17 +1,22 @@
 //! `patchbay apply` while its server hangs, restarts, elects a leader or loses connections.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{RealCluster, RealServer, ScratchDir, installed_nb_schema, nbctl};
+use ovsdb_sim::testing::{
+    RealCluster, RealServer, ScratchDir, installed_nb_schema, nbctl, program,
+};
 use ovsdb_sim::{Fault, FaultRule, Loss, Sim};
 
-use crate::command::{Run, example, patchbay};
+use serde_json::json;
+
+use crate::command::{Run, example, nb_schema, patchbay};
 
 /// Time in which a command must end: far more than any of these needs.
 const END_LIMIT: Duration = Duration::from_secs(60);
@@ -76,15 +81,138 @@ fn a_server_that_is_not_there_is_waited_for() {
     let mut child = start("apply", &format!("unix:{}", socket.display()));
     let mut log = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.contains("no remote can be used") {
-        line.clear();
-        assert_ne!(log.read_line(&mut line).unwrap(), 0, "it has ended");
-    }
+    assert_ne!(log.read_line(&mut line).unwrap(), 0, "it has ended");
+    let remote = format!("unix:{}", socket.display());
+    let expected = format!("waiting for {remote} (no such file), at most 30 s\n");
+    assert_eq!(line, expected);
+    line.clear();
     std::os::unix::fs::symlink(server.socket(), &socket).unwrap();
     // An unread pipe would block the command.
     let reader = thread::spawn(move || log.read_to_string(&mut line));
     assert_eq!(end(child).code, Some(0));
     reader.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_socket_that_does_not_come_has_one_line_at_the_start_and_one_at_the_end() {
+    let folder = ScratchDir::new();
+    let remote = format!("unix:{}", folder.path().join("nb.sock").display());
+    for command in ["apply -t 3", "plan -t 3", "explain cnc c -t 3"] {
+        let failed = end(start(command, &remote));
+        assert_eq!(failed.code, Some(1), "{}", failed.stderr);
+        let lines: Vec<&str> = failed.stderr.lines().collect();
+        let [first, last] = *lines else {
+            panic!("{}", failed.stderr);
+        };
+        assert_eq!(
+            first,
+            format!("waiting for {remote} (no such file), at most 3 s")
+        );
+        let error = "error: cannot use database OVN_Northbound within 3 s: ";
+        assert!(last.starts_with(error), "{last}");
+    }
+}
+
+#[test]
+fn a_socket_whose_folder_does_not_exist_is_not_waited_for() {
+    let folder = ScratchDir::new();
+    let missing = folder.path().join("none");
+    let remote = format!("unix:{}", missing.join("nb.sock").display());
+    let expected = format!(
+        "error: cannot use {remote}: there is no folder {}\n",
+        missing.display()
+    );
+    for command in ["apply", "plan", "explain cnc c", "apply --watch"] {
+        // Without the check this waits for longer than a command may take.
+        let failed = end(start(&format!("{command} --timeout 600"), &remote));
+        assert_eq!((failed.code, &*failed.stderr), (Some(1), &*expected));
+    }
+}
+
+#[test]
+fn a_server_that_has_opened_no_database_yet_is_waited_for() {
+    let folder = ScratchDir::new();
+    let database = folder.path().join("nb.db");
+    let created = Command::new(program("ovsdb-tool"))
+        .arg("create")
+        .args([&database, &nb_schema()])
+        .status();
+    assert!(created.unwrap().success());
+    // A server needs a database to start.
+    let schema = folder.path().join("other.ovsschema");
+    let text = r#"{"name": "Other", "version": "1.0.0", "tables": {"T": {"columns": {"c": {"type": "string"}}}}}"#;
+    fs::write(&schema, text).unwrap();
+    let server = RealServer::start([&schema]);
+    appctl(&server, "ovsdb-server/remove-db", Path::new("Other"));
+    let mut child = start("apply", &server.remote());
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    assert_ne!(log.read_line(&mut line).unwrap(), 0, "it has ended");
+    let reason = "(no database OVN_Northbound: the server has ";
+    assert!(line.contains(reason), "{line}");
+    appctl(&server, "ovsdb-server/add-db", &database);
+    let reader = thread::spawn(move || log.read_to_string(&mut line));
+    assert_eq!(end(child).code, Some(0));
+    reader.join().unwrap().unwrap();
+}
+
+/// Runs a command of the server about a database.
+fn appctl(server: &RealServer, command: &str, database: &Path) {
+    let done = Command::new(program("ovs-appctl"))
+        .arg("-t")
+        .arg(server.unixctl())
+        .arg(command)
+        .arg(database)
+        .status();
+    assert!(done.unwrap().success());
+}
+
+/// Such a list comes in the first moments of a server, which has no `_Server` yet.
+#[test]
+fn an_empty_list_of_databases_is_waited_for() {
+    let server = RealServer::start([nb_schema()]);
+    let folder = ScratchDir::new();
+    let socket = folder.path().join("nb.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let place = server.socket().to_owned();
+    thread::spawn(move || {
+        let (first, _) = listener.accept().unwrap();
+        answer_without_databases(first);
+        for client in listener.incoming() {
+            join(client.unwrap(), UnixStream::connect(&place).unwrap());
+        }
+    });
+    let done = end(start("apply", &format!("unix:{}", socket.display())));
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let waits = "(no database OVN_Northbound: the server has none), at most 30 s\n";
+    assert!(done.stderr.ends_with(waits), "{}", done.stderr);
+}
+
+/// Answers as a server that has no databases, until the client leaves.
+fn answer_without_databases(mut client: UnixStream) {
+    let requests = serde_json::Deserializer::from_reader(client.try_clone().unwrap());
+    for request in requests.into_iter::<serde_json::Value>() {
+        let Ok(request) = request else { return };
+        let (result, error) = match request["method"].as_str() {
+            Some("list_dbs") => (json!([]), json!(null)),
+            _ => (json!(null), json!("unknown database")),
+        };
+        let reply = json!({"id": request["id"], "result": result, "error": error});
+        if client.write_all(reply.to_string().as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Copies bytes between a client and a server, in both directions.
+fn join(client: UnixStream, server: UnixStream) {
+    for (from, to) in [(&client, &server), (&server, &client)] {
+        let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Write);
+        });
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

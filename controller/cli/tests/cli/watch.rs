@@ -233,8 +233,9 @@ async fn a_save_repairs_rows_that_others_have_changed() {
 
     let others = ["1-cluster.yaml", "2-networks.yaml"].map(|file| bed.manifest(file));
     let remote = bed.listener.remote();
-    let without = format!("apply --zone ovn-worker2 --nb {remote}");
-    run(&without, &[&*others[0], &*others[1]]).succeeded();
+    let without = format!("apply --prune --yes --zone ovn-worker2 --nb {remote}");
+    let pruned = run(&without, &[&*others[0], &*others[1]]);
+    assert_eq!(pruned.code, Some(0), "{}", pruned.stderr);
     save();
     let second = watching.document();
     assert_eq!(

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::report::StepResult;
 use crate::scenario::{ObjectOp, Pace, Scenario, Step};
+use crate::unnamed;
 use config::Config;
 pub(crate) use objects::Objects;
 pub(crate) use state::State;
@@ -61,6 +62,7 @@ pub(crate) fn run(scenario: &Scenario, pace: Pace) -> Result<Vec<StepResult>, St
             state.update(expected.nb, expected.pods);
             let mut differences = world.play(step)?;
             differences.extend(state.compare(&world)?);
+            unnamed::check(&world.northbound.snapshot(), &world.node)?;
             Ok(StepResult {
                 name: expected.name,
                 differences,

@@ -1,0 +1,88 @@
+//! Rows of objects that the manifests do not name, by object.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use patchbay_rows::{KeptRow, ObjectName};
+use serde::Serialize;
+
+use super::console::Console;
+use super::failure::Failure;
+
+/// Rows of one object that the manifests do not name.
+#[derive(Debug, Serialize)]
+pub(super) struct KeptObject {
+    object: String,
+    /// Number of rows by table.
+    rows: BTreeMap<&'static str, usize>,
+}
+
+impl KeptObject {
+    /// Number of rows.
+    pub(super) fn count(&self) -> usize {
+        self.rows.values().sum()
+    }
+}
+
+/// The object and its rows: `Pod blue/web: 2 rows (ACL 1, Logical_Switch_Port 1)`.
+impl fmt::Display for KeptObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.count();
+        let tables = self.rows.iter();
+        let tables: Vec<String> = tables
+            .map(|(table, count)| format!("{table} {count}"))
+            .collect();
+        write!(
+            f,
+            "{}: {count} {} ({})",
+            self.object,
+            rows(count),
+            tables.join(", ")
+        )
+    }
+}
+
+/// `row` or `rows`.
+pub(super) fn rows(count: usize) -> &'static str {
+    if count == 1 { "row" } else { "rows" }
+}
+
+/// Rows by object.
+pub(super) fn by_object(kept: &[KeptRow]) -> Vec<KeptObject> {
+    let mut objects = BTreeMap::<&ObjectName, BTreeMap<&'static str, usize>>::new();
+    for row in kept {
+        let tables = objects.entry(&row.object).or_default();
+        *tables.entry(row.table).or_default() += 1;
+    }
+    let objects = objects.into_iter().map(|(object, rows)| KeptObject {
+        object: object.to_string(),
+        rows,
+    });
+    objects.collect()
+}
+
+/// Recorded objects, and those of these rows.
+pub(super) fn with_objects(
+    recorded: &BTreeSet<ObjectName>,
+    kept: &[KeptRow],
+) -> Arc<BTreeSet<ObjectName>> {
+    let objects = kept.iter().map(|row| row.object.clone());
+    Arc::new(recorded.iter().cloned().chain(objects).collect())
+}
+
+/// Names the objects whose rows stay in a zone, and the flag that deletes them.
+pub(super) fn report(
+    zone: &str,
+    kept: &[KeptRow],
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    for object in by_object(kept) {
+        let warning = format!("zone {zone}: kept, because the manifests do not name it: {object}");
+        console.warn("objects that the manifests do not name", &warning)?;
+    }
+    if !kept.is_empty() {
+        console.report("--prune deletes the rows of objects that the manifests do not name")?;
+    }
+    Ok(())
+}
