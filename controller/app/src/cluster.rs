@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use patchbay_allocate::connects::{
-    AllocationWarning, ClusterController, ClusterObjects, with_condition,
+    AllocationWarning, ClusterController, ClusterObjects, refusals, with_condition,
 };
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{Activity, ConnectReport, Inputs, ZoneReports, ZoneSummary};
@@ -206,14 +206,7 @@ impl Cluster {
         nodes: &[Node],
         warnings: &mut Vec<Problem>,
     ) -> BTreeSet<NadKey> {
-        let inventory = &self.inventory;
-        let objects = ClusterObjects::new(
-            networks,
-            objects(&inventory.network_attachment_definitions),
-            objects(&inventory.namespaces),
-            objects(&inventory.cluster_network_connects),
-        )
-        .with_nodes(
+        let objects = self.connect_objects(networks).with_nodes(
             nodes
                 .iter()
                 .filter_map(|node| Some((&*node.name, node.id?))),
@@ -243,6 +236,17 @@ impl Cluster {
             }
         }
         reported
+    }
+
+    /// The objects from which connects are allocated.
+    fn connect_objects<'a>(&'a self, networks: &'a Networks) -> ClusterObjects<'a> {
+        let inventory = &self.inventory;
+        ClusterObjects::new(
+            networks,
+            objects(&inventory.network_attachment_definitions),
+            objects(&inventory.namespaces),
+            objects(&inventory.cluster_network_connects),
+        )
     }
 
     fn change_connect(&mut self, name: &str, change: impl FnOnce(&mut ClusterNetworkConnect)) {
@@ -329,6 +333,7 @@ impl Cluster {
     /// rendered; `None`: all.
     pub fn inputs(&self, zone: &str, activity: Option<&NetworkActivity>) -> Inputs {
         let networks = self.networks();
+        let mut refusals = refusals(&self.settings, &self.connect_objects(&networks));
         Inputs {
             zone: zone.to_owned(),
             families: self.settings.families.clone(),
@@ -338,7 +343,6 @@ impl Cluster {
                 .into_iter()
                 .map(|node| (node.name.clone(), Arc::new(node)))
                 .collect(),
-            networks: Arc::new(networks),
             activity: Arc::new(activity.map(connect_activity).unwrap_or_default()),
             services: objects(&self.inventory.services)
                 .filter_map(patchbay_resources::conversion::service)
@@ -346,12 +350,13 @@ impl Cluster {
             connects: self
                 .connects()
                 .map(|object| {
-                    (
-                        object.name_any(),
-                        Arc::new(patchbay_resources::conversion::connect_input(object)),
-                    )
+                    let name = object.name_any();
+                    let mut input = patchbay_resources::conversion::connect_input(object);
+                    input.refusal = refusals.remove(&name);
+                    (name, Arc::new(input))
                 })
                 .collect(),
+            networks: Arc::new(networks),
         }
     }
 

@@ -96,7 +96,7 @@ impl Capability for Connects {
                 source,
                 destination,
             } => return self.policies(connect, (source, destination), reader, rows),
-            Part::Summary => return Self::summary(connect, reader, rows),
+            Part::Summary => return self.summary(connect, reader, rows),
             Part::Router | Part::Services | Part::Isolation | Part::Stray => {}
         }
         match Self::standing(connect, reader) {

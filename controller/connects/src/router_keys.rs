@@ -63,6 +63,7 @@ mod tests {
             };
             let input = ConnectInput {
                 uid: Some(uid.to_owned()),
+                refusal: None,
                 connect: Ok(connect),
             };
             OrdMap::unit("a".to_owned(), Arc::new(input))

@@ -203,6 +203,9 @@ impl Connects {
         if inputs.router_key(name).is_none() {
             return Standing::Held(HeldReason::NoTunnelKey);
         }
+        if let Some(refusal) = &input.refusal {
+            return Standing::Held(HeldReason::NotAccepted(refusal.clone()));
+        }
         let router = || ConnectPart::range(name, Part::Router..=Part::Router);
         // Only a new router needs the Copp row.
         if reader.row(self.tables.copps, COPP).is_none()
@@ -355,6 +358,49 @@ impl Connects {
         };
         reader.read(&Cell::UnreadableIds).nodes.has_unreadable()
             && (network.is_unknown() || network.member.as_ref().is_some_and(has_links))
+    }
+
+    /// `true` if the links of a network stay while the connect is held. Those of a connect that is
+    /// not accepted go once its annotation does not name the network, or the node is gone.
+    pub(super) fn holds_link(
+        connect: &SmolStr,
+        id: LinkId,
+        reason: &HeldReason,
+        reader: &ConnectReader<'_>,
+    ) -> bool {
+        if !matches!(reason, HeldReason::NotAccepted(_)) {
+            return true;
+        }
+        let node = NodeId::try_new(id.index.into()).ok();
+        let has_node =
+            || node.is_some_and(|node| reader.read(&Cell::Node(node)).nodes.owner(node).is_some());
+        Self::holds_network(connect, id.network, reason, reader)
+            && (id.index == 0
+                || has_node()
+                || reader.read(&Cell::UnreadableIds).nodes.has_unreadable())
+    }
+
+    /// `true` if the rows of a network stay while the connect is held.
+    pub(super) fn holds_network(
+        connect: &SmolStr,
+        id: NetworkId,
+        reason: &HeldReason,
+        reader: &ConnectReader<'_>,
+    ) -> bool {
+        if !matches!(reason, HeldReason::NotAccepted(_)) {
+            return true;
+        }
+        reader.read(&Cell::Connect(connect.clone()));
+        let inputs = reader.read(&Cell::Entry(connect.clone(), id));
+        let is_named = |of_connect: &Connect| {
+            let topologies = [Topology::Layer2, Topology::Layer3].into_iter();
+            let mut owners = topologies.map(|topology| OwnerKey {
+                topology,
+                network_id: id,
+            });
+            owners.any(|owner| of_connect.subnets.get(owner).is_some())
+        };
+        inputs.connect(connect).is_some_and(is_named)
     }
 
     /// Finds the rows of a network that is not known from its ports.

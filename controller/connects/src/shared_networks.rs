@@ -207,6 +207,7 @@ mod tests {
             };
             let input = ConnectInput {
                 uid: None,
+                refusal: None,
                 connect: Ok(connect),
             };
             inputs.put_connect(format!("c{number:04}"), input);

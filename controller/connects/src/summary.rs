@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use patchbay_model::external_ids::key;
 use patchbay_model::{NetworkId, OwnerKey, Topology};
 use patchbay_rows::Engine;
 use smol_str::SmolStr;
@@ -21,6 +22,8 @@ use super::zone_inputs::Cell;
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Summary {
     held: Option<HeldReason>,
+    /// Networks whose rows stay while the connect is not accepted.
+    kept: Vec<ConnectedNetwork>,
     /// Networks that have rows, by id.
     connected: BTreeMap<NetworkId, (OwnerKey, Arc<str>)>,
     skipped_networks: Vec<SkippedNetwork>,
@@ -30,14 +33,57 @@ pub(super) struct Summary {
 }
 
 impl Connects {
-    pub(super) fn summary(name: &SmolStr, reader: &ConnectReader<'_>, rows: &mut Rows) {
+    pub(super) fn summary(&self, name: &SmolStr, reader: &ConnectReader<'_>, rows: &mut Rows) {
         let mut summary = Summary::default();
         match Self::standing(name, reader) {
             Standing::Absent => return,
-            Standing::Held(reason) => summary.held = Some(reason),
+            Standing::Held(reason) => {
+                if matches!(reason, HeldReason::NotAccepted(_)) {
+                    summary.kept = self.kept_networks(name, reader);
+                }
+                summary.held = Some(reason);
+            }
             Standing::Planned => summary.read(name, reader),
         }
         rows.report(PartReport::Summary(Box::new(summary)));
+    }
+
+    /// Networks whose rows stay although the connect is not accepted, with the numbers of rows that
+    /// are there.
+    fn kept_networks(&self, name: &SmolStr, reader: &ConnectReader<'_>) -> Vec<ConnectedNetwork> {
+        let inputs = reader.read(&Cell::Connect(name.clone()));
+        let owners = inputs.connect(name).map(|connect| connect.subnets.owners());
+        let mut kept = Vec::new();
+        for owner in owners.into_iter().flatten() {
+            let id = owner.network_id;
+            let inputs = reader.read(&Cell::Network(id));
+            let Some(network) = inputs.given.networks.by_id(id) else {
+                continue;
+            };
+            let router = network.router();
+            let mut counts = LinkCounts::default();
+            for (_, row) in reader.owned_in(ConnectPart::range(name, Part::links_of(id))) {
+                let id = row.view().external_id(key::ID).unwrap_or_default();
+                if row.is_of(self.tables.routes) {
+                    counts.routes += 1;
+                } else if id.ends_with(&router) {
+                    counts.local_ports += 1;
+                } else {
+                    counts.ports += 1;
+                }
+            }
+            if counts.ports > 0 {
+                kept.push(ConnectedNetwork {
+                    owner,
+                    network: network.name.clone(),
+                    is_local: counts.local_ports > 0,
+                    ports: counts.ports,
+                    routes: counts.routes,
+                });
+            }
+        }
+        kept.sort_by_key(|network| network.owner.network_id);
+        kept
     }
 }
 
@@ -241,6 +287,7 @@ impl ConnectReports {
         if let Some(reason) = &summary.held {
             return ConnectReport {
                 notices,
+                connected: summary.kept.clone(),
                 ..ConnectReport::held(reason.clone())
             };
         }

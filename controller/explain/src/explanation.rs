@@ -126,8 +126,11 @@ pub fn explain(
     }
     let verdict = verdict(object);
     for ZoneView { report, .. } in zones.values() {
-        // The error of a connect that cannot be read is an obstacle already.
-        if let (Some(held), Ok(_)) = (&report.held, &connect) {
+        // The error of a connect that cannot be read is an obstacle already. Networks of a connect
+        // that is not accepted stay connected.
+        if let (Some(held), Ok(_)) = (&report.held, &connect)
+            && !matches!(held, HeldReason::NotAccepted(_))
+        {
             obstacles.insert(match (held, &verdict) {
                 // The condition contains the cause of the missing key.
                 (HeldReason::NoTunnelKey, Some((false, message))) => {
@@ -154,7 +157,10 @@ pub fn explain(
         zones,
     };
     let notices = zones.values().flat_map(|zone| &zone.report.notices);
-    let notices: BTreeSet<String> = notices.map(ToString::to_string).collect();
+    let mut notices: BTreeSet<String> = notices.map(ToString::to_string).collect();
+    let held = zones.values().filter_map(|zone| zone.report.held.as_ref());
+    let frozen = held.filter(|held| matches!(held, HeldReason::NotAccepted(_)));
+    notices.extend(frozen.map(ToString::to_string));
     Some(Explanation {
         connect: name.to_owned(),
         is_accepted: verdict.as_ref().is_some_and(|(accepted, _)| *accepted),

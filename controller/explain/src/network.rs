@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_connects::{NetworkSkip, NodeSkip, SkippedNetwork};
+use patchbay_connects::{HeldReason, NetworkSkip, NodeSkip, SkippedNetwork};
 use patchbay_model::{
     ConnectSubnetMap, NODE_ID, NODE_SUBNETS, NadKey, Network, Node, NodeError, Topology,
 };
@@ -48,7 +48,11 @@ impl<'a> ConnectState<'a> {
         } = selected;
         let owner = network.owner_key();
         let subnets = self.subnets.get(owner).copied().unwrap_or_default();
-        let is_held = self.zones.values().any(|zone| zone.report.held.is_some());
+        let mut held = self
+            .zones
+            .values()
+            .filter_map(|zone| zone.report.held.as_ref());
+        let is_held = held.any(|held| !matches!(held, HeldReason::NotAccepted(_)));
         let is_somewhere = self.zones.values().any(|zone| {
             let mut connected = zone.report.connected.iter();
             connected.any(|connected| connected.owner == owner)

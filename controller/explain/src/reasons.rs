@@ -41,6 +41,7 @@ impl Reason {
     pub(super) fn of_held(reason: &HeldReason, connect: &str) -> Self {
         let (object, field) = match reason {
             HeldReason::Invalid(_) => (of_connect(connect), None),
+            HeldReason::NotAccepted(_) => (of_connect(connect), Some("spec".to_owned())),
             HeldReason::NoTunnelKey => (of_connect(connect), Some(annotation(ROUTER_TUNNEL_KEY))),
             HeldReason::NoCopp(name) => (format!("Northbound row Copp {name}"), None),
             HeldReason::Refused(_) => ("Northbound database".to_owned(), None),

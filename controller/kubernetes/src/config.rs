@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use ipnet::IpNet;
 use patchbay_engine::backoff::Backoff;
 use patchbay_engine::client::{Remotes, Tls};
 use patchbay_model::ClusterSettings;
-use patchbay_model::IpFamily;
 
 /// Configuration of [`run`](super::run()).
 #[derive(Clone, Debug)]
@@ -75,10 +73,8 @@ impl LeaseConfig {
 pub struct ZoneControllerConfig {
     /// Name of the zone, which is the name of its node.
     pub zone: String,
-    /// IP families of the cluster.
-    pub families: Vec<IpFamily>,
-    /// Ranges of cluster IPs, in configured order.
-    pub service_cidrs: Vec<IpNet>,
+    /// Address ranges and IP families of the cluster.
+    pub settings: ClusterSettings,
     /// `true` if OVN-Kubernetes renders a network only on nodes with pods or egress IPs on it.
     ///
     /// Only then are pods and `EgressIP`s watched.

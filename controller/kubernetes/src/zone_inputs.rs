@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
+use patchbay_allocate::connects::{ClusterObjects, refusals};
 use patchbay_connects::Inputs;
-use patchbay_model::{ClusterIpService, ConnectInput};
+use patchbay_model::{ClusterIpService, ClusterSettings, ConnectInput};
 use patchbay_model::{ConnectError, NODE_ID, NODE_SUBNETS, Node, NodeSubnetOwners};
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -120,6 +121,9 @@ impl ChangeSource for ZoneSources {
 #[derive(Debug)]
 pub(super) struct ZoneInputs {
     inputs: Inputs,
+    settings: ClusterSettings,
+    /// Reasons why connects must not be connected as they are now, by connect.
+    refusals: BTreeMap<String, String>,
     connects: OrdMap<ObjectKey, Arc<WatchedConnect>>,
     nads: OrdMap<ObjectKey, Arc<NetworkAttachmentDefinition>>,
     namespaces: OrdMap<ObjectKey, Arc<core::Namespace>>,
@@ -145,10 +149,12 @@ impl ZoneInputs {
         Self {
             inputs: Inputs {
                 zone: config.zone.clone(),
-                families: config.families.clone(),
-                service_cidrs: config.service_cidrs.clone(),
+                families: config.settings.families.clone(),
+                service_cidrs: config.settings.service_cidrs.clone(),
                 ..Inputs::default()
             },
+            settings: config.settings.clone(),
+            refusals: BTreeMap::new(),
             connects: OrdMap::new(),
             nads: OrdMap::new(),
             namespaces: OrdMap::new(),
@@ -174,7 +180,15 @@ impl ZoneInputs {
         );
         let networks_before = self.inputs.networks.clone();
         self.update_networks(&mut sources.common);
-        self.update_connects(sources.common.connects.objects());
+        let connects = sources.common.connects.objects();
+        let refusals = if connects.ptr_eq(&self.connects)
+            && Arc::ptr_eq(&self.inputs.networks, &networks_before)
+        {
+            self.refusals.clone()
+        } else {
+            self.refusals_of(&connects)
+        };
+        self.update_connects(connects, refusals);
         let are_connects_unchanged = self.connects.ptr_eq(&before.2);
         if let Some(activity) = &mut sources.activity {
             let pods = activity.pods.objects();
@@ -275,21 +289,44 @@ impl ZoneInputs {
         self.problems = problems;
     }
 
-    fn update_connects(&mut self, connects: OrdMap<ObjectKey, Arc<WatchedConnect>>) {
+    /// Reasons why connects must not be connected with the networks as they are now.
+    fn refusals_of(
+        &self,
+        connects: &OrdMap<ObjectKey, Arc<WatchedConnect>>,
+    ) -> BTreeMap<String, String> {
+        let objects = ClusterObjects::new(
+            &self.inputs.networks,
+            self.nads.values().map(AsRef::as_ref),
+            self.namespaces.values().map(AsRef::as_ref),
+            connects.values().map(|seen| &seen.object),
+        );
+        refusals(&self.settings, &objects)
+    }
+
+    fn update_connects(
+        &mut self,
+        connects: OrdMap<ObjectKey, Arc<WatchedConnect>>,
+        refusals: BTreeMap<String, String>,
+    ) {
+        let mut changed = BTreeSet::new();
         for change in self.connects.diff(&connects) {
-            match change {
-                DiffItem::Add(key, seen)
-                | DiffItem::Update {
-                    new: (key, seen), ..
-                } => {
-                    let input = read_connect(seen);
-                    self.inputs.put_connect(&key.name, input);
-                }
-                DiffItem::Remove(key, _) => {
-                    self.inputs.connects.remove(&key.name);
-                }
+            let (DiffItem::Add(key, _)
+            | DiffItem::Remove(key, _)
+            | DiffItem::Update { new: (key, _), .. }) = change;
+            changed.insert(key.name.clone());
+        }
+        let names = self.refusals.keys().chain(refusals.keys());
+        let other = names.filter(|name| self.refusals.get(*name) != refusals.get(*name));
+        changed.extend(other.cloned());
+        for name in changed {
+            if let Some(seen) = connects.get(&ObjectKey::cluster(&*name)) {
+                let refusal = refusals.get(&name).cloned();
+                self.inputs.put_connect(name, read_connect(seen, refusal));
+            } else {
+                self.inputs.connects.remove(&name);
             }
         }
+        self.refusals = refusals;
         self.connects = connects;
     }
 
@@ -420,8 +457,9 @@ fn with_last_readable(
 
 /// Reads a ClusterNetworkConnect for the zone controller. An undecodable spec is an error, which
 /// retains its rows.
-fn read_connect(seen: &WatchedConnect) -> ConnectInput {
+fn read_connect(seen: &WatchedConnect, refusal: Option<String>) -> ConnectInput {
     let mut input = patchbay_resources::conversion::connect_input(&seen.object);
+    input.refusal = refusal;
     if let Some(error) = &seen.spec_error {
         input.connect = Err(ConnectError::Object(error.clone()));
     }

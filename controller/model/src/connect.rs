@@ -66,6 +66,9 @@ pub struct Connect {
 pub struct ConnectInput {
     /// Uid, which differs between objects of the same name.
     pub uid: Option<String>,
+    /// Reason why the networks must not be connected as they are now. Rows of a refused connect
+    /// stay as they are. `None`: nothing is against it.
+    pub refusal: Option<String>,
     /// The checked object. Rows of an object with an error stay as they are.
     pub connect: Result<Connect, ConnectError>,
 }
@@ -74,6 +77,7 @@ pub struct ConnectInput {
 impl PartialEq for ConnectInput {
     fn eq(&self, other: &Self) -> bool {
         self.uid == other.uid
+            && self.refusal == other.refusal
             && match (&self.connect, &other.connect) {
                 (Ok(one), Ok(other)) => one == other,
                 (Err(one), Err(other)) => one.to_string() == other.to_string(),

@@ -148,6 +148,7 @@ fn created(object: &NodeObject) -> Option<jiff::Timestamp> {
 pub fn connect_input(object: &ClusterNetworkConnect) -> ConnectInput {
     ConnectInput {
         uid: object.uid(),
+        refusal: None,
         connect: connect(object),
     }
 }

@@ -186,6 +186,28 @@ impl ConnectAllocation {
         Ok(())
     }
 
+    /// Releases the subnets of networks that are not selected any more, and allocates nothing.
+    /// Returns the subnet annotation if it has to be written because of that.
+    ///
+    /// OVN-Kubernetes releases nothing while a connect is refused. Whoever makes one network that
+    /// overlaps could then keep all others connected that are taken out of the connect.
+    pub(super) fn close(
+        &mut self,
+        object: &ClusterNetworkConnect,
+        selection: &Selection<'_>,
+    ) -> Option<ConnectSubnetMap> {
+        let selected = selection.networks.values();
+        let selected = selected.map(|network| network.owner_key()).collect();
+        self.release_deselected(&selected, selection);
+        let text = object.annotations().get(ConnectSubnetMap::ANNOTATION)?;
+        let (annotated, _) = ConnectSubnetMap::parse(text).ok()?;
+        let has_released = annotated.owners().any(|owner| !self.allocator.has(owner));
+        if has_released {
+            self.update_annotation();
+        }
+        self.annotation.clone().filter(|_| has_released)
+    }
+
     /// Releases the subnets of networks that are not selected any more.
     ///
     /// A network whose definition is selected but cannot be read keeps its subnets. Otherwise it

@@ -2,23 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_model::{
-    ClusterSettings, ConnectSubnetMap, DatapathKey, IdError, OwnerKey, ROUTER_TUNNEL_KEY,
-};
+use patchbay_model::{ClusterSettings, ConnectSubnetMap, DatapathKey, IdError, ROUTER_TUNNEL_KEY};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::object::Object;
 use patchbay_resources::object::Time;
 use thiserror::Error;
 
 use super::allocation::{AllocatorError, ConnectAllocation};
-use super::error::{Failure, Stage, format_list};
+use super::error::{Failure, Stage};
 use super::objects::ClusterObjects;
 use super::owner_ranges::OwnerRanges;
 use super::report::{AllocationReport, AllocationWarning, CncOutcome};
 use super::router_keys::RouterKeys;
 use super::selection::Selection;
 use super::status::{accepted_condition, with_condition};
-use super::validation::{SharedNetworks, validate};
+use super::validation::{shared_networks, validate};
 use crate::router_key_cursor::RouterKeyCursor;
 
 /// Allocates tunnel keys and connect subnets for all ClusterNetworkConnects of a cluster.
@@ -253,6 +251,9 @@ impl ClusterController {
             self.keys.release(name);
         }
         let mut result = self.allocate(name, allocation, &selection, network_keys);
+        if result.is_refused {
+            result.subnets = allocation.close(object, &selection);
+        }
         result.warnings.splice(..0, warnings);
         result
     }
@@ -269,7 +270,8 @@ impl ClusterController {
         if !errors.is_empty() {
             return ConnectResult::refused(Stage::Validation, name, errors);
         }
-        let shared = self.shared_networks(name, allocation, selection);
+        let selected = selection.networks.values().map(|it| it.owner_key());
+        let shared = shared_networks(name, &allocation.cidrs, selected, &self.ranges);
         if !shared.is_empty() {
             return ConnectResult::refused(Stage::CrossValidation, name, shared);
         }
@@ -290,34 +292,6 @@ impl ClusterController {
             failures,
             ..ConnectResult::default()
         }
-    }
-
-    /// Other connects with overlapping ranges that have some of the selected networks.
-    fn shared_networks(
-        &self,
-        name: &str,
-        allocation: &ConnectAllocation,
-        selection: &Selection<'_>,
-    ) -> Vec<SharedNetworks> {
-        let owners: BTreeSet<OwnerKey> = selection
-            .networks
-            .values()
-            .map(|network| network.owner_key())
-            .collect();
-        let mut shared = BTreeMap::<&str, Vec<OwnerKey>>::new();
-        for owner in owners {
-            for other in self.ranges.overlapping(owner, &allocation.cidrs) {
-                shared.entry(other).or_default().push(owner);
-            }
-        }
-        shared
-            .into_iter()
-            .map(|(other, networks)| SharedNetworks {
-                connect: name.to_owned(),
-                other: other.to_owned(),
-                networks: format_list(networks),
-            })
-            .collect()
     }
 }
 
@@ -356,6 +330,8 @@ impl RestoreError {
 /// Result of reconciling one connect. `None`: the annotation stays as it is.
 #[derive(Default)]
 struct ConnectResult {
+    /// `true` if nothing was allocated.
+    is_refused: bool,
     tunnel_key: Option<DatapathKey>,
     subnets: Option<ConnectSubnetMap>,
     failures: Vec<Failure>,
@@ -373,6 +349,7 @@ impl ConnectResult {
             cause,
         });
         Self {
+            is_refused: true,
             failures,
             warnings: others.collect(),
             ..Self::default()

@@ -25,7 +25,8 @@
 //!   layer2 network may move when another one comes or goes, see the allocator; a layer3 network
 //!   never moves.
 //! - Every allocated block has at least one port tunnel key.
-//! - A connect that fails validation, or whose annotations cannot be read, keeps its allocations.
+//! - A connect that fails validation, or whose annotations cannot be read, keeps its allocations,
+//!   but for those of networks that are gone or not selected any more.
 
 mod allocation;
 mod allocator;
@@ -33,6 +34,7 @@ mod controller;
 mod error;
 mod objects;
 mod owner_ranges;
+mod refusals;
 mod report;
 mod router_keys;
 mod selection;
@@ -41,5 +43,6 @@ mod validation;
 
 pub use controller::ClusterController;
 pub use objects::ClusterObjects;
+pub use refusals::refusals;
 pub use report::{AllocationReport, AllocationWarning, CncOutcome};
 pub use status::{ACCEPTED, with_condition};

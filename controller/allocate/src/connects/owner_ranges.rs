@@ -15,9 +15,19 @@ pub(super) struct OwnerRanges(BTreeMap<OwnerKey, BTreeMap<IpNet, BTreeSet<String
 impl OwnerRanges {
     /// Adds the networks of a connect.
     pub(super) fn insert(&mut self, connect: &str, allocation: &ConnectAllocation) {
-        for owner in allocation.allocator.owners() {
+        self.insert_owners(connect, allocation.allocator.owners(), &allocation.cidrs);
+    }
+
+    /// Adds networks of a connect with these ranges, which have no host bits.
+    pub(super) fn insert_owners(
+        &mut self,
+        connect: &str,
+        owners: impl IntoIterator<Item = OwnerKey>,
+        cidrs: &[IpNet],
+    ) {
+        for owner in owners {
             let ranges = self.0.entry(owner).or_default();
-            for cidr in &allocation.cidrs {
+            for cidr in cidrs {
                 let connects = ranges.entry(*cidr).or_default();
                 connects.insert(connect.to_owned());
             }

@@ -1,12 +1,13 @@
 //! Validation of the selected networks and the ranges of a connect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use patchbay_model::{ClusterSettings, IpFamily, Network};
+use patchbay_model::{ClusterSettings, IpFamily, Network, OwnerKey};
 use thiserror::Error;
 
 use super::error::format_list;
+use super::owner_ranges::OwnerRanges;
 
 /// Reason why networks cannot be connected through the ranges of a connect, in the order of the
 /// checks.
@@ -64,6 +65,32 @@ pub(super) struct SharedNetworks {
     pub(super) other: String,
     /// List of owner keys.
     pub(super) networks: String,
+}
+
+/// Other connects with overlapping ranges that have some of the selected networks. `ranges`: those
+/// of the networks that connects have.
+pub(super) fn shared_networks(
+    connect: &str,
+    cidrs: &[IpNet],
+    selected: impl IntoIterator<Item = OwnerKey>,
+    ranges: &OwnerRanges,
+) -> Vec<SharedNetworks> {
+    let selected: BTreeSet<OwnerKey> = selected.into_iter().collect();
+    let mut shared = BTreeMap::<&str, Vec<OwnerKey>>::new();
+    for owner in selected {
+        let overlapping = ranges.overlapping(owner, cidrs).into_iter();
+        for other in overlapping.filter(|other| *other != connect) {
+            shared.entry(other).or_default().push(owner);
+        }
+    }
+    shared
+        .into_iter()
+        .map(|(other, networks)| SharedNetworks {
+            connect: connect.to_owned(),
+            other: other.to_owned(),
+            networks: format_list(networks),
+        })
+        .collect()
 }
 
 /// Checks the selected networks, by name, and the ranges of a connect. Returns all overlaps, in the

@@ -5,10 +5,11 @@
 
 mod api_server;
 mod objects;
+mod refused;
 mod replaced;
 
 use patchbay_allocate::RouterKeyCursor;
-use patchbay_allocate::connects::{ClusterController, ClusterObjects};
+use patchbay_allocate::connects::{ACCEPTED, ClusterController, ClusterObjects};
 use patchbay_allocate::networks::{Layer2Layouts, ManagerSettings, NetworkManager};
 use patchbay_app::Cluster;
 use patchbay_app::northbound::{Embedded, Northbound as _};
@@ -16,6 +17,7 @@ use patchbay_app::zone::ZoneReconciler;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily, POD_NETWORKS};
 use patchbay_pods::{AllocationScope, PodAllocator};
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use patchbay_resources::object::{Object as _, Time};
 use patchbay_schemas::uuids::UuidSource;
@@ -87,7 +89,20 @@ impl Manager {
 
     /// Makes all changes of one pass.
     fn pass(&mut self, inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
+        self.allocate_networks(inventory, now);
+        self.allocate_connects(inventory, settings, now);
+    }
+
+    fn allocate_networks(&mut self, inventory: &mut Inventory, now: &Time) {
         self.networks.reconcile(inventory, now);
+    }
+
+    fn allocate_connects(
+        &mut self,
+        inventory: &mut Inventory,
+        settings: &ClusterSettings,
+        now: &Time,
+    ) {
         let cluster = Cluster::watched(inventory.clone(), settings.clone(), now.clone());
         let networks = cluster.networks();
         let objects = ClusterObjects::new(
@@ -159,8 +174,12 @@ struct World {
 
 impl World {
     fn new(settings: ClusterSettings) -> Self {
+        Self::with_templates(settings, templates())
+    }
+
+    fn with_templates(settings: ClusterSettings, templates: Vec<Template>) -> Self {
         let mut world = Self {
-            templates: templates(),
+            templates,
             api: ApiServer::default(),
             manager: Manager::new(&settings),
             zones: Vec::new(),
@@ -286,6 +305,11 @@ impl World {
                 "restarted {}",
                 name
             );
+            let mut connects = inventory.cluster_network_connects.iter();
+            if connects.any(|(_, connect)| !is_accepted(&connect.object)) {
+                // Rows stay as they were, which a new zone does not know.
+                continue;
+            }
             let mut fresh = self.new_zone(name, Embedded::new(1).unwrap());
             fresh.pass(&mut inventory, &self.settings, &now).await;
             let snapshot = fresh.rows.northbound().snapshot();
@@ -298,6 +322,12 @@ impl World {
         }
         Ok(())
     }
+}
+
+fn is_accepted(connect: &ClusterNetworkConnect) -> bool {
+    let conditions = connect.status.iter().flat_map(|status| &status.conditions);
+    let mut conditions = conditions.filter(|condition| condition.type_ == ACCEPTED);
+    conditions.all(|condition| condition.status == "True")
 }
 
 /// The rows of a database, each with names in the place of UUIDs.

@@ -12,6 +12,7 @@ mod networks;
 mod output;
 mod prune;
 mod reach;
+mod refused;
 mod server;
 mod server_failures;
 mod state;

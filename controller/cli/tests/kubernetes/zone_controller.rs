@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use ovsdb_sim::testing::{RealServer, installed_nb_schema};
@@ -16,7 +16,7 @@ use patchbay_schemas::typed::TableRow;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::testbed::{CONNECT, Testbed, ZONE, condition, eventually};
+use crate::testbed::{CONNECT, NAMESPACE, Testbed, ZONE, condition, eventually, until_connected};
 use crate::zone_database::Zone;
 
 /// The ports of the connect router.
@@ -325,5 +325,55 @@ async fn the_database_may_be_late_or_temporarily_unreachable() {
     relay.mend();
     until_ports(&zone, 4).await;
     both.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
+async fn a_zone_that_starts_keeps_the_rows_of_a_connect_that_is_not_accepted_any_more() {
+    let bed = Testbed::new().await;
+    let zone = bed.zone(ZONE).await;
+    let both = bed.run("one", true, Some(&zone));
+    bed.connect().await;
+    until_ports(&zone, 6).await;
+    bed.until_allocated(2).await;
+    let policies = || {
+        let policies = zone.connect_policies().into_iter();
+        let mut policies: Vec<String> = policies.map(|policy| policy.r#match).collect();
+        policies.sort();
+        policies
+    };
+    let before = zone.until("both have policies", |_| {
+        Some(policies()).filter(|all| all.len() == 2)
+    });
+    let before = before.await;
+    both.stop().await;
+
+    // The cluster manager does not run, and the zone remembers nothing.
+    let nads = bed.nads("green");
+    for nad in nads.list(&ListParams::default()).await.unwrap() {
+        let config = nad.spec.config.as_ref().unwrap();
+        let config = config.replace("104.104.0.0/16", "103.103.0.0/16");
+        let patch = Patch::Merge(json!({"spec": {"config": config}}));
+        let params = PatchParams::default();
+        nads.patch(&nad.name_any(), &params, &patch).await.unwrap();
+    }
+    let reports = Api::<ConfigMap>::namespaced(bed.client.clone(), NAMESPACE);
+    let running = bed.run_zone(&zone);
+    eventually("the zone reports that rows stay", async || {
+        let report = reports
+            .get_opt(&format!("patchbay-zone-{ZONE}"))
+            .await
+            .unwrap()?;
+        let text = json!(report.data).to_string();
+        text.contains("not accepted, so its rows stay as they were")
+            .then_some(())
+    })
+    .await;
+    assert_eq!(policies(), before);
+    let cluster = bed.run_cluster("two");
+    until_connected(&bed, "False", "not accepted, so its rows stay as they were").await;
+    assert_eq!(policies(), before);
+    cluster.stop().await;
+    running.stop().await;
     bed.clear().await;
 }

@@ -22,9 +22,14 @@ impl Connects {
         rows: &mut Rows,
     ) {
         let network = Self::network(connect, id.network, reader);
-        match network.standing {
+        match &network.standing {
             Standing::Absent => return,
-            Standing::Held(_) => return rows.keep_rest(),
+            Standing::Held(reason) => {
+                if Self::holds_link(connect, id, reason, reader) {
+                    rows.keep_rest();
+                }
+                return;
+            }
             Standing::Planned => {}
         }
         let found = self.find_link(connect, &network, id, reader);

@@ -19,9 +19,16 @@ impl Connects {
     ) {
         let from = Self::network(connect, source, reader);
         let to = Self::network(connect, destination, reader);
-        match from.standing {
+        match &from.standing {
             Standing::Absent => return,
-            Standing::Held(_) => return rows.keep_rest(),
+            Standing::Held(reason) => {
+                if Self::holds_network(connect, source, reason, reader)
+                    && Self::holds_network(connect, destination, reason, reader)
+                {
+                    rows.keep_rest();
+                }
+                return;
+            }
             Standing::Planned => {}
         }
         let link = from

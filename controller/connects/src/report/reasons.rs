@@ -15,6 +15,10 @@ pub enum HeldReason {
     /// The object or one of its annotations is invalid.
     #[error("{0}")]
     Invalid(String),
+    /// The connect is not accepted as it is now. The rows of networks that are not in its annotation
+    /// any more are removed; the others stay as they were when it was accepted.
+    #[error("not accepted, so its rows stay as they were: {0}")]
+    NotAccepted(String),
     /// The cluster manager has not allocated the tunnel key of the connect router yet.
     #[error("the connect router has no tunnel key yet")]
     NoTunnelKey,

@@ -18,7 +18,7 @@ pub(super) struct Template {
 }
 
 /// A kind, with the fields that may change.
-trait Changeable: InventoryKind + Serialize {
+pub(super) trait Changeable: InventoryKind + Serialize {
     const FIELDS: &'static [&'static str];
 }
 
@@ -53,7 +53,7 @@ impl Changeable for IPAMClaim {
     const FIELDS: &'static [&'static str] = &[];
 }
 
-fn of<T: Changeable>(versions: Vec<Value>) -> Template {
+pub(super) fn of<T: Changeable>(versions: Vec<Value>) -> Template {
     Template {
         versions,
         put: |api, wanted| api.put_kind::<T>(wanted, T::FIELDS),
@@ -89,7 +89,7 @@ fn namespace(name: &str) -> Template {
     ])
 }
 
-fn node(name: &str) -> Template {
+pub(super) fn node(name: &str) -> Template {
     let object = |place: u32| {
         let v4 = format!("172.18.0.{place}/16");
         let v6 = format!("fc00:f853:ccd:e793::{place}/64");
@@ -122,12 +122,12 @@ pub(super) fn udn_of(topology: &str, role: &str, mut fields: Value) -> Value {
     json!({"topology": topology, topology.to_lowercase(): fields})
 }
 
-fn layer3(role: &str, cidrs: &[&str]) -> Value {
+pub(super) fn layer3(role: &str, cidrs: &[&str]) -> Value {
     let subnets: Vec<Value> = cidrs.iter().map(|cidr| json!({"cidr": cidr})).collect();
     udn_of("Layer3", role, json!({"subnets": subnets}))
 }
 
-fn layer2(role: &str, subnets: &[&str]) -> Value {
+pub(super) fn layer2(role: &str, subnets: &[&str]) -> Value {
     udn_of("Layer2", role, json!({"subnets": subnets}))
 }
 
@@ -211,7 +211,7 @@ fn connects() -> Vec<Template> {
     ]
 }
 
-fn pod(namespace: &str, name: &str, node: &str, attachment: Option<&str>) -> Template {
+pub(super) fn pod(namespace: &str, name: &str, node: &str, attachment: Option<&str>) -> Template {
     let object = |app: &str, phase: &str| {
         let mut annotations = json!({});
         if let Some(attachment) = attachment {

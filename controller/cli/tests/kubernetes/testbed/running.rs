@@ -77,8 +77,7 @@ impl Testbed {
             }),
             zone: zone.map(|(name, remote)| ZoneControllerConfig {
                 zone: name.to_owned(),
-                families: vec![IpFamily::V4],
-                service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+                settings: settings.clone(),
                 dynamic_udn: self.dynamic_udn,
                 networks: self.networks.then(|| settings.clone()),
                 northbound: remote.parse().unwrap(),

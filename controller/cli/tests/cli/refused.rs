@@ -1,0 +1,92 @@
+//! A connect that is not accepted any more, on a real `ovsdb-server`.
+
+use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl};
+
+use crate::command::{Run, nb_schema, run_on};
+
+/// Two tenants that reach each other's services. `RANGES`: of the first tenant's network.
+const TENANTS: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {k8s.ovn.org/primary-user-defined-network: ""}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: b, labels: {k8s.ovn.org/primary-user-defined-network: ""}}}
+- apiVersion: k8s.ovn.org/v1
+  kind: ClusterNetworkConnect
+  metadata: {name: ab}
+  spec:
+    connectivity: [ServiceNetwork]
+    connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
+    networkSelectors:
+    - networkSelectionType: PrimaryUserDefinedNetworks
+      primaryUserDefinedNetworkSelector: {namespaceSelector: {}}
+- apiVersion: k8s.ovn.org/v1
+  kind: UserDefinedNetwork
+  metadata: {name: b, namespace: b}
+  spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.2.0.0/16, hostSubnet: 24}]}}
+- apiVersion: k8s.ovn.org/v1
+  kind: UserDefinedNetwork
+  metadata: {name: a, namespace: a}
+  spec: {topology: Layer3, layer3: {role: Primary, subnets: [RANGES]}}
+"#;
+const RANGE: &str = "{cidr: 10.1.0.0/16, hostSubnet: 24}";
+/// Range of the other tenant.
+const OTHER_RANGE: &str = "{cidr: 10.2.0.0/16, hostSubnet: 24}";
+
+/// Rows of tables that connects write.
+fn connect_rows(server: &RealServer) -> Vec<String> {
+    let tables = ["Logical_Router_Policy", "ACL", "Address_Set"].map(|table| {
+        let output = nbctl(&server.remote())
+            .args(["list", table])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    });
+    let rows = tables.iter().flat_map(|table| table.split("\n\n"));
+    let mut rows: Vec<String> = rows
+        .filter(|row| row.contains("ClusterNetworkConnect"))
+        .map(str::to_owned)
+        .collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn rows_of_a_connect_that_is_not_accepted_any_more_stay() {
+    let (server, folder) = (RealServer::start([nb_schema()]), ScratchDir::new());
+    let on = |command: &str, ranges: &str| -> Run {
+        let state = folder.path().display();
+        let zone = format!("--zone n1 --nb {}", server.remote());
+        run_on(
+            &format!("{command} {zone} --state {state}"),
+            &TENANTS.replace("RANGES", ranges),
+        )
+    };
+    on("apply", RANGE).succeeded();
+    let before = connect_rows(&server);
+    assert!(before.len() > 5, "{before:?}");
+
+    let both = format!("{RANGE}, {OTHER_RANGE}");
+    let applied = on("apply", &both);
+    assert_eq!(connect_rows(&server), before);
+    let cause = "not accepted, so its rows stay as they were: validation failed for CNC ab";
+    for text in ["reason: ResourceAllocationFailed", cause] {
+        assert!(applied.stdout.contains(text), "{}", applied.stdout);
+    }
+    let planned = on("plan", &both);
+    let nothing = "# zone n1: rows to insert: 0, to change: 0, to delete: 0\n";
+    assert_eq!(planned.stdout, nothing);
+    let explained = on("explain cnc ab", &both);
+    let note = format!("  note: {cause}");
+    assert!(explained.stdout.contains(&note), "{}", explained.stdout);
+    assert!(
+        explained.stdout.contains("network a_a: connected\n"),
+        "{}",
+        explained.stdout
+    );
+
+    on("apply", RANGE).succeeded();
+    assert_eq!(connect_rows(&server), before);
+}
