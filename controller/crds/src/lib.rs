@@ -5,6 +5,7 @@
 //! lists. The same rules are in Rust as `violations` and `transition_violations` of the types;
 //! tests compare the two. `docs/design/crd.md` gives the reason for both.
 
+mod account_policies;
 mod cnc;
 mod cudn;
 mod layer2;
@@ -29,8 +30,9 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
+pub use account_policies::cluster_manager_in;
 pub use manifests::{UnknownDefinition, manifests};
-pub use policy::{AdmissionPolicy, CLUSTER_MANAGER, NAMESPACE, cluster_manager_in, policies};
+pub use policy::{AdmissionPolicy, CLUSTER_MANAGER, NAMESPACE, policies};
 
 use patchbay_resources::cnc::{
     ClusterNetworkConnect, ClusterNetworkConnectSpec, ClusterNetworkConnectStatus,

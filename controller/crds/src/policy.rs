@@ -8,25 +8,17 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::core::ObjectMeta;
 
+use super::account_policies;
+
 /// Annotations of a `ClusterNetworkConnect` that only the cluster manager writes.
-const CONNECT_SUBNET: &str = "k8s.ovn.org/network-connect-subnet";
-const ROUTER_TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
+pub(super) const CONNECT_SUBNET: &str = "k8s.ovn.org/network-connect-subnet";
+pub(super) const ROUTER_TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
 
 /// User name of OVN-Kubernetes' cluster manager.
 pub const CLUSTER_MANAGER: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-cluster-manager";
 
 /// Namespace of OVN-Kubernetes: the default of both controllers and of the zones' reports.
 pub const NAMESPACE: &str = "ovn-kubernetes";
-/// Name of the cluster manager's own service account.
-const CLUSTER_ACCOUNT: &str = "patchbay-cluster";
-/// Name of the zone controllers' own service account.
-const ZONE_ACCOUNT: &str = "patchbay-zone";
-/// Prefix of the name of a zone's report and lease, which the name of the node follows.
-const REPORT_NAME_PREFIX: &str = "patchbay-zone-";
-/// Longest node name in bytes that fits into the name of a report. A digest replaces a longer one.
-const MAX_NODE_NAME_BYTES: usize = 253 - REPORT_NAME_PREFIX.len();
-/// Claim of a pod's token with the name of its node.
-const NODE_CLAIM: &str = "authentication.kubernetes.io/node-name";
 
 /// A policy and its binding.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,22 +29,35 @@ pub struct AdmissionPolicy {
     pub binding: ValidatingAdmissionPolicyBinding,
 }
 
-/// User name of Patchbay's cluster manager in a namespace.
-pub fn cluster_manager_in(namespace: &str) -> String {
-    service_account(namespace, CLUSTER_ACCOUNT)
+/// Requests about resources of a group, version `v1`.
+pub(super) struct Requests {
+    pub(super) group: &'static str,
+    pub(super) resources: &'static [&'static str],
+    pub(super) operations: &'static [&'static str],
 }
 
-fn service_account(namespace: &str, name: &str) -> String {
-    format!("system:serviceaccount:{namespace}:{name}")
+/// Condition in CEL that a request has to meet.
+pub(super) struct Rule {
+    pub(super) expression: String,
+    pub(super) message: String,
+    /// `reason` of the refusal, from which its HTTP code follows. `None`: `Invalid`.
+    pub(super) reason: Option<&'static str>,
 }
 
-/// The policies that belong to the definitions. `manager` is the user name of the cluster manager,
-/// `namespace` the one of the zone controllers.
-pub fn policies(manager: &str, namespace: &str) -> [AdmissionPolicy; 3] {
+/// The policies that belong to the definitions and to the roles of both controllers. `manager` is
+/// the user name of the cluster manager, `namespace` the one of the controllers' accounts.
+pub fn policies(manager: &str, namespace: &str) -> [AdmissionPolicy; 8] {
+    let [reports, pods, events, annotations, definitions, objects] =
+        account_policies::policies(namespace);
     [
         connect_annotations(manager),
         namespace_label(),
-        zone_reports(namespace),
+        reports,
+        pods,
+        events,
+        annotations,
+        definitions,
+        objects,
     ]
 }
 
@@ -78,9 +83,11 @@ fn connect_annotations(manager: &str) -> AdmissionPolicy {
                 same(ROUTER_TUNNEL_KEY),
                 has("object", ROUTER_TUNNEL_KEY),
             ),
+            // The sentence of OVN-Kubernetes comes first.
             format!(
                 "The \"{ROUTER_TUNNEL_KEY}\" annotation is immutable once set and can only be added by the \
-                 cluster-manager service account."
+                 cluster-manager service account. That is {manager}: run the cluster manager as this user, or \
+                 name the user that runs it, with \"patchbay crds cnc --policies --manager USER\"."
             ),
         ),
         (
@@ -96,18 +103,17 @@ fn connect_annotations(manager: &str) -> AdmissionPolicy {
             ),
         ),
     ];
-    let validations = rules.map(|(expression, message)| Validation {
+    let requests = Requests {
+        group: "k8s.ovn.org",
+        resources: &["clusternetworkconnects"],
+        operations: &["CREATE", "UPDATE"],
+    };
+    let rules = rules.map(|(expression, message)| Rule {
         expression,
-        message: Some(message),
-        reason: Some("Invalid".to_owned()),
-        ..Validation::default()
+        message,
+        reason: Some("Invalid"),
     });
-    policy(
-        "cnc-annotation-validation",
-        ("k8s.ovn.org", "clusternetworkconnects"),
-        &["CREATE", "UPDATE"],
-        validations.into(),
-    )
+    policy("cnc-annotation-validation", &[requests], None, rules.into())
 }
 
 /// CEL: an object has an annotation.
@@ -128,112 +134,69 @@ fn same(annotation: &str) -> String {
 /// Policy about the label for a primary network, which a namespace has from its creation or never.
 fn namespace_label() -> AdmissionPolicy {
     let label = "k8s.ovn.org/primary-user-defined-network";
+    let requests = Requests {
+        group: "",
+        resources: &["namespaces"],
+        operations: &["UPDATE"],
+    };
+    let rule = Rule {
+        expression: format!(
+            "('{label}' in oldObject.metadata.labels) == ('{label}' in object.metadata.labels)"
+        ),
+        message: format!(
+            "The '{label}' label cannot be added/removed after the namespace was created"
+        ),
+        reason: None,
+    };
     policy(
         "user-defined-networks-namespace-label",
-        ("", "namespaces"),
-        &["UPDATE"],
-        vec![Validation {
-            expression: format!(
-                "('{label}' in oldObject.metadata.labels) == ('{label}' in object.metadata.labels)"
-            ),
-            message: Some(format!(
-                "The '{label}' label cannot be added/removed after the namespace was created"
-            )),
-            ..Validation::default()
-        }],
+        &[requests],
+        None,
+        vec![rule],
     )
 }
 
-/// `ConfigMap`s and leases that zones write. A role cannot limit the names of objects that are
-/// created, so without this policy the token of one node would reach all of the namespace.
-fn zone_reports(namespace: &str) -> AdmissionPolicy {
-    let user = service_account(namespace, ZONE_ACCOUNT);
-    let extra = "request.userInfo.extra";
-    let rules = [
-        (
-            format!("object.metadata.name.startsWith('{REPORT_NAME_PREFIX}')"),
-            format!(
-                "Zone controllers may write only ConfigMaps and Leases named {REPORT_NAME_PREFIX}NODE."
-            ),
-        ),
-        (
-            format!(
-                "!has({extra}) || !('{NODE_CLAIM}' in {extra}) || {extra}['{NODE_CLAIM}'].all(node, \
-                 size(node) > {MAX_NODE_NAME_BYTES} || object.metadata.name == '{REPORT_NAME_PREFIX}' + node)"
-            ),
-            "A zone controller may write only the report and the lease of its own node.".to_owned(),
-        ),
-    ];
-    let validations = rules.map(|(expression, message)| Validation {
-        expression,
-        message: Some(message),
-        reason: Some("Forbidden".to_owned()),
-        ..Validation::default()
-    });
-    let mut made = policy(
-        "patchbay-zone-reports",
-        ("", "configmaps"),
-        &["CREATE", "UPDATE"],
-        validations.into(),
-    );
-    if let Some(spec) = &mut made.policy.spec {
-        if let Some(MatchResources {
-            resource_rules: Some(rules),
-            ..
-        }) = &mut spec.match_constraints
-        {
-            let leases = rules.iter().map(|rule| NamedRuleWithOperations {
-                api_groups: Some(vec!["coordination.k8s.io".to_owned()]),
-                resources: Some(vec!["leases".to_owned()]),
-                ..rule.clone()
-            });
-            let leases: Vec<_> = leases.collect();
-            rules.extend(leases);
-        }
-        spec.match_conditions = Some(vec![MatchCondition {
-            name: "zones".to_owned(),
-            expression: format!(
-                "request.userInfo.username == '{user}' && request.namespace == '{namespace}'"
-            ),
-        }]);
-    }
-    made
-}
-
-/// A policy of this name about a resource, denied on failure of any kind, and its binding.
-fn policy(
+/// A policy of this name about requests, denied on failure of any kind, and its binding. `condition`
+/// has a name and an expression; requests that do not meet it are not checked.
+pub(super) fn policy(
     name: &str,
-    (group, resource): (&str, &str),
-    operations: &[&str],
-    validations: Vec<Validation>,
+    requests: &[Requests],
+    condition: Option<(&str, String)>,
+    rules: Vec<Rule>,
 ) -> AdmissionPolicy {
-    let text = |text: &str| Some(vec![text.to_owned()]);
+    let texts = |texts: &[&str]| Some(texts.iter().map(|&text| text.to_owned()).collect());
     let named = |name: String| ObjectMeta {
         name: Some(name),
         ..ObjectMeta::default()
     };
-    let rule = NamedRuleWithOperations {
-        api_groups: text(group),
-        api_versions: text("v1"),
-        operations: Some(
-            operations
-                .iter()
-                .map(|&operation| operation.to_owned())
-                .collect(),
-        ),
-        resources: text(resource),
+    let resource_rules = requests.iter().map(|requests| NamedRuleWithOperations {
+        api_groups: texts(&[requests.group]),
+        api_versions: texts(&["v1"]),
+        operations: texts(requests.operations),
+        resources: texts(requests.resources),
         ..NamedRuleWithOperations::default()
-    };
+    });
+    let validations = rules.into_iter().map(|rule| Validation {
+        expression: rule.expression,
+        message: Some(rule.message),
+        reason: rule.reason.map(str::to_owned),
+        ..Validation::default()
+    });
+    let condition = condition.map(|(name, expression)| MatchCondition {
+        name: name.to_owned(),
+        expression,
+    });
     AdmissionPolicy {
         policy: ValidatingAdmissionPolicy {
             metadata: named(name.to_owned()),
             spec: Some(ValidatingAdmissionPolicySpec {
                 failure_policy: Some("Fail".to_owned()),
+                match_conditions: condition.map(|condition| vec![condition]),
                 match_constraints: Some(MatchResources {
-                    resource_rules: Some(vec![rule]),
+                    resource_rules: Some(resource_rules.collect()),
                     ..MatchResources::default()
                 }),
-                validations: Some(validations),
+                validations: Some(validations.collect()),
                 ..ValidatingAdmissionPolicySpec::default()
             }),
             status: None,

@@ -80,7 +80,9 @@ fn objects_with_annotations_of_allocated_values_cannot_be_created() {
 fn the_tunnel_key_is_written_once_by_the_manager() {
     let [policy, ..] = policies(CLUSTER_MANAGER, NAMESPACE);
     let message = "The \"k8s.ovn.org/connect-router-tunnel-key\" annotation is immutable once set and can only be added \
-                   by the cluster-manager service account.";
+                   by the cluster-manager service account. That is \
+                   system:serviceaccount:ovn-kubernetes:ovnkube-cluster-manager: run the cluster manager as this user, \
+                   or name the user that runs it, with \"patchbay crds cnc --policies --manager USER\".";
     let (none, one, two) = (
         annotated(&[("a", "b")]),
         annotated(&[(TUNNEL_KEY, "1")]),
@@ -127,7 +129,7 @@ fn subnets_are_written_by_the_manager() {
 
 #[test]
 fn the_label_of_a_namespace_is_immutable() {
-    let [_, policy, _] = policies(CLUSTER_MANAGER, NAMESPACE);
+    let [_, policy, ..] = policies(CLUSTER_MANAGER, NAMESPACE);
     let namespace = |labels: Value| json!({"metadata": {"name": "blue", "labels": labels}});
     let label = "k8s.ovn.org/primary-user-defined-network";
     let (without, with) = (namespace(json!({"x": "y"})), namespace(json!({label: ""})));
@@ -149,7 +151,7 @@ fn the_label_of_a_namespace_is_immutable() {
 
 #[test]
 fn zones_write_reports_of_their_own() {
-    let [_, _, policy] = policies(CLUSTER_MANAGER, NAMESPACE);
+    let [_, _, policy, ..] = policies(CLUSTER_MANAGER, NAMESPACE);
     let zones = "system:serviceaccount:ovn-kubernetes:patchbay-zone";
     let write = |user: &str, namespace: &str, extra: Value, name: &str| {
         let mut request = json!({
@@ -186,11 +188,13 @@ fn zones_write_reports_of_their_own() {
     );
     let write_as_zone = |extra: Value, name: &str| write(zones, "ovn-kubernetes", extra, name);
     let other = "Zone controllers may write only ConfigMaps and Leases named patchbay-zone-NODE.";
-    let foreign = "A zone controller may write only the report and the lease of its own node.";
+    let foreign = "A zone controller may write only the report and the lease of its own node, which a token that is \
+                   bound to its pod names.";
     let of_node = |node: &str| json!({"authentication.kubernetes.io/node-name": [node]});
     for unknown in [json!(null), json!({"x": ["y"]})] {
-        assert!(write_as_zone(unknown.clone(), "patchbay-zone-n1").is_empty());
-        assert_eq!(write_as_zone(unknown, "ovnkube-config"), [other]);
+        let refused = write_as_zone(unknown.clone(), "patchbay-zone-n1");
+        assert_eq!(refused, [foreign]);
+        assert_eq!(write_as_zone(unknown, "ovnkube-config"), [other, foreign]);
     }
     assert!(write_as_zone(of_node("n1"), "patchbay-zone-n1").is_empty());
     assert_eq!(write_as_zone(of_node("n2"), "patchbay-zone-n1"), [foreign]);
@@ -201,7 +205,9 @@ fn zones_write_reports_of_their_own() {
     // Long names of nodes are replaced by a digest, because names of objects are limited.
     let (fits, long) = ("n".repeat(239), "n".repeat(240));
     assert_eq!(write_as_zone(of_node(&fits), "patchbay-zone-0"), [foreign]);
-    assert!(write_as_zone(of_node(&long), "patchbay-zone-0").is_empty());
+    let digest = format!("patchbay-zone-{}", "0f".repeat(16));
+    assert!(write_as_zone(of_node(&long), &digest).is_empty());
+    assert_eq!(write_as_zone(of_node(&long), "patchbay-zone-0"), [foreign]);
     // The policy does not apply to others, such as the controllers of OVN-Kubernetes.
     let node = "system:serviceaccount:ovn-kubernetes:ovnkube-node";
     assert!(write(node, "ovn-kubernetes", json!(null), "ovnkube-config").is_empty());
@@ -233,6 +239,16 @@ fn policies_deny_and_follow_the_definitions() {
             "ValidatingAdmissionPolicyBinding user-defined-networks-namespace-label-binding",
             "ValidatingAdmissionPolicy patchbay-zone-reports",
             "ValidatingAdmissionPolicyBinding patchbay-zone-reports-binding",
+            "ValidatingAdmissionPolicy patchbay-zone-pods",
+            "ValidatingAdmissionPolicyBinding patchbay-zone-pods-binding",
+            "ValidatingAdmissionPolicy patchbay-events",
+            "ValidatingAdmissionPolicyBinding patchbay-events-binding",
+            "ValidatingAdmissionPolicy patchbay-cluster-annotations",
+            "ValidatingAdmissionPolicyBinding patchbay-cluster-annotations-binding",
+            "ValidatingAdmissionPolicy patchbay-cluster-definitions",
+            "ValidatingAdmissionPolicyBinding patchbay-cluster-definitions-binding",
+            "ValidatingAdmissionPolicy patchbay-cluster-objects",
+            "ValidatingAdmissionPolicyBinding patchbay-cluster-objects-binding",
         ]
     );
     assert_eq!(documents[3]["spec"]["failurePolicy"], "Fail");

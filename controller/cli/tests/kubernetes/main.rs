@@ -28,6 +28,7 @@ mod persistent_errors;
 mod refused_writes;
 mod relay;
 mod restored_server;
+mod rights;
 mod scale;
 mod slow_writes;
 mod stored;

@@ -84,7 +84,8 @@ impl Testbed {
                 tls: None,
             }),
             namespace: NAMESPACE.to_owned(),
-            identity: identity.to_owned(),
+            // Events of a zone name its pod.
+            identity: zone.map_or_else(|| identity.to_owned(), |_| format!("{identity}_1")),
             timing: Timing {
                 debounce_quiet: Duration::from_millis(5),
                 debounce_max: Duration::from_millis(50),
@@ -114,7 +115,11 @@ impl Testbed {
         ];
         let accounts: Vec<&str> = accounts.into_iter().flatten().collect();
         let client = self.api.as_ref();
-        let client = client.map_or_else(|| self.client.clone(), |api| api.client_of(&accounts));
+        let token = (zone.map_or("", |(name, _)| name), identity);
+        let client = client.map_or_else(
+            || self.client.clone(),
+            |api| api.client_of(&accounts, token),
+        );
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let stopped = async {

@@ -1,5 +1,6 @@
 //! Connections.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use futures_util::TryStreamExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -54,6 +55,7 @@ async fn serve(
         accept: header(ACCEPT),
         user: header(HeaderName::from_static("impersonate-user")),
         authorization: header(AUTHORIZATION),
+        claims: claims(&head.headers),
         body: body
             .map(|body| body.to_bytes().to_vec())
             .unwrap_or_default(),
@@ -98,6 +100,15 @@ async fn serve(
     })
 }
 
+/// Claims of the token of an impersonated user, by name.
+fn claims(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
+    let claims = headers.iter().filter_map(|(name, value)| {
+        let claim = name.as_str().strip_prefix("impersonate-extra-")?;
+        Some((decode(claim), vec![value.to_str().ok()?.to_owned()]))
+    });
+    claims.collect()
+}
+
 fn json(code: u16, retry_after: Option<u32>, object: &Value) -> Response<Body> {
     let body = Full::new(Bytes::from(object.to_string())).map_err(|never| match never {});
     let mut response = Response::builder()
@@ -109,7 +120,7 @@ fn json(code: u16, retry_after: Option<u32>, object: &Value) -> Response<Body> {
     response.body(body.boxed_unsync()).unwrap()
 }
 
-fn query(text: &str) -> std::collections::BTreeMap<String, String> {
+fn query(text: &str) -> BTreeMap<String, String> {
     let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
     pairs
         .map(|(name, value)| (decode(name), decode(value)))

@@ -3,7 +3,7 @@
 //! It stores objects of the kinds in [`resources`] and implements what controllers depend on:
 //! resource versions, lists in pages, watches with bookmarks, optimistic concurrency, server-side
 //! apply with field managers, the status subresource, JSON and merge patches, and label selectors.
-//! It validates nothing. Tests can inject faults: dropped watches, forgotten history (410 Gone),
+//! It validates nothing but what the admission policies require. Tests can inject faults: dropped watches, forgotten history (410 Gone),
 //! and failing requests.
 //!
 //! | module | content |
@@ -14,10 +14,12 @@
 //! | [`patch`] | the three kinds of patches |
 //! | [`selector`] | label and field selectors |
 //! | [`rbac`] | permissions |
+//! | [`admission`] | admission policies |
 //! | [`requests`] | from a request to a response |
 //! | [`watch`] | responses of watches |
 //! | [`http`] | connections |
 
+mod admission;
 mod fields;
 mod http;
 mod patch;
@@ -32,6 +34,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use hyper::header::{HeaderName, HeaderValue};
 use tokio::task::JoinHandle;
 
 use rbac::Rules;
@@ -186,10 +189,25 @@ impl ApiServer {
         kube::Client::try_from(config).unwrap()
     }
 
-    /// A client with the permissions that `deploy/rbac.yaml` gives to service accounts.
-    pub(crate) fn client_of(&self, accounts: &[&str]) -> kube::Client {
+    /// A client with the permissions that `deploy/rbac.yaml` gives to service accounts, and with the
+    /// token of a pod: names of its node and of itself.
+    pub(crate) fn client_of(&self, accounts: &[&str], token: (&str, &str)) -> kube::Client {
+        self.impersonating_client(accounts, claims(token).into())
+    }
+
+    /// A client like those of [`client_of`](Self::client_of), whose token is not bound to a pod.
+    pub(crate) fn client_without_claims(&self, accounts: &[&str]) -> kube::Client {
+        self.impersonating_client(accounts, Vec::new())
+    }
+
+    fn impersonating_client(
+        &self,
+        accounts: &[&str],
+        claims: Vec<(HeaderName, HeaderValue)>,
+    ) -> kube::Client {
         let mut config = kube::Config::new(self.url().parse().unwrap());
         config.auth_info.impersonate = Some(accounts.join(","));
+        config.headers.extend(claims);
         patchbay_kubernetes::client(config).unwrap()
     }
 
@@ -245,6 +263,14 @@ impl ApiServer {
         }
         self.drop_watches();
     }
+}
+
+/// Headers with the claims of the token of a pod, as an API server takes them from an administrator.
+fn claims((node, pod): (&str, &str)) -> [(HeaderName, HeaderValue); 2] {
+    [("node", node), ("pod", pod)].map(|(claim, value)| {
+        let name = format!("impersonate-extra-authentication.kubernetes.io%2f{claim}-name");
+        (name.parse().unwrap(), value.parse().unwrap())
+    })
 }
 
 impl Drop for ApiServer {

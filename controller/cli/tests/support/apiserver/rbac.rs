@@ -79,8 +79,8 @@ impl Rules {
         Self(rules)
     }
 
-    /// `true` if one of the comma-separated accounts is allowed to do this.
-    pub(super) fn allow(&self, accounts: &str, call: &Call, target: &Target) -> bool {
+    /// `true` if an account is allowed to do this.
+    pub(super) fn allow(&self, account: &str, call: &Call, target: &Target) -> bool {
         let verb = verb(call, target);
         let resource = if target.status {
             format!("{}/status", target.resource.plural)
@@ -90,7 +90,7 @@ impl Rules {
         let has = |list: &[String], wanted: &str| list.iter().any(|one| one == wanted);
         self.0.iter().any(|rule| {
             let of_name = |name: &String| rule.names.contains(name);
-            accounts.split(',').any(|one| has(&rule.accounts, one))
+            has(&rule.accounts, account)
                 && (rule.namespace.is_none() || rule.namespace == target.namespace)
                 && has(&rule.groups, target.resource.group)
                 && has(&rule.resources, &resource)

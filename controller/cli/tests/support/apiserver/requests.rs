@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::admission::Admission;
 use super::patch::{self, Applier};
 use super::rbac::Rules;
 use super::resources::Target;
@@ -24,6 +25,8 @@ pub(super) struct Call {
     /// The impersonated users; empty: everything is allowed.
     pub(super) user: String,
     pub(super) authorization: String,
+    /// Claims of the users' token, by name.
+    pub(super) claims: BTreeMap<String, Vec<String>>,
     pub(super) body: Vec<u8>,
 }
 
@@ -155,7 +158,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     });
     let mut serve = || {
         let state = &mut *state;
-        allowed(&state.rules, call).and_then(|()| serve(&mut state.storage, call))
+        admitted(&state.rules, &mut state.storage, call)
     };
     let answer = match reply {
         None => match serve() {
@@ -201,19 +204,34 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     answer
 }
 
-fn allowed(rules: &Rules, call: &Call) -> Result<(), Failure> {
-    match Target::parse(&call.path) {
-        Some(target) if !call.user.is_empty() && !rules.allow(&call.user, call, &target) => {
-            let message = format!("user {:?} cannot {} {}", call.user, call.method, call.path);
-            Err(Failure::new(403, "Forbidden", message))
+/// Serves a request as the first of its users whom roles and admission policies allow it.
+fn admitted(rules: &Rules, storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
+    let target = Target::parse(&call.path).filter(|_| !call.user.is_empty());
+    let Some(target) = target else {
+        return serve(storage, call, None);
+    };
+    let message = format!("user {:?} cannot {} {}", call.user, call.method, call.path);
+    let mut refusal = Failure::new(403, "Forbidden", message);
+    for user in call.user.split(',') {
+        if rules.allow(user, call, &target) {
+            let account = user.split('/').next();
+            match serve(storage, call, account) {
+                Err(refused) if refused.code == 403 => refusal = refused,
+                served => return served,
+            }
         }
-        _ => Ok(()),
     }
+    Err(refusal)
 }
 
-fn serve(storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
+fn serve(storage: &mut Storage, call: &Call, account: Option<&str>) -> Result<Answer, Failure> {
     let not_found = || Failure::new(404, "NotFound", format!("{} not found", call.path));
     let target = Target::parse(&call.path).ok_or_else(not_found)?;
+    let admission = Admission {
+        call,
+        target: &target,
+        account,
+    };
     let Some(name) = target.name.clone() else {
         return match call.method.as_str() {
             "GET" if call.flag("watch") => Ok(Answer::Watch(Subscription {
@@ -227,7 +245,7 @@ fn serve(storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
                 seconds: call.number("timeoutSeconds"),
             })),
             "GET" => list(storage, call, &target),
-            "POST" => create(storage, call, &target),
+            "POST" => create(storage, &admission),
             "DELETE" => {
                 let selector = call.selector(&target);
                 let selected = storage
@@ -252,6 +270,7 @@ fn serve(storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
             let before = storage.get(target.resource, &key).ok_or_else(not_found)?;
             let wanted = serde_json::from_slice::<Value>(&call.body).unwrap_or_default();
             check(&wanted["preconditions"], &before["metadata"])?;
+            admission.check(Some(before), None)?;
             storage
                 .delete(target.resource, &key)
                 .ok_or_else(not_found)?
@@ -263,9 +282,9 @@ fn serve(storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
                 .clone();
             let object = body(call)?;
             check(&object["metadata"], &before["metadata"])?;
-            update(storage, call, &target, key, &before, object)
+            update(storage, &admission, key, &before, object)?
         }
-        "PATCH" => return patch(storage, call, &target, key),
+        "PATCH" => return patch(storage, &admission, key),
         _ => return Err(Failure::new(405, "MethodNotAllowed", "not on objects")),
     };
     Ok(Answer::Object(200, partial(call, done)))
@@ -288,7 +307,8 @@ fn check(wanted: &Value, meta: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-fn create(storage: &mut Storage, call: &Call, target: &Target) -> Result<Answer, Failure> {
+fn create(storage: &mut Storage, admission: &Admission<'_>) -> Result<Answer, Failure> {
+    let Admission { call, target, .. } = *admission;
     let mut object = body(call)?;
     let name = object["metadata"]["name"]
         .as_str()
@@ -323,6 +343,7 @@ fn create(storage: &mut Storage, call: &Call, target: &Target) -> Result<Answer,
         let condition = json!({"type": "Established", "status": "True"});
         object["status"] = json!({"conditions": [condition]});
     }
+    admission.check(None, Some(&object))?;
     patch::updated(&json!({}), &mut object, call.manager(), None);
     let created = storage.create(target.resource, key, object);
     Ok(Answer::Object(201, created))
@@ -331,16 +352,17 @@ fn create(storage: &mut Storage, call: &Call, target: &Target) -> Result<Answer,
 /// Replaces an object, as far as the request may change it.
 fn update(
     storage: &mut Storage,
-    call: &Call,
-    target: &Target,
+    admission: &Admission<'_>,
     key: Key,
     before: &Value,
     object: Value,
-) -> Value {
+) -> Result<Value, Failure> {
+    let Admission { call, target, .. } = *admission;
     let mut object = within(target, before, object);
+    admission.check(Some(before), Some(&object))?;
     let subresource = target.status.then_some("status");
     patch::updated(before, &mut object, call.manager(), subresource);
-    storage.update(target.resource, key, object)
+    Ok(storage.update(target.resource, key, object))
 }
 
 /// Keeps the part that a request may not change: everything but the status, or the status.
@@ -365,7 +387,8 @@ fn within(target: &Target, before: &Value, after: Value) -> Value {
     object
 }
 
-fn patch(storage: &mut Storage, call: &Call, target: &Target, key: Key) -> Result<Answer, Failure> {
+fn patch(storage: &mut Storage, admission: &Admission<'_>, key: Key) -> Result<Answer, Failure> {
+    let Admission { call, target, .. } = *admission;
     let patch = body(call)?;
     let before = storage.get(target.resource, &key).cloned();
     let is_apply = call.content_type.starts_with("application/apply-patch");
@@ -388,6 +411,7 @@ fn patch(storage: &mut Storage, call: &Call, target: &Target, key: Key) -> Resul
             "metadata": {},
         });
         patch::apply(&mut object, &patch, applier(call, target))?;
+        admission.check(None, Some(&object))?;
         let created = storage.create(target.resource, key, object);
         return Ok(Answer::Object(201, created));
     };
@@ -395,7 +419,9 @@ fn patch(storage: &mut Storage, call: &Call, target: &Target, key: Key) -> Resul
     let done = if is_apply {
         check(&patch["metadata"], &before["metadata"])?;
         patch::apply(&mut object, &patch, applier(call, target))?;
-        storage.update(target.resource, key, within(target, &before, object))
+        let object = within(target, &before, object);
+        admission.check(Some(&before), Some(&object))?;
+        storage.update(target.resource, key, object)
     } else {
         if call.content_type.starts_with("application/json-patch") {
             patch::json_patch(&mut object, &patch)?;
@@ -403,7 +429,7 @@ fn patch(storage: &mut Storage, call: &Call, target: &Target, key: Key) -> Resul
             patch::merge(&mut object, &patch);
         }
         check(&object["metadata"], &before["metadata"])?;
-        update(storage, call, target, key, &before, object)
+        update(storage, admission, key, &before, object)?
     };
     Ok(Answer::Object(200, partial(call, done)))
 }
