@@ -89,8 +89,13 @@ pub(super) struct Crds {
 #[command(mut_arg("service", |range| range.default_value("10.96.0.0/16").help(
     "Range of the cluster IPs of services, at most one per IP family"
 )))]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each flag of the command is one"
+)]
 pub(super) struct Deploy {
-    /// The namespace of both controllers, their accounts, reports and leases. It must exist.
+    /// The namespace of both controllers, their accounts, reports and leases. It must exist, or be
+    /// created with --create-namespace.
     #[arg(
         long,
         value_name = "NAMESPACE",
@@ -98,6 +103,13 @@ pub(super) struct Deploy {
         value_parser = names::parse_namespace
     )]
     pub(super) namespace: String,
+    /// Also print the namespace. `kubectl delete -f` deletes it again, with everything in it.
+    #[arg(long)]
+    pub(super) create_namespace: bool,
+    /// Also print the definitions of user-defined networks and of attachment definitions, for clusters
+    /// without OVN-Kubernetes and Multus. `kubectl delete -f` deletes them again, with all networks.
+    #[arg(long)]
+    pub(super) definitions: bool,
     /// The image of both controllers.
     #[arg(
         long,

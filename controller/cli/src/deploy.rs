@@ -18,15 +18,22 @@ const MANIFESTS: [&str; 3] = [
 ];
 /// Roles that both accounts need for `run --networks`.
 const NETWORKS: &str = include_str!("../../deploy/networks.yaml");
+/// The namespace. Its pods use the network of their host, and folders of the host.
+const NAMESPACE: &str = include_str!("../../deploy/namespace.yaml");
+/// Definition that every cluster needs, and those of other projects that a cluster may lack.
+const CONNECTS: &str = "cnc";
+const OTHER_DEFINITIONS: [&str; 3] = ["udn", "cudn", "net-attach-def"];
 /// Line of the manifests with the image.
 const IMAGE: &str = "image: patchbay:latest\n";
 /// Line of the manifests with the settings of the cluster.
 const SETTINGS: &str = "        - --service-cidr=10.96.0.0/16\n";
 
-/// Prints the definition of ClusterNetworkConnects, the admission policies, and the manifests.
+/// Prints the definitions, the admission policies and the manifests, after the namespace.
 pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<(), Failure> {
     let Deploy {
         namespace,
+        create_namespace,
+        definitions,
         image,
         cluster,
         dynamic_udn,
@@ -35,7 +42,18 @@ pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<()
     // Settings that the controllers would refuse are refused here.
     cluster.settings(&Inventory::default())?;
     let policies = crd::policies(&crd::cluster_manager_in(namespace), namespace);
-    let definitions = crd::manifests(&["cnc".to_owned()], &policies)?;
+    let others = OTHER_DEFINITIONS.into_iter().filter(|_| *definitions);
+    let names: Vec<String> = [CONNECTS]
+        .into_iter()
+        .chain(others)
+        .map(str::to_owned)
+        .collect();
+    if *create_namespace {
+        let name = |namespace| format!("  name: {namespace}\n");
+        let text = NAMESPACE.replace(&name(crd::NAMESPACE), &name(namespace));
+        console.output.write_all(text.as_bytes())?;
+    }
+    let definitions = crd::manifests(&names, &policies)?;
     console.output.write_all(definitions.as_bytes())?;
     let namespace = format!("namespace: {namespace}\n");
     let image = format!("image: {image}\n");

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use jiff::Timestamp;
 use patchbay_allocate::RouterKeyCursor;
-use patchbay_allocate::connects::{ClusterController, ClusterObjects};
-use patchbay_model::{ClusterSettings, NodeId};
+use patchbay_allocate::connects::{
+    ACCEPTED, ClusterController, ClusterObjects, CncOutcome, with_condition,
+};
+use patchbay_model::condition::{ConditionReport, ConditionStatus};
+use patchbay_model::{ClusterSettings, Networks, NodeId};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -26,6 +30,7 @@ use super::input_digest::NodeDigests;
 use super::leader_election::LeaderTerm;
 use super::node_subnets::NetworkNumbers;
 use super::projections::{WatchedConnect, WatchedNode};
+use super::read_failure::describe_undefined;
 use super::read_failure_events::KindWatch;
 use super::store::{StoreReader, WatchEnded};
 use super::zone_lease::WatchedLease;
@@ -187,8 +192,7 @@ impl<'a> LeaderLoop<'a> {
         // A watch may not have shown yet what a former leader has written. Subnets and keys would
         // be allocated twice then.
         self.sources.connects.list_again().await?;
-        self.sources.ready().await?;
-        self.nodes.ready().await?;
+        self.await_sources().await?;
         let mut backoff = timing.retry_backoff();
         loop {
             let outcome = self.reconcile_all().await;
@@ -203,6 +207,75 @@ impl<'a> LeaderLoop<'a> {
                 () = sleep_or_forever(wait) => {}
             }
         }
+    }
+
+    /// Waits for all objects. Objects that wait with it for the definition of attachment definitions
+    /// get a condition.
+    async fn await_sources(&mut self) -> Result<(), WatchEnded> {
+        let (mut sources, mut nodes) = (self.sources.clone(), self.nodes.clone());
+        let mut ready = pin!(async {
+            sources.ready().await?;
+            nodes.ready().await
+        });
+        let mut backoff = self.task.timing.retry_backoff();
+        loop {
+            let outcome = self.note_undefined_definitions().await;
+            let wait = outcome.retry_after;
+            let wait = wait.map(|after| backoff.next_delay().max(after));
+            tokio::select! {
+                ready = &mut ready => return ready,
+                changed = self.sources.changed() => changed?,
+                () = self.writes.wait_for_answers() => {}
+                () = sleep_or_forever(wait) => {}
+            }
+        }
+    }
+
+    /// Notes in conditions that the cluster has no definition of attachment definitions, if it has
+    /// none. An object that has been accepted stays as it is.
+    async fn note_undefined_definitions(&mut self) -> PassOutcome {
+        let mut outcome = self.writes.begin_pass();
+        if !self.sources.nads.is_undefined() {
+            return outcome;
+        }
+        let now = Time(Timestamp::now());
+        let connects = self.sources.connects.objects();
+        let lists = self.sources.connects.lists();
+        let connects = self.writes.overlay.newest_versions(connects, lists);
+        let kind = NetworkAttachmentDefinition::KIND;
+        let message = format!("waiting for {kind}s: {}", describe_undefined(kind));
+        let waiting = connects.values().filter(|seen| !is_accepted(&seen.object));
+        let planned = waiting.map(|seen| {
+            let report = ConditionReport {
+                type_: ACCEPTED,
+                status: ConditionStatus::False,
+                reason: "DefinitionMissing",
+                message: message.clone(),
+            };
+            let meta = &seen.object.metadata;
+            let status = with_condition(seen.object.status.as_ref(), report, meta.generation, &now);
+            PlannedConnect {
+                seen: seen.clone(),
+                outcome: CncOutcome {
+                    name: seen.object.name_any(),
+                    tunnel_key: None,
+                    subnets: None,
+                    status,
+                },
+            }
+        });
+        let planned = planned.collect();
+        let planner = ConnectPlanner {
+            zones: ZoneKnowledge {
+                nodes: Vec::new(),
+                reports: None,
+                node_digests: &self.node_digests,
+                networks: &Networks::default(),
+            },
+            now: &now,
+        };
+        self.writes.write(planned, &planner, &mut outcome).await;
+        outcome
     }
 
     /// Waits for a reason to reconcile: a change of the common sources, a change of nodes from
@@ -374,6 +447,12 @@ impl ChangeSource for LeaderLoop<'_> {
             changed = self.nodes.changed() => changed,
         }
     }
+}
+
+fn is_accepted(connect: &ClusterNetworkConnect) -> bool {
+    let conditions = connect.status.iter().flat_map(|status| &status.conditions);
+    let mut accepted = conditions.filter(|one| one.type_ == ACCEPTED);
+    accepted.any(|one| one.status == "True")
 }
 
 fn values<V>(objects: &OrdMap<ObjectKey, Arc<V>>) -> impl Iterator<Item = &V> {

@@ -16,7 +16,9 @@ use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
 use super::list_pages::{first_page, next_page};
 use super::object_sink::ObjectSink;
-use super::read_failure::{ReadFailure, ReadRequest, is_lasting, is_refusal};
+use super::read_failure::{
+    ReadFailure, ReadFailureCause, ReadRequest, cause_of, describe_undefined, is_lasting,
+};
 use super::watch_backoff::{Recovery, WatchBackoff};
 use super::watch_error::{WatchEnd, WatchError, with_timeout};
 use super::watch_position::{Replay, SeenChange, WatchPosition, is_earlier};
@@ -161,6 +163,7 @@ impl ListWatch {
                 Err(_) if self.presence == KindPresence::Optional && is_missing => {
                     self.note_missing_kind().await;
                 }
+                Err(_) if is_missing => self.await_definition().await,
                 Err(error) => {
                     self.wait_after_error(&error, ReadRequest::List).await;
                 }
@@ -190,6 +193,22 @@ impl ListWatch {
             self.sink.note_success(ReadRequest::List);
         }
         tokio::time::sleep(self.backoff.after_failure()).await;
+    }
+
+    /// Notes that a kind is not defined that each cluster has, and waits before the next list. Known
+    /// objects stay, and readers wait for the first ones.
+    async fn await_definition(&mut self) {
+        let (kind, reason) = (self.kind, describe_undefined(self.kind));
+        if self.missing_since.is_none() {
+            tracing::warn!(%kind, "cannot list objects: {reason}");
+        }
+        self.missing_since.get_or_insert_with(Instant::now);
+        self.sink.note_failure(ReadFailure {
+            request: ReadRequest::List,
+            reason: reason.into(),
+            cause: ReadFailureCause::Undefined,
+        });
+        self.recovery.wait(self.backoff.after_failure()).await;
     }
 
     async fn try_list(&mut self) -> Result<String, WatchError> {
@@ -397,11 +416,10 @@ impl ListWatch {
         let failed_since = *self.failed_since.get_or_insert_with(Instant::now);
         if !self.sink.is_listed() || is_lasting(error, failed_since.elapsed()) {
             let reason = error.to_string().into();
-            let is_refusal = is_refusal(error);
             self.sink.note_failure(ReadFailure {
                 request,
                 reason,
-                is_refusal,
+                cause: cause_of(error),
             });
         }
         // The back-off is added because the server asks all processes to wait for the same time.

@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use patchbay_resources::cnc::ClusterNetworkConnect;
+use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::Object as _;
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+
 use super::watch_error::WatchError;
 
 /// Time after which a failure counts that may pass by itself, such as that of an API server that
@@ -42,8 +47,18 @@ impl ReadRequest {
 pub(super) struct ReadFailure {
     pub(super) request: ReadRequest,
     pub(super) reason: Arc<str>,
-    /// `true` if the API server has refused the request.
-    pub(super) is_refusal: bool,
+    pub(super) cause: ReadFailureCause,
+}
+
+/// Cause of a failure.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ReadFailureCause {
+    /// The API server has refused the request, for example because of a missing right.
+    Refused,
+    /// The cluster has no definition of the kind.
+    Undefined,
+    /// Another one, which may pass by itself.
+    Passing,
 }
 
 impl ReadFailure {
@@ -54,15 +69,37 @@ impl ReadFailure {
     }
 }
 
-/// `true` if the API server refuses a request, for example because of a missing right.
-pub(super) fn is_refusal(error: &WatchError) -> bool {
-    matches!(error.code(), Some(401 | 403))
+/// What to install for a kind that the cluster does not define.
+pub(super) fn describe_undefined(kind: &str) -> String {
+    let name = match kind {
+        ClusterNetworkConnect::KIND => "cnc",
+        UserDefinedNetwork::KIND => "udn",
+        ClusterUserDefinedNetwork::KIND => "cudn",
+        NetworkAttachmentDefinition::KIND => "net-attach-def",
+        _ => {
+            return "the cluster has no definition of the kind, so it has to be installed"
+                .to_owned();
+        }
+    };
+    format!(
+        "the cluster has no definition of the kind: install it, for example with \
+         `patchbay crds {name} | kubectl apply -f -`"
+    )
+}
+
+/// Cause of a failed list or watch.
+pub(super) fn cause_of(error: &WatchError) -> ReadFailureCause {
+    match error.code() {
+        Some(401 | 403) => ReadFailureCause::Refused,
+        Some(404) => ReadFailureCause::Undefined,
+        _ => ReadFailureCause::Passing,
+    }
 }
 
 /// `true` if readers are to know of an error, `age` after the first one since a success. A refusal,
 /// such as that of a missing right, does not pass by itself.
 pub(super) fn is_lasting(error: &WatchError, age: Duration) -> bool {
-    is_refusal(error) || age >= LASTING_FAILURE
+    cause_of(error) == ReadFailureCause::Refused || age >= LASTING_FAILURE
 }
 
 #[cfg(test)]

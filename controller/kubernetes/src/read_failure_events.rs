@@ -15,7 +15,7 @@ use super::events::EventSender;
 use super::leader_election::{LeaderTerm, lease_uid};
 use super::networks::{ObjectProblem, PassingProblems, ProblemEvents, lease_reference};
 use super::projections::WatchedNode;
-use super::read_failure::{ReadFailure, SEEN_LAST};
+use super::read_failure::{ReadFailure, ReadFailureCause, SEEN_LAST};
 use super::store::{StoreReader, WatchEnded};
 
 /// Interval at which the watches are looked at. An event may come later than the log.
@@ -47,7 +47,7 @@ impl KindWatch {
 
 /// The problems that lists or watches fail.
 ///
-/// There are none while all of them fail without a refusal: the API server is away. All zones would
+/// There are none while all of them fail for a passing cause: the API server is away. All zones would
 /// emit the events once it is back.
 fn problems(watches: &[KindWatch]) -> BTreeSet<String> {
     let failures = watches.iter().map(|watch| (watch.kind, (watch.failure)()));
@@ -56,7 +56,8 @@ fn problems(watches: &[KindWatch]) -> BTreeSet<String> {
     let counting = failures.into_iter().filter_map(|(kind, failure)| {
         let (failure, is_listed) = failure?;
         let outcome = if is_listed { SEEN_LAST } else { NEVER_LISTED };
-        (has_success || failure.is_refusal).then(|| failure.describe(kind, outcome))
+        (has_success || failure.cause != ReadFailureCause::Passing)
+            .then(|| failure.describe(kind, outcome))
     });
     counting.collect()
 }
@@ -149,7 +150,11 @@ mod tests {
         let failure = is_refusal.map(|is_refusal| ReadFailure {
             request: ReadRequest::Watch,
             reason: "no".into(),
-            is_refusal,
+            cause: if is_refusal {
+                ReadFailureCause::Refused
+            } else {
+                ReadFailureCause::Passing
+            },
         });
         let failure = move || Some((failure.clone()?, true));
         KindWatch {

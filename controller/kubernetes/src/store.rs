@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::list_requests::{ListRequester, RequestedLists, list_requests};
 use super::object_sink::ObjectSink;
-use super::read_failure::{ReadFailure, ReadRequest};
+use super::read_failure::{ReadFailure, ReadFailureCause, ReadRequest};
 
 /// Makes an empty store. Readers see nothing before the first list is complete.
 pub(super) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
@@ -243,6 +243,13 @@ impl<V: Clone> StoreReader<V> {
         self.stored.borrow().failure.clone()
     }
 
+    /// `true` if there is no list because the cluster has no definition of the kind.
+    pub(super) fn is_undefined(&self) -> bool {
+        let stored = self.stored.borrow();
+        let cause = stored.failure.as_ref().map(|failure| failure.cause);
+        stored.lists == 0 && cause == Some(ReadFailureCause::Undefined)
+    }
+
     /// Requests a list. Returns the number of the request.
     pub(super) fn request_list(&self) -> u64 {
         self.requester.request()
@@ -342,7 +349,7 @@ mod tests {
         ReadFailure {
             request,
             reason: "no".into(),
-            is_refusal: false,
+            cause: ReadFailureCause::Passing,
         }
     }
 

@@ -14,7 +14,9 @@ use patchbay_resources::manifests::{
 use patchbay_resources::nad::{NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use patchbay_resources::object::{Object, Time};
 use patchbay_resources::udn::NetworkRole;
-pub use refusal::{RefusedWrite, note_refused_definitions, note_refused_finalizers};
+pub use refusal::{
+    RefusedWrite, note_refused_definitions, note_refused_finalizers, note_undefined_definitions,
+};
 use removal::{finish_deleted, remove_orphans};
 use thiserror::Error;
 

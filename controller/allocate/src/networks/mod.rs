@@ -12,6 +12,7 @@ mod default_network;
 mod definition;
 mod deletion;
 mod evpn;
+mod held_pods;
 mod manager;
 mod memory;
 mod network_ids;
@@ -31,8 +32,11 @@ use memory::Memory;
 use patchbay_resources::object::Time;
 use pods::Claims;
 
-pub use attach::{RefusedWrite, note_refused_definitions, note_refused_finalizers};
+pub use attach::{
+    RefusedWrite, note_refused_definitions, note_refused_finalizers, note_undefined_definitions,
+};
 pub use definition::FINALIZER;
+pub use held_pods::{PORTS_AVAILABLE, note_held_pods};
 pub use manager::{Layer2Layouts, ManagerSettings, NetworkManager};
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
 

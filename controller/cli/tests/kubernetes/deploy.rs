@@ -205,6 +205,54 @@ fn one_argument_moves_both_controllers_to_another_namespace() {
     }
 }
 
+/// Kind and name of each object in printed manifests.
+fn printed(text: &str) -> Vec<(String, String)> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let names = objects
+        .iter()
+        .map(|object| (text(&object["kind"]), text(&object["metadata"]["name"])));
+    names.collect()
+}
+
+#[test]
+fn the_namespace_and_other_definitions_are_printed_on_request() {
+    let usual = printed(&deploy(&["--namespace=net-system"]));
+    let all = deploy(&[
+        "--namespace=net-system",
+        "--create-namespace",
+        "--definitions",
+    ]);
+    let more: Vec<_> = printed(&all)
+        .into_iter()
+        .filter(|one| !usual.contains(one))
+        .collect();
+    let expected = [
+        ("Namespace", "net-system"),
+        (
+            "CustomResourceDefinition",
+            "userdefinednetworks.k8s.ovn.org",
+        ),
+        (
+            "CustomResourceDefinition",
+            "clusteruserdefinednetworks.k8s.ovn.org",
+        ),
+        (
+            "CustomResourceDefinition",
+            "network-attachment-definitions.k8s.cni.cncf.io",
+        ),
+    ];
+    assert_eq!(
+        more,
+        expected.map(|(kind, name)| (kind.to_owned(), name.to_owned()))
+    );
+    assert_eq!(printed(&all)[0].0, "Namespace", "what is in it comes later");
+    assert!(!usual.iter().any(|(kind, _)| kind == "Namespace"));
+    let namespace: Value = serde_saphyr::from_multiple(&all).unwrap().remove(0);
+    let level = &namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"];
+    assert_eq!(level, "privileged");
+}
+
 #[test]
 fn the_files_of_the_kustomization_exist() {
     let kustomization: Value = serde_saphyr::from_str(&read("kustomization.yaml")).unwrap();

@@ -17,6 +17,7 @@ mod command;
 mod deploy;
 mod egress_ips;
 mod explain;
+mod first_installation;
 mod leader_election;
 mod missing_rights;
 mod network_lifetime;

@@ -35,7 +35,7 @@ async fn until_addressed(bed: &Testbed, name: &str) {
 }
 
 /// Waits for an event about an object without a namespace or in the controllers' own.
-async fn until_warned(bed: &Testbed, kind: &str, name: &str, text: &str) {
+pub(crate) async fn until_warned(bed: &Testbed, kind: &str, name: &str, text: &str) {
     let api = Api::<Event>::namespaced(bed.client.clone(), "default");
     eventually(
         &format!("an event about {kind} {name}: {text}"),

@@ -50,7 +50,7 @@ async fn create(api: &Api<DynamicObject>, raw: Value) {
 }
 
 /// Status, reason and message of a condition.
-fn condition(object: &DynamicObject, type_: &str) -> Option<[String; 3]> {
+pub(crate) fn condition(object: &DynamicObject, type_: &str) -> Option<[String; 3]> {
     let mut conditions = object.data["status"]["conditions"].as_array()?.iter();
     let found = conditions.find(|one| one["type"] == type_)?;
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
@@ -58,7 +58,7 @@ fn condition(object: &DynamicObject, type_: &str) -> Option<[String; 3]> {
 }
 
 /// Waits for a condition with a message that starts like this. Returns the message.
-async fn until_condition(
+pub(crate) async fn until_condition(
     api: &Api<DynamicObject>,
     name: &str,
     type_: &str,

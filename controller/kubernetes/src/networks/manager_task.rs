@@ -1,13 +1,14 @@
 //! The cluster manager's part of the networks.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::networks::{
-    Layer2Layouts, ManagerSettings, NetworkManager, RefusedWrite, note_refused_definitions,
-    note_refused_finalizers,
+    Layer2Layouts, ManagerSettings, NetworkManager, RefusedWrite, note_held_pods,
+    note_refused_definitions, note_refused_finalizers, note_undefined_definitions,
 };
 use patchbay_model::ClusterSettings;
 use patchbay_resources::cnc::ClusterNetworkConnect;
@@ -26,8 +27,10 @@ use super::sources::ObjectSources;
 use super::write_outcome::WriteOutcome;
 use super::writer::ObjectWriter;
 use crate::config::Timing;
+use crate::debounce::{ChangeSource as _, sleep_or_forever};
 use crate::events::EventSender;
 use crate::leader_election::{LeaderTerm, lease_uid};
+use crate::read_failure::describe_undefined;
 use crate::store::WatchEnded;
 
 /// Number of successive passes with writes from which on passes are delayed. More are not needed
@@ -115,10 +118,7 @@ impl ManagerTerm {
     }
 
     async fn run(&mut self) -> Result<Infallible, WatchEnded> {
-        // A watch may not have shown yet what a former leader has written. Ids and addresses would
-        // be allocated twice then.
-        self.sources.list_again(&ALLOCATED_KINDS).await?;
-        self.sources.ready().await?;
+        self.await_sources().await?;
         let mut backoff = self.timing.retry_backoff();
         let mut passes_with_writes = 0;
         loop {
@@ -146,6 +146,58 @@ impl ManagerTerm {
         }
     }
 
+    /// Waits for all objects. Networks that wait with it for the definition of attachment definitions
+    /// get a condition.
+    async fn await_sources(&mut self) -> Result<(), WatchEnded> {
+        let mut sources = self.sources.clone();
+        let mut backoff = self.timing.retry_backoff();
+        {
+            let mut listed = pin!(async {
+                // A watch may not have shown yet what a former leader has written. Ids and addresses
+                // would be allocated twice then.
+                sources.list_again(&ALLOCATED_KINDS).await?;
+                sources.ready().await
+            });
+            loop {
+                let is_noted = self.note_undefined_definitions().await;
+                let retry = (!is_noted).then(|| backoff.next_delay());
+                tokio::select! {
+                    listed = &mut listed => {
+                        listed?;
+                        break;
+                    }
+                    changed = self.sources.changed() => changed?,
+                    () = sleep_or_forever(retry) => {}
+                }
+            }
+        }
+        self.sources = sources;
+        Ok(())
+    }
+
+    /// Notes in conditions of networks that the cluster has no definition of attachment definitions,
+    /// if it has none. Returns `false` if a write has failed.
+    async fn note_undefined_definitions(&mut self) -> bool {
+        let kind = NetworkAttachmentDefinition::KIND;
+        if !self.sources.is_undefined(kind) {
+            return true;
+        }
+        let mut outcome = self.writes.begin_pass(&self.sources);
+        let (mut before, _) = self.sources.inventory();
+        self.writes.add_written(&mut before);
+        let mut after = before.clone();
+        let now = Time(Timestamp::now());
+        note_undefined_definitions(&mut after, &describe_undefined(kind), &now);
+        let writes = &mut self.writes;
+        writes
+            .write_kind::<UserDefinedNetwork>(&before, &after, &mut outcome)
+            .await;
+        writes
+            .write_kind::<ClusterUserDefinedNetwork>(&before, &after, &mut outcome)
+            .await;
+        outcome.is_complete()
+    }
+
     /// Computes all objects, and writes those that differ.
     async fn reconcile(&mut self) -> WriteOutcome {
         let mut outcome = self.writes.begin_pass(&self.sources);
@@ -156,6 +208,7 @@ impl ManagerTerm {
         let mut after = before.clone();
         let now = Time(Timestamp::now());
         let problems = self.manager.reconcile(&mut after, &now);
+        note_held_pods(&mut after, &now);
         self.write((&watched, &before), &mut after, &now, &mut outcome)
             .await;
         let problems: Vec<_> = problems.iter().chain(&after.warnings).collect();

@@ -211,6 +211,12 @@ impl ObjectSources {
         Ok(())
     }
 
+    /// `true` if a kind has no list because the cluster has no definition of it.
+    pub(super) fn is_undefined(&self, kind: &str) -> bool {
+        let mut kinds = self.kinds.iter();
+        kinds.any(|one| one.kind == kind && one.objects.is_undefined())
+    }
+
     /// Waits until the objects of these kinds are listed again, whatever watches have shown. It does
     /// not wait for a separate kind whose lists fail.
     pub(super) async fn list_again(&mut self, kinds: &[&str]) -> Result<(), WatchEnded> {

@@ -10,12 +10,13 @@ use patchbay_app::Cluster;
 use patchbay_app::northbound::Remote;
 use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::client::ClientClosed;
-use patchbay_model::{ClusterSettings, EGRESS_FIREWALL, POD_NETWORKS, PodKey};
+use patchbay_model::{ClusterSettings, EGRESS_FIREWALL, NODE_CHASSIS_ID, POD_NETWORKS, PodKey};
+use patchbay_networks::SkipReason;
 use patchbay_pods::{AllocationScope, PodAllocator};
 use patchbay_policies::PolicySubject;
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use patchbay_resources::object::{
-    EgressFirewall, EgressIP, Namespace, Object as _, Pod, Service, Time,
+    EgressFirewall, EgressIP, Namespace, Node, Object as _, Pod, Service, Time,
 };
 use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
@@ -149,8 +150,10 @@ impl ZoneWork {
         let of_pods = of_pods.map(|(pod, problem)| pod_problem(pod, problem));
         let mut of_pods: BTreeSet<ObjectProblem> = allocation.chain(of_pods).collect();
         let mut of_objects: BTreeSet<ObjectProblem> = object_problems(&rows).collect();
+        let mut of_node = node_problems(self.rows.zone(), &rows);
         let read_problems = self.sources.read_problems();
-        let lines = of_pods.iter().chain(&of_objects).map(ToString::to_string);
+        let lines = of_pods.iter().chain(&of_objects).chain(&of_node);
+        let lines = lines.map(ToString::to_string);
         let lines = lines.chain(network_problems(&rows));
         let lines = lines.chain(read_problems.iter().cloned());
         let lasting = self.passing.lasting(lines.collect());
@@ -159,7 +162,8 @@ impl ZoneWork {
             .iter()
             .filter(|problem| lasting.contains(*problem))
             .map(|problem| ObjectProblem::of_zone_watch(zone, problem.as_str()));
-        let of_watches: BTreeSet<ObjectProblem> = of_watches.collect();
+        of_node.retain(|problem| lasting.contains(&problem.to_string()));
+        let of_node: BTreeSet<ObjectProblem> = of_watches.chain(of_node).collect();
         of_pods.retain(|problem| lasting.contains(&problem.to_string()));
         of_objects.retain(|problem| lasting.contains(&problem.to_string()));
         let failures = outcome.failures.iter().cloned();
@@ -168,7 +172,7 @@ impl ZoneWork {
         self.problems
             .update(lasting.into_iter().chain(others), &outcome.conflicts);
         let of_pods = of_pods.into_iter().chain(outcome.refused_problems());
-        let problems = [of_pods.collect(), of_objects, of_watches];
+        let problems = [of_pods.collect(), of_objects, of_node];
         self.emit_events(problems, &cluster.inventory);
         Ok(outcome)
     }
@@ -177,7 +181,7 @@ impl ZoneWork {
     /// does.
     fn emit_events(
         &mut self,
-        [of_pods, of_objects, of_watches]: [BTreeSet<ObjectProblem>; 3],
+        [of_pods, of_objects, of_node]: [BTreeSet<ObjectProblem>; 3],
         inventory: &Inventory,
     ) {
         let zone = self.rows.zone();
@@ -190,7 +194,7 @@ impl ZoneWork {
         };
         let own_pods = of_pods.into_iter().filter(is_own);
         let of_objects = of_objects.into_iter().filter(|_| is_first);
-        let problems = own_pods.chain(of_objects).chain(of_watches).collect();
+        let problems = own_pods.chain(of_objects).chain(of_node).collect();
         self.events.update(problems, inventory);
     }
 
@@ -252,8 +256,24 @@ fn object_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = ObjectProblem>
     policies.chain(services).chain(egress)
 }
 
-/// Networks without rows in the zone.
+/// Problems of the zone's node: without a chassis id, it holds back all networks and ports.
+fn node_problems(zone: &str, outcome: &ZoneOutcome) -> BTreeSet<ObjectProblem> {
+    let mut skipped = outcome.skipped_networks.iter();
+    let is_held = skipped.any(|skipped| skipped.reason == SkipReason::NoChassisId);
+    let held = is_held.then(|| {
+        format!(
+            "metadata.annotations[{NODE_CHASSIS_ID}]: is missing, so the zone gets no rows of networks, and no pod \
+             of the node a port, until it has the system-id of the node's Open vSwitch"
+        )
+    });
+    held.map(|text| ObjectProblem::new(Node::KIND, ObjectKey::cluster(zone), text))
+        .into_iter()
+        .collect()
+}
+
+/// Networks without rows in the zone. A node without a chassis id is a problem of its own.
 fn network_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = String> {
     let networks = outcome.skipped_networks.iter();
+    let networks = networks.filter(|skipped| skipped.reason != SkipReason::NoChassisId);
     networks.map(|skipped| format!("network {}: {}", skipped.network, skipped.reason))
 }

@@ -124,6 +124,30 @@ pub fn note_refused_finalizers(
     }
 }
 
+/// Notes in the status of custom resources that they wait, because a cluster has no definition of
+/// `NetworkAttachmentDefinition`s. Those that have been created, or are being deleted, stay as they
+/// are.
+pub fn note_undefined_definitions(inventory: &mut Inventory, message: &str, now: &Time) {
+    let error = format!("failed to create NetworkAttachmentDefinition: {message}");
+    inventory.user_defined_networks.change_each(|_, udn| {
+        let udn = &mut udn.object;
+        if udn.metadata.deletion_timestamp.is_none() && !status::is_created(udn.status.as_ref()) {
+            status::udn_created(udn, status::UdnOutcome::Failed(error.clone()), now);
+        }
+    });
+    inventory
+        .cluster_user_defined_networks
+        .change_each(|_, cudn| {
+            let cudn = &mut cudn.object;
+            if cudn.metadata.deletion_timestamp.is_none()
+                && !status::is_created(cudn.status.as_ref())
+            {
+                let outcome = status::CudnOutcome::Failed(vec![error.clone()]);
+                status::cudn_definitions(cudn, &outcome, now);
+            }
+        });
+}
+
 /// Change of a custom resource that an API server refuses.
 #[derive(Clone, Copy, Debug)]
 enum FinalizerStep {
