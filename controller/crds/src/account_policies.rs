@@ -32,6 +32,8 @@ const NODE_ANNOTATIONS: [&str; 3] = [
 ];
 /// Start of the annotations of an attachment definition of others that the cluster manager writes.
 const OVN_ANNOTATIONS: &str = "k8s.ovn.org/";
+/// Namespace and name of the attachment definition of the default network, which no network owns.
+const DEFAULT_DEFINITION: (&str, &str) = ("ovn-kubernetes", "default");
 /// Finalizer of a network that pods may still use.
 const NETWORK_FINALIZER: &str = "k8s.ovn.org/user-defined-network-protection";
 /// Label and value of a mirrored `EndpointSlice`.
@@ -252,11 +254,18 @@ fn manager_definitions(manager: &str) -> AdmissionPolicy {
         ]),
         are_other_annotations_unchanged(&format!("key.startsWith('{OVN_ANNOTATIONS}')")),
     ]);
+    let (namespace, name) = DEFAULT_DEFINITION;
+    let is_default = format!(
+        "request.operation == 'CREATE' && request.namespace == '{namespace}' && object.metadata.name == '{name}'"
+    );
     let rule = forbidden(
-        format!("({}) || ({is_annotated})", before_and_after(&is_owned)),
+        format!(
+            "({}) || ({is_annotated}) || ({is_default})",
+            before_and_after(&is_owned)
+        ),
         format!(
             "The cluster manager may create, change and delete only attachment definitions that a network \
-             owns. Of others it may change annotations that start with {OVN_ANNOTATIONS}."
+             owns, and create that of the default network. Of others it may change annotations that start with {OVN_ANNOTATIONS}."
         ),
     );
     let condition = Some(("manager", manager.to_owned()));

@@ -260,6 +260,14 @@ async fn the_manager_writes_only_what_it_manages() {
     manager
         .may_not("POST", &nads, nad("foreign", json!([])))
         .await;
+    let default =
+        "/apis/k8s.cni.cncf.io/v1/namespaces/ovn-kubernetes/network-attachment-definitions";
+    manager
+        .may("POST", default, nad("default", json!([])))
+        .await;
+    manager
+        .may_not("POST", default, nad("other", json!([])))
+        .await;
     admin.may("POST", &nads, nad("foreign", json!([]))).await;
     let config = json!({"spec": {"config": "{\"a\":1}"}});
     manager
