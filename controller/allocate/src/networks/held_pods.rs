@@ -7,7 +7,7 @@ use patchbay_model::{NODE_CHASSIS_ID, names};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Time;
 use patchbay_resources::set_condition;
-use patchbay_resources::udn::NetworkStatus;
+use patchbay_resources::udn::{Layer2Config, NetworkRole, NetworkStatus};
 
 use super::annotations::{annotation, annotation_field};
 use super::pods::AttachedPods;
@@ -17,8 +17,9 @@ pub const PORTS_AVAILABLE: &str = "PortsAvailable";
 /// Most nodes that a message names.
 const MAX_NODES: usize = 5;
 
-/// Notes for every network that pods of a node get no port of it, because the node has no chassis id.
-/// A network without such pods gets no condition, and one that had some a true one.
+/// Notes for every network that pods of a node get no port of it, because the node has no chassis id:
+/// zones do not complete layer3 and primary networks without it. A network without such pods gets no
+/// condition, and one that had some a true one.
 pub fn note_held_pods(inventory: &mut Inventory, now: &Time) {
     let nodes = inventory.nodes.iter();
     let nodes =
@@ -60,17 +61,26 @@ pub fn note_held_pods(inventory: &mut Inventory, now: &Time) {
         }
     };
     inventory.user_defined_networks.change_each(|key, udn| {
-        let namespace = key.namespace.as_deref().unwrap_or_default();
-        note(
-            &mut udn.object.status,
-            &names::udn_network(namespace, &key.name),
-        );
+        let spec = &udn.object.spec;
+        if needs_chassis(spec.layer3.is_some(), spec.layer2.as_ref()) {
+            let namespace = key.namespace.as_deref().unwrap_or_default();
+            let network = names::udn_network(namespace, &key.name);
+            note(&mut udn.object.status, &network);
+        }
     });
-    inventory
-        .cluster_user_defined_networks
-        .change_each(|key, cudn| {
-            note(&mut cudn.object.status, &names::cudn_network(&key.name));
-        });
+    let cudns = &mut inventory.cluster_user_defined_networks;
+    cudns.change_each(|key, cudn| {
+        let config = &cudn.object.spec.network;
+        if needs_chassis(config.layer3.is_some(), config.layer2.as_ref()) {
+            let network = names::cudn_network(&key.name);
+            note(&mut cudn.object.status, &network);
+        }
+    });
+}
+
+/// `true` if zones do not complete a network without the chassis id of their node.
+fn needs_chassis(is_layer3: bool, layer2: Option<&Layer2Config>) -> bool {
+    is_layer3 || layer2.is_some_and(|config| config.role == NetworkRole::Primary)
 }
 
 fn describe(nodes: &BTreeSet<Arc<str>>) -> String {
@@ -92,7 +102,7 @@ mod tests {
     use crate::networks::testing::inventory;
 
     const NETWORK: &str = "---\n{apiVersion: k8s.ovn.org/v1, kind: UserDefinedNetwork, metadata: {name: red, namespace: blue, \
-         uid: u}, spec: {topology: Layer2, layer2: {role: Secondary}}, status: {conditions: []}}\n---\n{apiVersion: \
+         uid: u}, spec: {topology: Layer3, layer3: {role: Secondary, subnets: [{cidr: 10.9.0.0/16}]}}, status: {conditions: []}}\n---\n{apiVersion: \
          k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, metadata: {name: red, namespace: blue, annotations: \
          {k8s.ovn.org/network-id: '3'}}, spec: {config: '{\"cniVersion\":\"1.1.0\",\"name\":\"blue_red\",\"type\":\
          \"ovn-k8s-cni-overlay\",\"topology\":\"layer2\",\"role\":\"secondary\",\"netAttachDefName\":\"blue/red\"}'}}\n---\n\

@@ -141,7 +141,7 @@ async fn a_node_without_a_chassis_id_is_in_an_event_and_in_the_conditions_of_its
     )
     .await;
     assert!(message.ends_with(&format!("Node {ZONE}")), "{message}");
-    let expected = format!("{field}: is missing, so the zone gets no rows of networks");
+    let expected = format!("{field}: is missing, so layer3 and primary networks are incomplete");
     crate::missing_rights::until_warned(&bed, "Node", ZONE, &expected).await;
 
     bed.nodes()

@@ -262,8 +262,8 @@ fn node_problems(zone: &str, outcome: &ZoneOutcome) -> BTreeSet<ObjectProblem> {
     let is_held = skipped.any(|skipped| skipped.reason == SkipReason::NoChassisId);
     let held = is_held.then(|| {
         format!(
-            "metadata.annotations[{NODE_CHASSIS_ID}]: is missing, so the zone gets no rows of networks, and no pod \
-             of the node a port, until it has the system-id of the node's Open vSwitch"
+            "metadata.annotations[{NODE_CHASSIS_ID}]: is missing, so layer3 and primary networks are incomplete in \
+             the zone, and pods of the node get no ports in them, until it has the system-id of the node's Open vSwitch"
         )
     });
     held.map(|text| ObjectProblem::new(Node::KIND, ObjectKey::cluster(zone), text))
