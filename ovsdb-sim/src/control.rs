@@ -37,6 +37,8 @@ pub struct SimStats {
     pub server_id: String,
     /// Number of open connections.
     pub sessions: usize,
+    /// Bytes that the connections hold together, in steps of 64 KiB.
+    pub connection_bytes: usize,
     /// Counters of the databases, `_Server` included.
     pub databases: Vec<DatabaseStats>,
 }
@@ -187,6 +189,7 @@ impl ControlApiServer for Control {
         Ok(SimStats {
             server_id: server.id().to_string(),
             sessions: server.session_count(),
+            connection_bytes: server.budget().charged(),
             databases,
         })
     }

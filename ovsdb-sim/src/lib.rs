@@ -79,6 +79,7 @@ mod dial;
 mod fault;
 mod file;
 mod following;
+mod held_size;
 mod history;
 mod in_process;
 mod limits;

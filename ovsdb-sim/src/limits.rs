@@ -12,9 +12,16 @@ pub struct Limits {
     /// wait.
     pub backlog: usize,
     /// Bytes that all connections may hold together: in messages that are not complete, in replies
-    /// that wait for slow readers, and in changes that are collected for them. More of them end the
+    /// that wait for slow readers, in changes that are collected for them, and in what connections
+    /// leave behind. A request that would leave behind more is refused; more of the others end the
     /// connection that adds them.
     pub memory: usize,
+    /// Bytes that one connection may leave behind: names of locks, monitors with their ids and
+    /// conditions, waiting transactions with their ids and comments. A request for more of them is
+    /// refused.
+    ///
+    /// A message that is not complete, and replies that are not read, may be longer for a minute.
+    pub connection_memory: usize,
     /// Number of connections that are served at the same time.
     pub connections: usize,
     /// Number of connections of one peer: a process at a unix socket, or an IP address.
@@ -23,8 +30,6 @@ pub struct Limits {
     pub locks: usize,
     /// Number of monitors that one connection may have, of all databases together.
     pub monitors: usize,
-    /// Bytes of the requests for the monitors of one connection: their ids, columns and conditions.
-    pub monitor_bytes: usize,
     /// Number of waiting transactions that one connection may have in one database.
     pub waiting_transactions: usize,
 }
@@ -32,14 +37,14 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            message: 1 << 30,
-            backlog: 1 << 30,
-            memory: 1 << 32,
+            message: 1 << 29,
+            backlog: 1 << 29,
+            memory: 1 << 30,
+            connection_memory: 1 << 26,
             connections: 1 << 16,
             connections_per_peer: 7 << 13,
             locks: 1 << 16,
             monitors: 1 << 16,
-            monitor_bytes: 1 << 26,
             waiting_transactions: 1 << 16,
         }
     }

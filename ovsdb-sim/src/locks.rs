@@ -2,9 +2,11 @@
 //! database.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use patchbay_schemas::hash_order;
 
+use crate::budget::HeldBytes;
 use crate::session_id::SessionId;
 
 /// Method by which a client requests a lock.
@@ -20,12 +22,21 @@ pub(crate) enum LockMode {
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     /// Queue of each lock, its owner first.
-    queues: HashMap<String, VecDeque<(SessionId, LockMode)>>,
-    /// Requested locks that are not unlocked, with the numbers of their requests. A session whose
-    /// stolen lock is lost for good is here and in no queue.
-    requested: HashMap<SessionId, HashMap<String, u64>>,
+    queues: HashMap<Arc<str>, VecDeque<(SessionId, LockMode)>>,
+    /// Requested locks that are not unlocked. A session whose stolen lock is lost for good is here
+    /// and in no queue.
+    requested: HashMap<SessionId, HashMap<Arc<str>, RequestedLock>>,
     /// Number of requests.
     requests: u64,
+}
+
+/// Lock that a session has requested.
+#[derive(Debug)]
+struct RequestedLock {
+    /// Number of the request.
+    number: u64,
+    /// Bytes of the name, which the session leaves behind.
+    _held: HeldBytes,
 }
 
 /// Result of a `lock` or `steal`.
@@ -48,20 +59,35 @@ impl Locks {
         self.owner(lock) == Some(session)
     }
 
-    /// Requests a lock. `None`: the client has requested it before and not unlocked.
+    /// `true` if a client has requested a lock and not unlocked.
+    pub(crate) fn has_requested(&self, session: SessionId, lock: &str) -> bool {
+        let requested = self.requested.get(&session);
+        requested.is_some_and(|requested| requested.contains_key(lock))
+    }
+
+    /// Requests a lock. `None`: the client has requested it before and not unlocked. `held`: the
+    /// bytes of the name.
     pub(crate) fn lock(
         &mut self,
         session: SessionId,
         lock: &str,
         mode: LockMode,
+        held: HeldBytes,
     ) -> Option<LockResult> {
-        let requested = self.requested.entry(session).or_default();
-        if requested.contains_key(lock) {
+        if self.has_requested(session, lock) {
             return None;
         }
-        requested.insert(lock.to_owned(), self.requests);
+        // All sessions share the text of a name.
+        let known = self.queues.get_key_value(lock);
+        let name = known.map_or_else(|| Arc::from(lock), |(name, _)| Arc::clone(name));
+        let request = RequestedLock {
+            number: self.requests,
+            _held: held,
+        };
+        let requested = self.requested.entry(session).or_default();
+        requested.insert(Arc::clone(&name), request);
         self.requests += 1;
-        let queue = self.queues.entry(lock.to_owned()).or_default();
+        let queue = self.queues.entry(name).or_default();
         if mode == LockMode::Wait {
             queue.push_back((session, mode));
             return Some(LockResult {
@@ -112,14 +138,16 @@ impl Locks {
 
     /// Unlocks all locks of a session. Returns the locks with new owners, who are to be notified in
     /// this order, that of ovsdb-server's hash table of the session's locks.
-    pub(crate) fn remove_session(&mut self, session: SessionId) -> Vec<(String, SessionId)> {
+    pub(crate) fn remove_session(&mut self, session: SessionId) -> Vec<(Arc<str>, SessionId)> {
         let requested = self.requested.get(&session).into_iter().flatten();
-        let mut requested: Vec<_> = requested.map(|(lock, number)| (*number, lock)).collect();
+        let mut requested: Vec<_> = requested
+            .map(|(lock, request)| (request.number, lock))
+            .collect();
         requested.sort_unstable();
-        let names = requested.into_iter().map(|(_, lock)| lock.as_str());
-        let locks: Vec<String> = hash_order::key_order(names)
+        let names = requested.into_iter().map(|(_, lock)| &**lock);
+        let locks: Vec<Arc<str>> = hash_order::key_order(names)
             .into_iter()
-            .map(str::to_owned)
+            .map(Arc::from)
             .collect();
         locks
             .into_iter()
@@ -137,29 +165,36 @@ impl Locks {
 
 #[cfg(test)]
 mod tests {
+    use crate::budget::{ByteBudget, ConnectionBudget};
+
     use super::*;
 
     const A: SessionId = SessionId(1);
     const B: SessionId = SessionId(2);
 
+    fn no_bytes() -> HeldBytes {
+        let budget = ConnectionBudget::new(0, &ByteBudget::new(0));
+        budget.hold(0).unwrap()
+    }
+
     #[test]
     fn a_lock_goes_to_the_next_session_in_its_queue() {
         let mut locks = Locks::default();
         assert_eq!(
-            locks.lock(A, "l", LockMode::Wait),
+            locks.lock(A, "l", LockMode::Wait, no_bytes()),
             Some(LockResult {
                 locked: true,
                 victim: None
             })
         );
         assert_eq!(
-            locks.lock(B, "l", LockMode::Wait),
+            locks.lock(B, "l", LockMode::Wait, no_bytes()),
             Some(LockResult {
                 locked: false,
                 victim: None
             })
         );
-        assert_eq!(locks.lock(B, "l", LockMode::Wait), None);
+        assert_eq!(locks.lock(B, "l", LockMode::Wait, no_bytes()), None);
         assert_eq!(locks.unlock(A, "l"), Ok(Some(B)));
         assert!(locks.owns(B, "l"));
         assert_eq!(locks.unlock(A, "l"), Err(()));
@@ -168,9 +203,9 @@ mod tests {
     #[test]
     fn a_stolen_lock_returns_to_an_owner_by_lock_and_not_to_one_by_steal() {
         let mut locks = Locks::default();
-        locks.lock(A, "l", LockMode::Wait);
+        locks.lock(A, "l", LockMode::Wait, no_bytes());
         assert_eq!(
-            locks.lock(B, "l", LockMode::Steal),
+            locks.lock(B, "l", LockMode::Steal, no_bytes()),
             Some(LockResult {
                 locked: true,
                 victim: Some(A)
@@ -178,11 +213,11 @@ mod tests {
         );
         assert_eq!(locks.unlock(B, "l"), Ok(Some(A)));
         assert_eq!(locks.unlock(A, "l"), Ok(None));
-        locks.lock(A, "l", LockMode::Steal);
-        locks.lock(B, "l", LockMode::Steal);
+        locks.lock(A, "l", LockMode::Steal, no_bytes());
+        locks.lock(B, "l", LockMode::Steal, no_bytes());
         assert_eq!(locks.unlock(B, "l"), Ok(None));
         assert_eq!(
-            locks.lock(A, "l", LockMode::Wait),
+            locks.lock(A, "l", LockMode::Wait, no_bytes()),
             None,
             "must unlock first"
         );
@@ -191,8 +226,8 @@ mod tests {
     #[test]
     fn the_owner_is_notified_again_when_a_waiting_session_ends() {
         let mut locks = Locks::default();
-        locks.lock(A, "l", LockMode::Wait);
-        locks.lock(B, "l", LockMode::Wait);
-        assert_eq!(locks.remove_session(B), [("l".to_owned(), A)]);
+        locks.lock(A, "l", LockMode::Wait, no_bytes());
+        locks.lock(B, "l", LockMode::Wait, no_bytes());
+        assert_eq!(locks.remove_session(B), [("l".into(), A)]);
     }
 }

@@ -330,7 +330,10 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
     let mut builder = Sim::builder()
         .model(args.model.into())
         .compat(args.compat.into())
-        .limits(memory::connection_limits());
+        .limits(memory::server_limits(
+            args.memory_per_connection,
+            args.memory_of_connections,
+        ));
     for path in &args.schema {
         let text =
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;

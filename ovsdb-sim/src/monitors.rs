@@ -57,7 +57,7 @@ type SessionMap = HashMap<SessionId, SessionMonitors, RandomState>;
 struct SessionMonitors {
     session: Arc<MonitoringSession>,
     /// Places of the monitors, by monitor id.
-    places: HashMap<Json, MonitorPlace, RandomState>,
+    places: HashMap<Arc<Json>, MonitorPlace, RandomState>,
 }
 
 /// Place of a monitor: its group, and its number in the group.
@@ -74,7 +74,7 @@ impl Monitors {
     pub(crate) fn add(
         &mut self,
         session: &Arc<SessionHandle>,
-        id: Json,
+        id: Arc<Json>,
         spec: MonitorSpec,
         view: &MonitorView,
         since: Option<&NetChanges>,
@@ -98,7 +98,7 @@ impl Monitors {
     }
 
     /// Adds a monitor to the group of its request.
-    fn join_group(&mut self, session: &Arc<SessionHandle>, id: Json, spec: Arc<MonitorSpec>) {
+    fn join_group(&mut self, session: &Arc<SessionHandle>, id: Arc<Json>, spec: Arc<MonitorSpec>) {
         session.outbox().seal();
         let number = self.next_number;
         self.next_number += 1;
@@ -162,7 +162,7 @@ impl Monitors {
     }
 
     /// Removes all monitors and returns their sessions and ids.
-    pub(crate) fn remove_all(&mut self) -> Vec<(Arc<SessionHandle>, Json)> {
+    pub(crate) fn remove_all(&mut self) -> Vec<(Arc<SessionHandle>, Arc<Json>)> {
         let removed: Vec<_> = std::mem::take(self)
             .groups
             .into_values()
@@ -200,7 +200,7 @@ impl Monitors {
     pub(crate) fn change(
         &mut self,
         session: &Arc<SessionHandle>,
-        (old_id, new_id): (&Json, Json),
+        (old_id, new_id): (&Json, Arc<Json>),
         new: MonitorSpec,
         view: &MonitorView,
     ) {
@@ -240,7 +240,7 @@ impl Monitors {
     }
 
     /// The ids and requests of a session's monitors.
-    fn specs_of(&self, session: SessionId) -> Vec<(Json, Arc<MonitorSpec>)> {
+    fn specs_of(&self, session: SessionId) -> Vec<(Arc<Json>, Arc<MonitorSpec>)> {
         self.sessions
             .get(&session)
             .into_iter()
@@ -254,7 +254,7 @@ impl Monitors {
 
 /// Selects the changes that at least one of the monitors reports.
 fn reported_changes<'a>(
-    monitors: &[(Json, Arc<MonitorSpec>)],
+    monitors: &[(Arc<Json>, Arc<MonitorSpec>)],
     changes: &[&'a RowChange],
 ) -> Vec<&'a RowChange> {
     let is_reported = |change: &RowChange| {

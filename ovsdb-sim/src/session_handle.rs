@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use patchbay_engine::db::ServerRelease;
+use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::budget::ByteBudget;
+use crate::budget::{ByteBudget, ConnectionBudget, HeldBytes};
 use crate::chunk::Chunk;
 use crate::fault::Faults;
 use crate::limits::Limits;
@@ -43,7 +44,9 @@ pub(crate) struct SessionHandle {
     peer_name: Option<String>,
     monitors: Mutex<SessionMonitors>,
     /// Request ids of the session's waiting transactions in all databases.
-    waiting: Mutex<HashSet<Json, RandomState>>,
+    waiting: Mutex<HashSet<Arc<Json>, RandomState>>,
+    /// Budget of what the client leaves behind.
+    budget: Arc<ConnectionBudget>,
     /// `true` after `set_db_change_aware`: the client is notified of databases that change, and
     /// its connection stays open.
     change_aware: AtomicBool,
@@ -61,7 +64,8 @@ impl SessionHandle {
     ) -> Self {
         Self {
             id,
-            outbox: Outbox::new(limits.backlog, budget.charge()),
+            outbox: Outbox::new(limits.backlog, limits.connection_memory, budget.charge()),
+            budget: ConnectionBudget::new(limits.connection_memory, budget),
             faults,
             limits,
             release,
@@ -109,6 +113,14 @@ impl SessionHandle {
         &self.limits
     }
 
+    /// Charges bytes that the client leaves behind.
+    ///
+    /// # Errors
+    /// The client, or all clients together, would leave behind more than they may.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<HeldBytes, OvsdbError> {
+        self.budget.hold(bytes).map_err(OvsdbError::from)
+    }
+
     /// Sends the reply to a request.
     pub(crate) fn reply(&self, reply: Chunk) {
         self.reply_in_pieces([reply]);
@@ -129,13 +141,13 @@ impl SessionHandle {
 
     /// Locks the request ids of waiting transactions. This lock is taken after the lock of a
     /// database.
-    fn waiting(&self) -> MutexGuard<'_, HashSet<Json, RandomState>> {
+    fn waiting(&self) -> MutexGuard<'_, HashSet<Arc<Json>, RandomState>> {
         // Each change is one call.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that the transaction of this request id waits.
-    pub(crate) fn add_waiting(&self, id: Json) {
+    pub(crate) fn add_waiting(&self, id: Arc<Json>) {
         self.waiting().insert(id);
     }
 

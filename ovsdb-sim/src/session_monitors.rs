@@ -2,25 +2,25 @@
 
 use std::collections::HashMap;
 use std::hash::RandomState;
+use std::sync::Arc;
 
 use patchbay_schemas::json::Json;
+
+use crate::budget::HeldBytes;
 
 /// Monitors of a session in all databases.
 #[derive(Debug, Default)]
 pub(crate) struct SessionMonitors {
-    by_id: HashMap<Json, SessionMonitor, RandomState>,
-    /// Sum of the monitors' bytes.
-    bytes: usize,
+    by_id: HashMap<Arc<Json>, SessionMonitor, RandomState>,
 }
 
 /// Monitor of a session.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct SessionMonitor {
     /// Name of the database.
     pub(crate) database: String,
-    /// Length of the longest request for the monitor, for its share of the
-    /// [limit](crate::Limits::monitor_bytes).
-    pub(crate) bytes: usize,
+    /// Bytes of the id and of the request.
+    pub(crate) _held: HeldBytes,
 }
 
 impl SessionMonitors {
@@ -32,20 +32,11 @@ impl SessionMonitors {
         self.by_id.len()
     }
 
-    /// Sum of the lengths of the requests for the monitors.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub(crate) fn insert(&mut self, id: Json, monitor: SessionMonitor) {
-        self.remove(&id);
-        self.bytes += monitor.bytes;
+    pub(crate) fn insert(&mut self, id: Arc<Json>, monitor: SessionMonitor) {
         self.by_id.insert(id, monitor);
     }
 
     pub(crate) fn remove(&mut self, id: &Json) -> Option<SessionMonitor> {
-        let removed = self.by_id.remove(id)?;
-        self.bytes -= removed.bytes;
-        Some(removed)
+        self.by_id.remove(id)
     }
 }

@@ -105,6 +105,12 @@ impl Sim {
         self.server.connections()
     }
 
+    /// The bytes that the connections hold together, of [`Limits::memory`](crate::Limits::memory),
+    /// in steps of 64 KiB.
+    pub fn connection_bytes(&self) -> usize {
+        self.server.budget().charged()
+    }
+
     /// Sets a fault.
     ///
     /// ```

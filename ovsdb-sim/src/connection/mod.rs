@@ -26,6 +26,10 @@ use writer::write_outbox;
 /// Time in which a client has to read the rest and close the connection after its session's end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Time in which a client has to read what is more than a connection may leave behind. More than a
+/// slow network needs for a long reply.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Serves one connection until it ends. When one of its two tasks ends, the other does.
 ///
 /// `register` returns `None` to refuse the connection, or a guard that lives as long as the
@@ -65,6 +69,15 @@ pub(crate) async fn serve<S, G>(
         }
         () = wait_for_another_role(options) => {
             tracing::info!(session = id, "closing a connection: the role of its remote has changed");
+        }
+        () = handle.outbox().wait_until_stuck(UNREAD_TIMEOUT) => {
+            let limit = server.limits().connection_memory;
+            tracing::warn!(
+                session = id,
+                limit,
+                "closing the connection of a client that does not read its replies"
+            );
+            handle.outbox().cut_off();
         }
         _ = handle.outbox().wait_for_end() => {}
     }

@@ -10,7 +10,7 @@ use patchbay_schemas::json::{Framer, Json};
 use patchbay_schemas::wire::{Message, Reply, RowTemplates};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::chunk::Chunk;
 use crate::fault::Direction;
@@ -22,6 +22,10 @@ use crate::session::{DecodeContext, IncomingRequest, Session, SessionError};
 const MAX_UNWRITTEN_BYTES: usize = 1 << 20;
 /// Bytes that are read from the socket at once.
 const SOCKET_READ_BYTES: usize = 1 << 18;
+
+/// Time in which a message that is longer than what a connection may leave behind has to be
+/// complete. More than a slow network needs for a message of the longest length.
+const LONG_MESSAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Capacity in bytes that the buffer of an idle connection keeps.
 const IDLE_BUFFER_BYTES: usize = 1 << 10;
@@ -35,6 +39,14 @@ thread_local! {
 async fn wait_for_silence(interval: Option<Duration>) {
     match interval {
         Some(interval) => sleep(interval).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends when a long message has to be complete; never if there is none.
+async fn wait_for_deadline(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
@@ -81,9 +93,13 @@ pub(super) async fn read_requests(
     let mut charge = session.server().budget().charge();
     // Bytes of the text that is not complete, those that were decoded already included.
     let mut unfinished = 0;
+    let long = session.limits().connection_memory;
+    // Time by which a long text has to be complete. `None`: it is not long.
+    let mut deadline = None;
     loop {
         while let Some(text) = framer.next_text()? {
             unfinished = framer.buffer_mut().len();
+            deadline = None;
             faults.wait_while_reading_is_stopped(session.id()).await;
             let message = Message::decode(&text)?;
             let streamed = incoming.finish(&message).await?;
@@ -140,6 +156,9 @@ pub(super) async fn read_requests(
                 )]);
                 continue;
             }
+            () = wait_for_deadline(deadline) => {
+                return Err(SessionError::IncompleteMessage { limit: long });
+            }
             // The interval may have changed.
             Ok(()) = options.changed() => continue,
         };
@@ -148,7 +167,10 @@ pub(super) async fn read_requests(
             return Ok(());
         }
         unfinished += count;
-        charge.resize(unfinished)?;
+        charge.resize(unfinished + incoming.decoded_bytes())?;
+        if unfinished > long {
+            deadline.get_or_insert_with(|| Instant::now() + LONG_MESSAGE_TIMEOUT);
+        }
         let passage = faults.pass(session.id(), Direction::Received, count);
         let buffer = framer.buffer_mut();
         buffer.truncate(buffer.len() - (count - passage.bytes));

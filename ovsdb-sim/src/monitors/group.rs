@@ -70,7 +70,7 @@ pub(super) struct MonitorGroup {
 pub(super) struct GroupMember {
     pub(super) session: Arc<MonitoringSession>,
     /// The monitor's id.
-    pub(super) id: Json,
+    pub(super) id: Arc<Json>,
 }
 
 /// Sessions that are slow readers, by id.
@@ -131,7 +131,7 @@ impl MonitorGroup {
         }
         let (delay, mut behind) = (update_delay(members.len()), SlowReaders::new());
         // Most clients of one kind give their monitors one id, so they share its text.
-        let mut of_id: Option<(&Json, Arc<SharedUpdates>)> = None;
+        let mut of_id: Option<(&Arc<Json>, Arc<SharedUpdates>)> = None;
         for GroupMember {
             session,
             id: monitor,

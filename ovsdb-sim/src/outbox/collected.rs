@@ -32,7 +32,7 @@ struct CollectedDatabase {
     /// Identifies the database, too.
     schema: Arc<DatabaseSchema>,
     /// The session's monitors of the database: ids and requests.
-    monitors: Vec<(Json, Arc<MonitorSpec>)>,
+    monitors: Vec<(Arc<Json>, Arc<MonitorSpec>)>,
     changes: NetChanges,
     /// Id of the last collected transaction.
     last_id: Uuid,
@@ -44,7 +44,7 @@ impl CollectedChanges {
     pub(crate) fn add(
         &mut self,
         schema: &Arc<DatabaseSchema>,
-        monitors: Vec<(Json, Arc<MonitorSpec>)>,
+        monitors: Vec<(Arc<Json>, Arc<MonitorSpec>)>,
         changes: &[&RowChange],
         id: Uuid,
     ) {

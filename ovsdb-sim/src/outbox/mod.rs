@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::budget::Charge;
 use crate::chunk::Chunk;
@@ -36,17 +36,23 @@ pub(crate) struct Outbox {
     drained: Notify,
     /// Notified when the session ends.
     ended: Notify,
+    /// Notified when what is unwritten becomes long.
+    grown: Notify,
     /// Unwritten bytes beyond which the session ends.
     limit: usize,
 }
 
 impl Outbox {
-    pub(crate) fn new(limit: usize, charge: Charge) -> Self {
+    /// Makes an empty queue. Beyond `limit` unwritten bytes the session ends, and beyond `long` when
+    /// they stay for [some time](Self::wait_until_stuck).
+    pub(crate) fn new(limit: usize, long: usize, charge: Charge) -> Self {
         let queue = Queue {
             items: VecDeque::new(),
             collected: 0,
             bytes: 0,
             charge,
+            long,
+            long_since: None,
             end: None,
             is_closing: false,
             urgent: false,
@@ -58,6 +64,7 @@ impl Outbox {
             filled: Notify::new(),
             drained: Notify::new(),
             ended: Notify::new(),
+            grown: Notify::new(),
             limit,
         }
     }
@@ -169,7 +176,12 @@ impl Outbox {
         &self,
         mut queue: MutexGuard<'a, Queue>,
     ) -> Option<MutexGuard<'a, Queue>> {
-        let Err(error) = queue.charge_held_bytes() else {
+        let was_long = queue.long_since.is_some();
+        let charged = queue.charge_held_bytes();
+        if !was_long && queue.long_since.is_some() {
+            self.grown.notify_one();
+        }
+        let Err(error) = charged else {
             return Some(queue);
         };
         tracing::warn!(%error, "closing the connection of a client that reads too slowly");
@@ -233,6 +245,21 @@ impl Outbox {
                 }
             }
             self.ended.notified().await;
+        }
+    }
+
+    /// Waits until what is unwritten has been long for `time`: the client does not read it.
+    pub(crate) async fn wait_until_stuck(&self, time: Duration) {
+        loop {
+            let long_since = self.lock().long_since;
+            let Some(since) = long_since else {
+                self.grown.notified().await;
+                continue;
+            };
+            sleep_until(since + time).await;
+            if self.lock().long_since == long_since {
+                return;
+            }
         }
     }
 
@@ -352,7 +379,7 @@ mod tests {
 
     #[tokio::test]
     async fn updates_are_batched_during_the_delay_and_a_reply_ends_it() {
-        let outbox = Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
+        let outbox = Outbox::new(usize::MAX, usize::MAX, ByteBudget::new(usize::MAX).charge());
         outbox.push_update(text("a"), DELAY);
         assert_eq!(take_text(&outbox).await, ("a".into(), Some(DELAY)));
 
@@ -371,7 +398,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_bytes_and_the_end_of_the_session_end_the_delay() {
-        let outbox = Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
+        let outbox = Outbox::new(usize::MAX, usize::MAX, ByteBudget::new(usize::MAX).charge());
         tokio::join!(outbox.delay_updates(LONG_DELAY), async {
             let text = Chunk::Bytes(vec![b'x'; END_DELAY_BYTES + 1]);
             outbox.push_update([text], LONG_DELAY);
@@ -383,7 +410,7 @@ mod tests {
 
     #[tokio::test]
     async fn shared_updates_are_sealed_by_the_first_outbox_that_goes_on() {
-        let outbox = || Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
+        let outbox = || Outbox::new(usize::MAX, usize::MAX, ByteBudget::new(usize::MAX).charge());
         let outboxes = [outbox(), outbox(), outbox()];
         let share = |update: &[u8]| {
             let updates = SharedUpdates::new(update.to_vec());
@@ -412,7 +439,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_of_shared_updates_make_a_slow_reader() {
-        let outbox = Outbox::new(usize::MAX, ByteBudget::new(usize::MAX).charge());
+        let outbox = Outbox::new(usize::MAX, usize::MAX, ByteBudget::new(usize::MAX).charge());
         for _ in 0..=SLOW_READER_BYTES / END_DELAY_BYTES {
             assert!(!outbox.is_behind());
             let updates = SharedUpdates::new(b"x".to_vec());

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::budget::{BudgetExceeded, Charge};
 use crate::chunk::Chunk;
 
@@ -20,6 +22,10 @@ pub(super) struct Queue {
     pub(super) bytes: usize,
     /// Those bytes and what the collected changes hold, in the server's budget.
     pub(super) charge: Charge,
+    /// Bytes beyond which what is unwritten is long.
+    pub(super) long: usize,
+    /// Time since when it is long. `None`: it is not.
+    pub(super) long_since: Option<Instant>,
     /// `None`: the session goes on.
     pub(super) end: Option<SessionEnd>,
     /// `true` if the session is about to end, so that no more requests are executed.
@@ -95,8 +101,13 @@ impl Queue {
         }
     }
 
-    /// Resizes the charge to what the queue holds.
+    /// Resizes the charge to what the queue holds, and notes when that becomes long.
     pub(super) fn charge_held_bytes(&mut self) -> Result<(), BudgetExceeded> {
+        if self.bytes <= self.long {
+            self.long_since = None;
+        } else if self.long_since.is_none() {
+            self.long_since = Some(Instant::now());
+        }
         let collecting = match self.items.back() {
             Some(Item::Collected {
                 changes,

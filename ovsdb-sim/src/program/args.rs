@@ -124,6 +124,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "control")]
     pub(crate) control_token: Option<PathBuf>,
 
+    /// Mebibytes that one connection may leave behind: locks, monitors, waiting transactions
+    #[arg(long, value_name = "MIB", default_value = "64", value_parser = parse_mebibytes)]
+    pub(crate) memory_per_connection: usize,
+
+    /// Mebibytes that all connections may hold together, with messages that are not complete and
+    /// replies that are not read
+    #[arg(long, value_name = "MIB", default_value = "1024", value_parser = parse_mebibytes)]
+    pub(crate) memory_of_connections: usize,
+
     /// Draw all UUIDs from this seed, the same ones in every run
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
@@ -367,6 +376,15 @@ impl Args {
             is_new
         });
     }
+}
+
+/// The bytes of a number of mebibytes.
+fn parse_mebibytes(text: &str) -> Result<usize, String> {
+    let mebibytes: usize = text.parse().map_err(|error| format!("{error}"))?;
+    mebibytes
+        .checked_mul(1 << 20)
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "not a number of mebibytes that a server can have".to_owned())
 }
 
 /// Number of specifications of log levels before `--log-file`. ovsdb-server executes these options

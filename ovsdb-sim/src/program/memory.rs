@@ -100,9 +100,16 @@ fn collect_thread() -> Duration {
 }
 
 /// Raises the number of file descriptors to the system's limit, and returns the limits of a server
-/// that does not need more of them: one that has none left could not accept anybody.
-pub(crate) fn connection_limits() -> Limits {
-    let mut limits = Limits::default();
+/// that does not need more of them: one that has none left could not accept anybody. A single
+/// message, or the replies to one connection, may have half of the bytes of all connections.
+pub(crate) fn server_limits(connection_memory: usize, memory: usize) -> Limits {
+    let mut limits = Limits {
+        message: memory / 2,
+        backlog: memory / 2,
+        memory,
+        connection_memory,
+        ..Limits::default()
+    };
     let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return limits;
     };

@@ -1,14 +1,17 @@
 //! `monitor_cond_change` (ovsdb-server(7) §4.1.13).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::strings::StringCache;
 
+use crate::session_monitors::SessionMonitor;
 use crate::update::MonitorSpec;
 
+use super::monitors::hold_monitor;
 use super::{MethodError, Request, array_len};
 
 impl Request<'_> {
@@ -21,25 +24,22 @@ impl Request<'_> {
         params.next_element();
         let old_id = Json::read(&mut params);
         params.next_element();
-        let new_id = Json::read(&mut params);
+        let new_id = Arc::new(Json::read(&mut params));
         params.next_element();
         let mut monitors = self.session.monitors();
-        let Some(mut monitor) = monitors.get(&old_id).cloned() else {
+        let Some(name) = monitors.get(&old_id).map(|one| one.database.clone()) else {
             return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
         };
-        if new_id != old_id && monitors.get(&new_id).is_some() {
+        if *new_id != old_id && monitors.get(&new_id).is_some() {
             return Err(OvsdbError::syntax(&new_id, "duplicate monitor ID").into());
         }
         if params.kind() != ValueKind::Object {
             let details = "monitor-cond-change-requests must be object";
             return Err(OvsdbError::new("syntax error", details).into());
         }
-        let Some(database) = self.session.server().database(&monitor.database) else {
+        let Some(database) = self.session.server().database(&name) else {
             return Err(OvsdbError::syntax(&old_id, "unknown monitor session").into());
         };
-        let bytes = monitor.bytes.max(self.len);
-        self.check_monitor_bytes(&monitors, bytes - monitor.bytes)?;
-        monitor.bytes = bytes;
         let mut state = database.state();
         let view = state.monitor_view();
         let Some(spec) = state.monitors.spec(self.session.id(), &old_id).cloned() else {
@@ -48,11 +48,18 @@ impl Request<'_> {
         let new = StringCache::with_thread(|strings| {
             change_conditions(spec, params, view.snapshot.schema(), strings)
         })?;
+        // The former request and the new one are there together for a moment, and only that one if the
+        // new one is refused.
+        let held = hold_monitor(self.session, &new_id, &new)?;
         state
             .monitors
             .change(self.session.handle(), (&old_id, new_id.clone()), new, &view);
         monitors.remove(&old_id);
         drop(state);
+        let monitor = SessionMonitor {
+            database: name,
+            _held: held,
+        };
         monitors.insert(new_id, monitor);
         Ok(())
     }

@@ -4,6 +4,7 @@ use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::is_id;
 
 use super::{MethodError, MethodResult, Request, array_len, empty_object};
+use crate::held_size::ENTRY_BYTES;
 use crate::limits::resources_exhausted;
 use crate::locks::LockMode;
 use crate::reply;
@@ -45,12 +46,18 @@ impl Request<'_> {
         if locks.count(self.session.id()) >= limit {
             return Err(resources_exhausted("locks", limit).into());
         }
-        let Some(granted) = locks.lock(self.session.id(), &name, mode) else {
-            return Err(self.syntax_error(format!(
+        let is_repeated = || {
+            self.syntax_error(format!(
                 "must issue \"unlock\" before new \"{}\"",
                 self.method
-            )));
+            ))
         };
+        if locks.has_requested(self.session.id(), &name) {
+            return Err(is_repeated());
+        }
+        let held = self.session.hold(ENTRY_BYTES + name.len())?;
+        let granted = locks.lock(self.session.id(), &name, mode, held);
+        let granted = granted.ok_or_else(is_repeated)?;
         if let Some(victim) = granted.victim.and_then(|victim| server.session(victim)) {
             victim.notify_lock("stolen", &name);
         }

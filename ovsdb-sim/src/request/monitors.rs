@@ -10,10 +10,13 @@ use patchbay_schemas::wire::{MonitorRequests, MonitorVersion};
 use uuid::Uuid;
 
 use super::{MethodError, MethodResult, Request, array_len, empty_object};
+use crate::budget::HeldBytes;
+use crate::held_size::{ENTRY_BYTES, json_bytes, monitor_bytes};
 use crate::limits::resources_exhausted;
 use crate::reply;
 use crate::served_database::{DatabaseState, ServedDatabase};
-use crate::session_monitors::{SessionMonitor, SessionMonitors};
+use crate::session_handle::SessionHandle;
+use crate::session_monitors::SessionMonitor;
 use crate::update::MonitorSpec;
 
 impl Request<'_> {
@@ -38,7 +41,7 @@ impl Request<'_> {
             return Err(self.syntax_error("invalid parameters"));
         }
         params.next_element();
-        let id = Json::read(&mut params);
+        let id = Arc::new(Json::read(&mut params));
         params.next_element();
         if params.kind() != ValueKind::Object {
             return Err(OvsdbError::syntax_at(params, "monitor-requests must be object").into());
@@ -51,7 +54,6 @@ impl Request<'_> {
         if monitors.len() >= limit {
             return Err(resources_exhausted("monitors", limit).into());
         }
-        self.check_monitor_bytes(&monitors, self.len)?;
         // Until the reply is in the outbox, nothing is committed and the schema stays the same.
         let mut state = database.state();
         state.check_not_removed()?;
@@ -70,6 +72,7 @@ impl Request<'_> {
             None
         };
         let spec = MonitorSpec { version, requests };
+        let held = hold_monitor(self.session, &id, &spec)?;
         let result = state.monitors.add(
             self.session.handle(),
             id.clone(),
@@ -82,7 +85,7 @@ impl Request<'_> {
         drop(state);
         let monitor = SessionMonitor {
             database: database.name().to_owned(),
-            bytes: self.len,
+            _held: held,
         };
         monitors.insert(id, monitor);
         Ok(MethodResult::SentElsewhere)
@@ -106,19 +109,6 @@ impl Request<'_> {
         Ok(empty_object())
     }
 
-    /// Checks that the session's monitors may have this many more bytes.
-    pub(super) fn check_monitor_bytes(
-        &self,
-        monitors: &SessionMonitors,
-        more: usize,
-    ) -> Result<(), OvsdbError> {
-        let limit = self.session.server().limits().monitor_bytes;
-        if more > 0 && monitors.bytes() + more > limit {
-            return Err(resources_exhausted("bytes of monitors", limit));
-        }
-        Ok(())
-    }
-
     /// Finds the database of the monitor that the first parameter names.
     pub(super) fn monitored_database(&self) -> Option<Arc<ServedDatabase>> {
         let mut params = self.params;
@@ -130,6 +120,18 @@ impl Request<'_> {
         let name = self.session.monitors().get(&id)?.database.clone();
         self.session.server().database(&name)
     }
+}
+
+/// Charges the bytes of a monitor to its session.
+///
+/// # Errors
+/// The session, or all sessions together, would leave behind more than they may.
+pub(super) fn hold_monitor(
+    session: &SessionHandle,
+    id: &Json,
+    spec: &MonitorSpec,
+) -> Result<HeldBytes, OvsdbError> {
+    session.hold(ENTRY_BYTES + json_bytes(id) + monitor_bytes(spec))
 }
 
 fn decode_last_txn_id(mut params: Reader<'_>) -> Result<Uuid, OvsdbError> {

@@ -62,14 +62,12 @@ impl Request<'_> {
     /// Otherwise the source could have values that it cannot report to the relay.
     ///
     /// # Errors
-    /// The connections would hold too many bytes.
+    /// The session, or all sessions together, would leave behind more than they may.
     fn params_text(&self) -> Result<RequestParams, OvsdbError> {
         let mut text = Vec::new();
         self.params_json().write(&mut text);
-        let mut charge = self.session.server().budget().charge();
-        let charged = charge.resize(text.len());
-        charged.map_err(|error| OvsdbError::new("resources exhausted", error.to_string()))?;
-        Ok(RequestParams { text, charge })
+        let held = self.session.hold(text.len())?;
+        Ok(RequestParams { text, held })
     }
 }
 

@@ -16,7 +16,7 @@ use super::transact::ClientTransaction;
 #[must_use]
 pub(crate) struct Cancellation {
     /// Sessions and ids of the monitors.
-    monitors: Vec<(Arc<SessionHandle>, Json)>,
+    monitors: Vec<(Arc<SessionHandle>, Arc<Json>)>,
     transactions: Vec<ClientTransaction>,
 }
 

@@ -43,7 +43,7 @@ impl RelayState {
     /// Takes the forwarded transaction of a session with this request id.
     pub(super) fn take(&mut self, session: SessionId, id: &Json) -> Option<ClientTransaction> {
         let is_wanted =
-            |client: &ClientTransaction| client.session.id() == session && client.id == *id;
+            |client: &ClientTransaction| client.session.id() == session && *client.id == *id;
         let (token, _) = self.forwarded.iter().find(|(_, one)| is_wanted(one))?;
         let token = *token;
         self.forwarded.remove(&token)
@@ -185,6 +185,10 @@ impl ServedDatabase {
             client.reply_error(&resources_exhausted("waiting transactions", limit));
             return;
         }
+        if let Err(error) = client.hold() {
+            client.reply_error(&error);
+            return;
+        }
         let params = std::mem::take(&mut client.params);
         let sent = match &mut state.relay {
             Some(RelayState {
@@ -200,7 +204,6 @@ impl ServedDatabase {
         };
         match (sent, &mut state.relay) {
             (Ok(token), Some(relay)) => {
-                client.session.add_waiting(client.id.clone());
                 relay.forwarded.insert(token, client);
             }
             (Err(params), _) => {

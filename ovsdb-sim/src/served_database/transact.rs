@@ -13,9 +13,10 @@ use patchbay_schemas::wire::{DecodedTransaction, Operation, Operations};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::budget::Charge;
+use crate::budget::HeldBytes;
 use crate::chunk::Chunk;
 use crate::fault::Loss;
+use crate::held_size::{ENTRY_BYTES, json_bytes, transaction_bytes};
 use crate::reply;
 use crate::session_handle::SessionHandle;
 
@@ -26,20 +27,22 @@ use super::{DatabaseState, ServedDatabase};
 pub(super) struct ClientTransaction {
     pub(super) session: Arc<SessionHandle>,
     /// The request's id.
-    pub(super) id: Json,
+    pub(super) id: Arc<Json>,
     pub(super) transaction: DecodedTransaction,
     /// JSON text of the request's parameters, which only a relay needs. Empty: it was forwarded.
     pub(super) params: Vec<u8>,
-    /// Share of the text in the budget of all connections.
-    pub(super) _charge: Option<Charge>,
+    /// Bytes of that text.
+    pub(super) _params_held: Option<HeldBytes>,
+    /// Bytes of the transaction while it waits. `None`: it has not waited.
+    held: Option<HeldBytes>,
     pub(super) arrived: Instant,
 }
 
-/// JSON text of a request's parameters, with its share in the budget of all connections.
+/// JSON text of a request's parameters, with its bytes in the budget of the connection.
 #[derive(Debug)]
 pub(crate) struct RequestParams {
     pub(crate) text: Vec<u8>,
-    pub(crate) charge: Charge,
+    pub(crate) held: HeldBytes,
 }
 
 /// Outcome of one execution of a client's transaction.
@@ -65,6 +68,20 @@ pub(super) enum RunOutcome {
 }
 
 impl ClientTransaction {
+    /// Begins to wait: charges the transaction to its session, unless it has waited before, and
+    /// takes the request id.
+    ///
+    /// # Errors
+    /// The session, or all sessions together, would leave behind more than they may.
+    pub(super) fn hold(&mut self) -> Result<(), OvsdbError> {
+        if self.held.is_none() {
+            let bytes = json_bytes(&self.id) + transaction_bytes(&self.transaction);
+            self.held = Some(self.session.hold(ENTRY_BYTES + bytes)?);
+        }
+        self.session.add_waiting(self.id.clone());
+        Ok(())
+    }
+
     /// Frees the request id. The client may use it again as soon as it can see the reply.
     pub(super) fn free_id(&self) {
         self.session.remove_waiting(&self.id);
@@ -114,16 +131,17 @@ impl ServedDatabase {
         schema: &Arc<DatabaseSchema>,
         params: Option<RequestParams>,
     ) {
-        let (params, charge) = params
-            .map(|params| (params.text, Some(params.charge)))
+        let (params, params_held) = params
+            .map(|params| (params.text, Some(params.held)))
             .unwrap_or_default();
         let now = Instant::now();
         let mut transaction = ClientTransaction {
             session: session.clone(),
-            id,
+            id: Arc::new(id),
             transaction,
             params,
-            _charge: charge,
+            _params_held: params_held,
+            held: None,
             arrived: now,
         };
         let mut state = self.state();

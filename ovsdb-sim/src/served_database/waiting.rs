@@ -63,19 +63,24 @@ impl ServedDatabase {
         self.state().waiting.count_all()
     }
 
-    /// Adds a transaction to the queue, or replies with an error if its session has too many there.
+    /// Adds a transaction to the queue, or replies with an error if its session has too many there, or
+    /// too many bytes.
     pub(super) fn begin_waiting(
         self: &Arc<Self>,
         state: &mut DatabaseState,
-        client: ClientTransaction,
+        mut client: ClientTransaction,
         deadline: Option<u64>,
     ) {
         let limit = client.session.limits().waiting_transactions;
         if state.waiting.count(client.session.id()) >= limit {
+            client.free_id();
             client.reply_error(&resources_exhausted("waiting transactions", limit));
             return;
         }
-        client.session.add_waiting(client.id.clone());
+        if let Err(error) = client.hold() {
+            client.reply_error(&error);
+            return;
+        }
         let mut waiting = WaitingTransaction {
             client,
             timer: None,

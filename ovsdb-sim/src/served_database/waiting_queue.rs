@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::RandomState;
 use std::ops::RangeBounds;
+use std::sync::Arc;
 
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::TableId;
@@ -19,7 +20,7 @@ use super::waiting::WaitingTransaction;
 pub(super) struct WaitingQueue {
     transactions: BTreeMap<u64, WaitingTransaction>,
     /// Places by session and request id.
-    places: HashMap<SessionId, HashMap<Json, u64, RandomState>, RandomState>,
+    places: HashMap<SessionId, HashMap<Arc<Json>, u64, RandomState>, RandomState>,
     /// Places by table.
     by_table: BTreeMap<TableId, BTreeSet<u64>>,
     /// Places of transactions that are executed again after any change.

@@ -33,6 +33,8 @@ pub(crate) enum SessionError {
     UnexpectedReply,
     #[error("a request that does not end as what it began as, a transaction")]
     OtherEnd,
+    #[error("a message of more than {limit} bytes is not complete after a minute")]
+    IncompleteMessage { limit: usize },
     #[error("no answer to an inactivity probe")]
     Inactive,
     #[error(transparent)]

@@ -12,7 +12,7 @@ use patchbay_schemas::json::{Framer, Reader};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::streaming::{DecodedOperations, OpenElements, StreamedOperations};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_schemas::wire::{DecodedTransaction, Message};
+use patchbay_schemas::wire::{DecodedTransaction, Message, Operation};
 use tokio::sync::oneshot;
 
 use super::{Session, SessionError};
@@ -73,6 +73,16 @@ impl IncomingRequest {
             transaction.spawn_decoding(elements);
             if transaction.pending.len() >= MAX_PENDING_PARTS {
                 transaction.append_next().await;
+            }
+        }
+    }
+
+    /// The memory of the decoded operations beside their text, in bytes.
+    pub(crate) fn decoded_bytes(&self) -> usize {
+        match self {
+            Self::Unknown | Self::Whole => 0,
+            Self::Transaction(transaction) => {
+                transaction.operations.operation_count() * size_of::<Operation>()
             }
         }
     }

@@ -25,6 +25,7 @@ const SCHEMA: &str = r#"{"name":"D","tables":{
     "B":{"columns":{"s":{"type":"string"},"i":{"type":"integer"}}}}}"#;
 
 struct Bed {
+    sim: Sim,
     _listener: Listener,
     _folder: TempDir,
     socket: PathBuf,
@@ -42,6 +43,7 @@ impl Bed {
             .unwrap();
         let listener = sim.listen(&format!("punix:{}", socket.display())).await;
         Self {
+            sim,
             _listener: listener.unwrap(),
             _folder: folder,
             socket,

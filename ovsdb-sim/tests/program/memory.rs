@@ -1,6 +1,6 @@
-//! Memory that goes back to the system.
+//! Memory that goes back to the system, and that clients cannot take.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -19,6 +19,114 @@ const HOLD: Duration = Duration::from_millis(50);
 const KEPT_BYTES: u64 = 10 << 20;
 /// Time within which memory has to go back, on a machine with other load.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Number of requests with a long text that a client sends.
+const LONG_TEXTS: usize = 32;
+/// Memory in bytes that these requests may take, and the allocator with them: much less than their
+/// texts have together, each of which a server without a budget would hold several times.
+const BUDGET_GROWTH_BYTES: u64 = 40 << 20;
+
+/// Transaction that waits for ever, with another operation.
+const WAITING: &str = r#"["OVN_Northbound",
+    {"op":"wait","table":"NB_Global","where":[],"columns":["name"],"until":"!=","rows":[]}"#;
+
+/// Words of the error of a request that would leave behind too much.
+const REFUSAL: &str = "resources exhausted";
+
+/// Methods and parameters in which `TEXT` is a long text, and `true` if the server keeps it when it
+/// has answered.
+const LONG_REQUESTS: &[(&str, &str, bool)] = &[
+    ("list_dbs", r#"["TEXT"]"#, false),
+    ("get_schema", r#"["TEXT"]"#, false),
+    ("get_server_id", r#"["TEXT"]"#, false),
+    ("set_db_change_aware", r#"["TEXT"]"#, false),
+    ("echo", r#"["TEXT"]"#, false),
+    ("nonsense", r#"["TEXT"]"#, false),
+    ("convert", r#"["OVN_Northbound",{"name":"TEXT"}]"#, false),
+    ("lock", r#"["TEXT"]"#, true),
+    ("steal", r#"["TEXT"]"#, true),
+    ("unlock", r#"["TEXT"]"#, false),
+    ("cancel", r#"["TEXT"]"#, false),
+    (
+        "monitor",
+        r#"["OVN_Northbound","TEXT",{"NB_Global":{}}]"#,
+        true,
+    ),
+    (
+        "monitor",
+        r#"["OVN_Northbound",["TEXT"],{"NB_Global":{}}]"#,
+        true,
+    ),
+    (
+        "monitor_cond",
+        r#"["OVN_Northbound",{"TEXT":1},{"NB_Global":{}}]"#,
+        true,
+    ),
+    (
+        "monitor_cond",
+        r#"["OVN_Northbound",NUMBER,{"NB_Global":{"where":[["name","==","TEXT"]]}}]"#,
+        true,
+    ),
+    (
+        "monitor_cond_since",
+        r#"["OVN_Northbound","TEXT",{"NB_Global":{}},"00000000-0000-0000-0000-000000000000"]"#,
+        true,
+    ),
+    (
+        "monitor_cond_change",
+        r#"[-1,-1,{"NB_Global":[{"where":[["name","==","TEXT"]]}]}]"#,
+        false,
+    ),
+    ("monitor_cancel", r#"["TEXT"]"#, false),
+    (
+        "transact",
+        r#"WAITING,{"op":"comment","comment":"TEXT"}]"#,
+        true,
+    ),
+    (
+        "transact",
+        r#"WAITING,{"op":"assert","lock":"TEXT"}]"#,
+        true,
+    ),
+    (
+        "transact",
+        r#"WAITING,{"op":"insert","table":"Logical_Switch","row":{"name":"TEXT"}}]"#,
+        true,
+    ),
+    (
+        "transact",
+        r#"WAITING,{"op":"select","table":"Logical_Switch","where":[["name","==","TEXT"]]}]"#,
+        true,
+    ),
+    (
+        "transact",
+        r#"WAITING,{"op":"update","table":"Logical_Switch","where":[],"row":{"name":"TEXT"}}]"#,
+        true,
+    ),
+    (
+        "transact",
+        r#"WAITING,{"op":"mutate","table":"Logical_Switch","where":[],
+            "mutations":[["external_ids","insert",["map",[["TEXT","a"]]]]]}]"#,
+        true,
+    ),
+    (
+        "transact",
+        r#"WAITING,{"op":"delete","table":"Logical_Switch","where":[["name","!=","TEXT"]]}]"#,
+        true,
+    ),
+    (
+        "transact",
+        r#"WAITING,{"op":"wait","table":"NB_Global","where":[],"columns":["name"],
+            "until":"==","rows":[{"name":"TEXT"}]}]"#,
+        true,
+    ),
+    ("transact", r#"WAITING,{"op":"TEXT"}]"#, true),
+    (
+        "transact",
+        r#"WAITING,{"op":"commit","durable":false},{"op":"abort"}]"#,
+        true,
+    ),
+];
 
 /// Resident memory of a program in bytes.
 fn resident_bytes(program: &Program) -> u64 {
@@ -54,5 +162,80 @@ fn unfinished_messages_leave_no_memory_with_idle_threads() {
         assert!(start.elapsed() < TIMEOUT, "{kept} bytes are kept");
         thread::sleep(HOLD);
         kept = resident_bytes(&program).saturating_sub(begin);
+    }
+}
+
+/// Sends a request with a long text many times, and reads the replies meanwhile. Returns the
+/// connection and the number of requests that were refused because of their bytes.
+fn send_long_texts(program: &Program, method: &str, params: &str) -> (UnixStream, usize) {
+    let mut stream = UnixStream::connect(program.socket()).unwrap();
+    stream.set_read_timeout(Some(4 * TIMEOUT)).unwrap();
+    let mut reading = stream.try_clone().unwrap();
+    let count_refusals = move || {
+        let (mut refused, mut unseen) = (0, String::new());
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            let count = reading.read(&mut buffer).unwrap();
+            assert!(count > 0, "the connection has ended");
+            unseen += str::from_utf8(&buffer[..count]).unwrap();
+            let seen = unseen.rfind(REFUSAL).map_or(0, |at| at + REFUSAL.len());
+            refused += unseen[..seen].matches(REFUSAL).count();
+            if unseen.contains(r#""id":"end""#) {
+                return refused;
+            }
+            // The words may be in two parts.
+            let seen = seen.max(unseen.len().saturating_sub(REFUSAL.len()));
+            unseen.drain(..seen);
+        }
+    };
+    let refused = thread::spawn(count_refusals);
+    let mut send = |id: &str, method: &str, params: &str| {
+        let request = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
+        stream.write_all(request.as_bytes()).unwrap();
+    };
+    send(
+        "0",
+        "monitor_cond",
+        r#"["OVN_Northbound",-1,{"NB_Global":{}}]"#,
+    );
+    let text = "x".repeat(1 << 20);
+    for number in 0..LONG_TEXTS {
+        let text = format!("{number}_{text}");
+        // The texts of waiting transactions without a text are in their ids.
+        let id = if params.contains("TEXT") {
+            number.to_string()
+        } else {
+            format!("\"{text}\"")
+        };
+        let params = params
+            .replace("WAITING", WAITING)
+            .replace("NUMBER", &number.to_string())
+            .replace("TEXT", &format!("_{text}"));
+        send(&id, method, &params);
+    }
+    send("\"end\"", "echo", "[]");
+    (stream, refused.join().unwrap())
+}
+
+#[test]
+fn long_texts_in_any_method_take_no_more_than_the_budget() {
+    let mut program = Program::start(&["--memory-per-connection=8"]);
+    assert!(program.line().starts_with("listening"));
+    for (method, params, is_kept) in LONG_REQUESTS {
+        let begin = resident_bytes(&program);
+        let (connection, refused) = send_long_texts(&program, method, params);
+        assert_eq!(refused > 0, *is_kept, "{method} {params}: {refused}");
+        // What the allocator keeps of texts that are gone goes back.
+        let start = Instant::now();
+        let mut growth = u64::MAX;
+        while growth > BUDGET_GROWTH_BYTES {
+            assert!(
+                start.elapsed() < TIMEOUT,
+                "{method} {params}: {growth} bytes"
+            );
+            thread::sleep(HOLD);
+            growth = resident_bytes(&program).saturating_sub(begin);
+        }
+        drop(connection);
     }
 }

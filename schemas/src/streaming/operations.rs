@@ -109,6 +109,11 @@ impl StreamedOperations {
         &self.schema
     }
 
+    /// Returns the number of operations in the appended parts.
+    pub fn operation_count(&self) -> usize {
+        self.parts.iter().map(|part| part.operations.len()).sum()
+    }
+
     /// Removes the received operations from the request. Any thread may decode them.
     pub fn take(&mut self, elements: OpenElements<'_>) -> OperationsText {
         OperationsText {
