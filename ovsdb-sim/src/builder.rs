@@ -12,7 +12,7 @@ use crate::fault::FaultRule;
 use crate::file::{FileError, InitialDatabases, InitialDatabasesError};
 use crate::limits::Limits;
 use crate::model::Model;
-use crate::server::{AddDatabaseError, NoConnection, Server};
+use crate::server::{AddDatabaseError, Server, SetFaultError};
 use crate::settings::RemoteSettings;
 use crate::sim::Sim;
 use crate::sim_database::TransactError;
@@ -55,9 +55,9 @@ pub enum SimBuildError {
         /// The error, in ovsdb-server's words.
         problem: String,
     },
-    /// [`SimBuilder::fault`] names one connection, and there is none yet.
+    /// [`SimBuilder::fault`] names one connection, and there is none yet, or there are too many.
     #[error(transparent)]
-    Fault(#[from] NoConnection),
+    Fault(#[from] SetFaultError),
 }
 
 impl SimBuildError {

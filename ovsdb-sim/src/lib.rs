@@ -130,7 +130,7 @@ pub use model::{Model, Role};
 pub use patchbay_engine::db::ServerRelease;
 pub use remotes::Remotes;
 pub use served_database::NotClustered;
-pub use server::{AddDatabaseError, NoConnection, RemoveDatabaseError};
+pub use server::{AddDatabaseError, NoConnection, RemoveDatabaseError, SetFaultError};
 pub use sim::Sim;
 pub use sim_database::{SimDatabase, TransactError};
 pub use target::{RemoteError, parse_relay};

@@ -16,7 +16,7 @@ use crate::following::SourceOptions;
 use crate::in_process;
 use crate::listen::{self, Endpoints, Listener};
 use crate::remote_options::RemoteOptions;
-use crate::server::{AddDatabaseError, NoConnection, RemoveDatabaseError, Server};
+use crate::server::{AddDatabaseError, RemoveDatabaseError, Server, SetFaultError};
 use crate::sim_database::SimDatabase;
 use crate::target::RemoteError;
 
@@ -137,8 +137,8 @@ impl Sim {
     /// ```
     ///
     /// # Errors
-    /// The fault names one connection, which does not exist.
-    pub fn set_fault(&self, rule: impl Into<FaultRule>) -> Result<FaultId, NoConnection> {
+    /// The fault names one connection, which does not exist, or 1,000 faults are set.
+    pub fn set_fault(&self, rule: impl Into<FaultRule>) -> Result<FaultId, SetFaultError> {
         self.server.set_fault(rule.into())
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::session_id::SessionId;
 
-pub(crate) use registry::{Direction, Faults};
+pub(crate) use registry::{Direction, Faults, MAX_FAULTS};
 
 /// Fault on a connection.
 ///

@@ -12,6 +12,9 @@ use crate::session_id::SessionId;
 
 use super::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
 
+/// Number of faults that may be set at once. Each costs every request a check.
+pub(crate) const MAX_FAULTS: usize = 1_000;
+
 /// Faults of a server. While none is set, a check costs one load of a flag.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
@@ -68,9 +71,12 @@ pub(crate) struct Passage {
 }
 
 impl Faults {
-    /// Sets a fault.
-    pub(crate) fn set(&self, rule: FaultRule) -> FaultId {
+    /// Sets a fault. `None`: too many are set.
+    pub(crate) fn set(&self, rule: FaultRule) -> Option<FaultId> {
         let mut rules = self.rules();
+        if rules.entries.len() >= MAX_FAULTS {
+            return None;
+        }
         rules.last_id += 1;
         let id = FaultId(rules.last_id);
         let entry = Entry {
@@ -80,7 +86,7 @@ impl Faults {
         };
         rules.entries.insert(id, entry);
         self.armed.store(true, Ordering::Release);
-        id
+        Some(id)
     }
 
     /// Clears a fault. Returns `false` if it is not set, or not any more.

@@ -12,8 +12,12 @@ fn sent(faults: &Faults, session: SessionId, bytes: usize) -> (usize, bool) {
 fn bytes_are_counted_for_each_connection_and_the_smallest_limit_applies() {
     let faults = Faults::default();
     assert_eq!(sent(&faults, A, 100), (100, false));
-    faults.set(Fault::DropAfterSent { bytes: 10 }.into());
-    faults.set(FaultRule::from(Fault::DropAfterSent { bytes: 8 }).on_connection(ConnectionId(B)));
+    faults
+        .set(Fault::DropAfterSent { bytes: 10 }.into())
+        .unwrap();
+    faults
+        .set(FaultRule::from(Fault::DropAfterSent { bytes: 8 }).on_connection(ConnectionId(B)))
+        .unwrap();
     assert_eq!(sent(&faults, A, 9), (9, false));
     assert_eq!(sent(&faults, B, 9), (8, true));
     assert_eq!(sent(&faults, A, 1), (1, true));
@@ -33,7 +37,7 @@ fn a_fault_that_has_struck_as_often_as_it_should_is_removed() {
         method: Some("echo".to_owned()),
         error: error.clone(),
     };
-    let id = faults.set(FaultRule::from(fault).once());
+    let id = faults.set(FaultRule::from(fault).once()).unwrap();
     assert_eq!(faults.refusal(A, "transact"), None);
     assert_eq!(faults.refusal(A, "echo"), Some(error));
     assert_eq!(faults.refusal(A, "echo"), None);
@@ -44,7 +48,9 @@ fn a_fault_that_has_struck_as_often_as_it_should_is_removed() {
 fn a_fault_for_the_next_connection_affects_only_that_one() {
     let faults = Faults::default();
     faults.add_connection(A);
-    faults.set(FaultRule::from(Fault::Drop).on_next_connection());
+    faults
+        .set(FaultRule::from(Fault::Drop).on_next_connection())
+        .unwrap();
     assert!(!faults.drops_connection(A));
     faults.add_connection(B);
     assert!(faults.drops_connection(B));
@@ -53,10 +59,23 @@ fn a_fault_for_the_next_connection_affects_only_that_one() {
     assert_eq!(faults.list(), []);
 }
 
+#[test]
+fn the_number_of_faults_is_limited() {
+    let faults = Faults::default();
+    let ids: Vec<_> = (0..MAX_FAULTS)
+        .map(|_| faults.set(Fault::StopReading.into()).unwrap())
+        .collect();
+    assert_eq!(faults.set(Fault::StopReading.into()), None);
+    faults.clear(ids[0]);
+    assert!(faults.set(Fault::StopReading.into()).is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn reading_is_stopped_until_the_fault_is_cleared() {
     let faults = std::sync::Arc::new(Faults::default());
-    let id = faults.set(FaultRule::from(Fault::StopReading).once());
+    let id = faults
+        .set(FaultRule::from(Fault::StopReading).once())
+        .unwrap();
     let stopped = faults.clone();
     let stopped = tokio::spawn(async move { stopped.wait_while_reading_is_stopped(A).await });
     tokio::time::sleep(Duration::from_secs(3600)).await;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::budget::ByteBudget;
 use crate::database_set::DatabaseSet;
-use crate::fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, Faults};
+use crate::fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, Faults, MAX_FAULTS};
 use crate::file::DatabaseSource;
 use crate::limits::Limits;
 use crate::locks::Locks;
@@ -38,6 +38,21 @@ use replication::Replication;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no connection {0}")]
 pub struct NoConnection(pub ConnectionId);
+
+/// Reason why a fault cannot be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetFaultError {
+    /// The fault is for one connection, which does not exist.
+    #[error(transparent)]
+    NoConnection(#[from] NoConnection),
+    /// Each fault costs every request a check.
+    #[error("{limit} faults are set, and no more can be")]
+    TooMany {
+        /// Number of faults that may be set.
+        limit: usize,
+    },
+}
 
 /// Databases, locks and sessions of one server.
 #[derive(Debug)]
@@ -270,14 +285,15 @@ impl Server {
     }
 
     /// Sets a fault.
-    pub(crate) fn set_fault(&self, rule: FaultRule) -> Result<FaultId, NoConnection> {
+    pub(crate) fn set_fault(&self, rule: FaultRule) -> Result<FaultId, SetFaultError> {
         if let Connections::One(connection) = rule.connections
             && !self.sessions.contains_key(&connection.0)
         {
-            return Err(NoConnection(connection));
+            return Err(NoConnection(connection).into());
         }
         let is_drop = rule.fault == Fault::Drop;
-        let id = self.faults.set(rule);
+        let too_many = SetFaultError::TooMany { limit: MAX_FAULTS };
+        let id = self.faults.set(rule).ok_or(too_many)?;
         if is_drop {
             self.sessions
                 .iter()

@@ -1,6 +1,7 @@
 //! Memory that goes back to the system, and that clients cannot take.
 
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -130,8 +131,13 @@ const LONG_REQUESTS: &[(&str, &str, bool)] = &[
 
 /// Resident memory of a program in bytes.
 fn resident_bytes(program: &Program) -> u64 {
+    status_bytes(program, "VmRSS:")
+}
+
+/// A number of bytes in the status of a program.
+fn status_bytes(program: &Program, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", program.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
     kibibytes.unwrap().parse::<u64>().unwrap() << 10
 }
@@ -238,4 +244,82 @@ fn long_texts_in_any_method_take_no_more_than_the_budget() {
         }
         drop(connection);
     }
+}
+
+/// Opens a WebSocket at the control API.
+fn open_websocket(address: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(4 * TIMEOUT)).unwrap();
+    let request = format!(
+        "GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101"));
+    stream
+}
+
+/// Reads the content of a frame that a server sends.
+fn read_frame(stream: &mut TcpStream) -> Vec<u8> {
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).unwrap();
+    let len_bytes = match head[1] {
+        126 => 2,
+        127 => 8,
+        len => {
+            let mut content = vec![0; len.into()];
+            stream.read_exact(&mut content).unwrap();
+            return content;
+        }
+    };
+    let mut len = [0; 8];
+    stream.read_exact(&mut len[8 - len_bytes..]).unwrap();
+    let mut content = vec![0; usize::try_from(u64::from_be_bytes(len)).unwrap()];
+    stream.read_exact(&mut content).unwrap();
+    content
+}
+
+#[test]
+fn answers_of_the_control_api_are_made_one_after_the_other() {
+    const ROWS: usize = 3_000;
+    const DUMPS: usize = 100;
+    /// Memory of an answer of a megabyte as a tree, several times; all answers take much more.
+    const GROWTH_BYTES: u64 = 200 << 20;
+    let mut program = Program::start(&["--control=127.0.0.1:0"]);
+    assert!(program.line().starts_with("listening"));
+    let line = program.line();
+    let address = line.strip_prefix("control API on http://").unwrap();
+    let row = r#",{"op":"insert","table":"Logical_Switch","row":{"name":"a"}}"#;
+    let rows = row.repeat(ROWS);
+    let insert = format!(r#"{{"id":0,"method":"transact","params":["OVN_Northbound"{rows}]}}"#);
+    let mut client = UnixStream::connect(program.socket()).unwrap();
+    client.write_all(insert.as_bytes()).unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    let begin = resident_bytes(&program);
+    let mut stream = open_websocket(address);
+    for id in 0..DUMPS {
+        let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"sim_dump"}}"#);
+        // A whole text, which is masked by zeros.
+        let head = [
+            0x81,
+            0x80 | u8::try_from(request.len()).unwrap(),
+            0,
+            0,
+            0,
+            0,
+        ];
+        stream.write_all(&head).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+    }
+    for _ in 0..DUMPS {
+        assert!(read_frame(&mut stream).starts_with(br#"{"jsonrpc""#));
+    }
+    let peak = status_bytes(&program, "VmHWM:").saturating_sub(begin);
+    assert!(peak < GROWTH_BYTES, "{peak}");
 }
