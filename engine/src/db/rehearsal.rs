@@ -1,12 +1,14 @@
 //! Execution of operations without a commit.
 
 use patchbay_schemas::error::OvsdbError;
+use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::DecodedTransaction;
 
 use super::database::Database;
 use super::execute::{Executor, Stop};
 use super::execution::{Access, OperationResult};
 use super::overlay::Overlay;
+use super::snapshot::Snapshot;
 
 /// Outcome of [`Database::rehearse`].
 #[derive(Debug)]
@@ -58,16 +60,48 @@ impl Database {
         transaction: &mut DecodedTransaction,
         access: &Access<'_>,
     ) -> Rehearsal {
-        let mut results = Vec::with_capacity(transaction.operations.len());
-        let schema = self.schema().clone();
         let base = self.snapshot();
-        let mut overlay = Overlay::new(&base);
-        let outcome = Executor::new(&schema, &mut overlay, self.uuids_mut(), access)
-            .run(transaction, &mut results);
-        match outcome {
-            Ok(()) => Rehearsal::Succeeded(results),
-            Err(Stop::Error(error)) => Rehearsal::Failed { results, error },
-            Err(Stop::Waiting { deadline_ms }) => Rehearsal::Waiting { deadline_ms },
-        }
+        rehearse(&base, self.uuids_mut(), transaction, access)
+    }
+}
+
+impl Snapshot {
+    /// Executes the operations of a transaction on this state, and commits nothing, like
+    /// [`Database::rehearse`]. Long transactions that only read need no turn of the writer.
+    ///
+    /// ```
+    /// use patchbay_engine::db::{Access, Database, Rehearsal};
+    /// use patchbay_schemas::nb;
+    /// use patchbay_schemas::wire::{Condition, DecodedTransaction, Operation};
+    ///
+    /// let (table, _) = nb::schema().table_by_name("Logical_Switch").ok_or("known")?;
+    /// let select =
+    ///     Operation::Select { table, condition: Condition::default(), columns: vec![], sort: vec![] };
+    /// let mut transaction =
+    ///     DecodedTransaction { total: 1, operations: vec![select].into(), failure: None };
+    /// let snapshot = Database::new(nb::schema()).snapshot();
+    /// let read = snapshot.rehearse(&mut transaction, &Access::unrestricted());
+    /// assert!(matches!(read, Rehearsal::Succeeded(results) if results.len() == 1));
+    /// # Ok::<(), &str>(())
+    /// ```
+    pub fn rehearse(&self, transaction: &mut DecodedTransaction, access: &Access<'_>) -> Rehearsal {
+        rehearse(self, &mut UuidSource::random(), transaction, access)
+    }
+}
+
+fn rehearse(
+    base: &Snapshot,
+    uuids: &mut UuidSource,
+    transaction: &mut DecodedTransaction,
+    access: &Access<'_>,
+) -> Rehearsal {
+    let mut results = Vec::with_capacity(transaction.operations.len());
+    let mut overlay = Overlay::new(base);
+    let outcome =
+        Executor::new(base.schema(), &mut overlay, uuids, access).run(transaction, &mut results);
+    match outcome {
+        Ok(()) => Rehearsal::Succeeded(results),
+        Err(Stop::Error(error)) => Rehearsal::Failed { results, error },
+        Err(Stop::Waiting { deadline_ms }) => Rehearsal::Waiting { deadline_ms },
     }
 }

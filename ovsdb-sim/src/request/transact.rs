@@ -47,6 +47,10 @@ impl Request<'_> {
             }
         });
         let (session, id) = (self.session.handle(), self.id.clone());
+        let reading = database.read_beside_writers(session, &id, transaction, &schema);
+        let Some(transaction) = reading.await else {
+            return Ok(MethodResult::SentElsewhere);
+        };
         // Another schema's tables are not this one's; such a transaction is canceled.
         let is_long = |state: &DatabaseState| {
             self.is_long() || !state.has_schema(&schema) || state.is_long(&transaction)

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `transact.rs` | execution and commit of a transaction |
 //! | `waiting.rs`, `waiting_queue.rs` | transactions whose `wait` is not satisfied |
+//! | `reading.rs` | long transactions that only read |
 //! | `conversion.rs` | `convert` |
 //! | `compaction.rs` | compaction of the file |
 //! | `cluster_role.rs` | leader, follower or disconnected member of a cluster |
@@ -20,6 +21,7 @@ mod cancellation;
 mod cluster_role;
 mod compaction;
 mod conversion;
+mod reading;
 mod relay;
 mod removal;
 mod server_row;

@@ -68,6 +68,23 @@ pub(super) enum RunOutcome {
 }
 
 impl ClientTransaction {
+    pub(super) fn new(
+        session: &Arc<SessionHandle>,
+        id: Json,
+        transaction: DecodedTransaction,
+        arrived: Instant,
+    ) -> Self {
+        Self {
+            session: session.clone(),
+            id: Arc::new(id),
+            transaction,
+            params: Vec::new(),
+            _params_held: None,
+            held: None,
+            arrived,
+        }
+    }
+
     /// Begins to wait: charges the transaction to its session, unless it has waited before, and
     /// takes the request id.
     ///
@@ -136,13 +153,9 @@ impl ServedDatabase {
             .unwrap_or_default();
         let now = Instant::now();
         let mut transaction = ClientTransaction {
-            session: session.clone(),
-            id: Arc::new(id),
-            transaction,
             params,
             _params_held: params_held,
-            held: None,
-            arrived: now,
+            ..ClientTransaction::new(session, id, transaction, now)
         };
         let mut state = self.state();
         if let Err(error) = state.check_not_removed() {

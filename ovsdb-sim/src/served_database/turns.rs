@@ -29,6 +29,8 @@ const LONG_TURN: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     turn: Mutex<()>,
+    /// Turn of long transactions that only read, which work beside the others.
+    pub(super) reading: Mutex<()>,
     longest_wait_us: AtomicU64,
 }
 
@@ -101,7 +103,7 @@ impl ServedDatabase {
     }
 
     /// Locks the state unless another thread has locked it.
-    fn try_state(&self) -> Option<MutexGuard<'_, DatabaseState>> {
+    pub(super) fn try_state(&self) -> Option<MutexGuard<'_, DatabaseState>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
             Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),

@@ -259,6 +259,36 @@ async fn a_very_long_string_is_stored_and_read_back() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_read_delays_no_writer() {
+    const ROWS: usize = 20_000;
+    const SELECTS: usize = 1_000;
+    let bed = Bed::new(Limits::default()).await;
+    let (mut reader, mut writer) = (bed.client().await, bed.client().await);
+    let rows = r#",{"op":"insert","table":"A","row":{"i":1}}"#.repeat(ROWS);
+    let filled = writer.call("transact", &format!("[\"D\"{rows}]")).await;
+    assert!(filled.is_some());
+    let select = r#",{"op":"select","table":"A","where":[["i","==",2]]}"#.repeat(SELECTS);
+    reader
+        .request("transact", &format!("[\"D\"{select}]"), 1)
+        .await;
+    for _ in 0..20 {
+        writer.call("transact", &insert("B", "x")).await.unwrap();
+    }
+    let early = tokio::time::timeout(Duration::ZERO, reader.next()).await;
+    assert!(early.is_err(), "the writer has waited for the reader");
+    // The read has the content of its begin.
+    let change = r#"["D",{"op":"update","table":"A","where":[],"row":{"i":2}}]"#;
+    writer.call("transact", change).await.unwrap();
+    let reply = reader.next().await.unwrap();
+    let Some(Json::Array(results)) = reply.get("result") else {
+        panic!("{}", reply.to_text())
+    };
+    assert_eq!(results.len(), SELECTS);
+    let first = results[0].to_text();
+    assert!(results.iter().all(|result| result.to_text() == first));
+}
+
 #[tokio::test]
 async fn transactions_that_wait_for_other_tables_cost_a_commit_nothing() {
     const WAITING: usize = 20_000;
