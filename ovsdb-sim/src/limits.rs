@@ -24,7 +24,7 @@ pub struct Limits {
     pub connection_memory: usize,
     /// Number of connections that are served at the same time.
     pub connections: usize,
-    /// Number of connections of one peer: a process at a unix socket, or an IP address.
+    /// Number of connections of one peer: a user at a unix socket, or an IP address.
     pub connections_per_peer: usize,
     /// Number of locks that one connection may own or wait for.
     pub locks: usize,

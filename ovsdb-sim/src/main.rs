@@ -6,6 +6,7 @@ mod program;
 
 use std::env;
 use std::fs::File;
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{ExitCode, Stdio};
@@ -29,6 +30,9 @@ use program::pidfile::Pidfile;
 use program::signal_text::describe_status;
 use program::user::become_user;
 use program::{kept_configuration, log, memory, run_command};
+
+/// Length of the longest schema that `--schema` reads, in bytes. Those of OVN have less than 50 KB.
+const MAX_SCHEMA_BYTES: u64 = 16 << 20;
 
 /// Time that the start of the server may wait for the sources of relays and backups.
 const SOURCE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -335,8 +339,7 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
             args.memory_of_connections,
         ));
     for path in &args.schema {
-        let text =
-            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = read_schema(path).with_context(|| format!("cannot read {}", path.display()))?;
         let schema = DatabaseSchema::parse(&text)
             .with_context(|| format!("{} is not a schema", path.display()))?;
         builder = builder.schema(Arc::new(schema));
@@ -375,6 +378,22 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
         Some(seed) => builder.seed(seed),
         None => builder,
     })
+}
+
+/// Reads the file of a schema.
+///
+/// # Errors
+/// It cannot be read, or is too long. A device never ends.
+fn read_schema(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?
+        .take(MAX_SCHEMA_BYTES + 1)
+        .read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_SCHEMA_BYTES {
+        let error = format!("it has more than {MAX_SCHEMA_BYTES} bytes");
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, error));
+    }
+    Ok(text)
 }
 
 /// Adds relays, and makes databases backups.

@@ -10,8 +10,9 @@ use tokio::sync::OwnedSemaphorePermit;
 /// Peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Peer {
-    /// Process at the other end of a unix socket. 0: it is in another namespace.
-    Process(i32),
+    /// User of the process at the other end of a unix socket (`SO_PEERCRED`). A user has any number
+    /// of processes. `u32::MAX`: the system does not know the user.
+    User(u32),
     Address(IpAddr),
     /// The server's owner has asked for the connection.
     Owner,
@@ -19,9 +20,8 @@ pub(crate) enum Peer {
 
 impl Peer {
     pub(crate) fn of_unix(stream: &UnixStream) -> Self {
-        let credentials = stream.peer_cred().ok();
-        let process = credentials.and_then(|credentials| credentials.pid());
-        Self::Process(process.unwrap_or_default())
+        let user = stream.peer_cred().map(|credentials| credentials.uid());
+        Self::User(user.unwrap_or(u32::MAX))
     }
 }
 

@@ -77,8 +77,11 @@ impl RecordLog {
 
     /// Replaces a file by a new one with records of these texts, synced to the disk.
     pub(super) fn replace(path: &Path, kind: FileKind, texts: Vec<Vec<u8>>) -> io::Result<Self> {
-        // The file itself is replaced, not a link to it.
-        let path = path.canonicalize()?;
+        // The file itself is replaced, not a link to it. A file that was unlinked is made again.
+        let path = match path.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+            found => found?,
+        };
         let mut new_path = path.clone().into_os_string();
         new_path.push(".tmp");
         let new_path = PathBuf::from(new_path);

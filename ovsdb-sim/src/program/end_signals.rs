@@ -1,7 +1,8 @@
-//! Signals that end the program.
+//! Signals that end the program, and SIGXFSZ, which must not.
 
 use std::future::pending;
 
+use nix::libc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::signal_mask::SignalMask;
@@ -13,6 +14,9 @@ pub(crate) struct EndSignals {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
     hangup: Option<Signal>,
+    /// SIGXFSZ, which has no effect: a write beyond the limit of file sizes fails (`EFBIG`), and so
+    /// does the transaction.
+    _file_size: Option<Signal>,
 }
 
 impl EndSignals {
@@ -29,6 +33,7 @@ impl EndSignals {
             interrupt: catch(SignalKind::interrupt()),
             terminate: catch(SignalKind::terminate()),
             hangup: catch(SignalKind::hangup()),
+            _file_size: catch(SignalKind::from_raw(libc::SIGXFSZ)),
         }
     }
 

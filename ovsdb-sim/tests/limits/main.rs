@@ -133,13 +133,17 @@ async fn one_peer_cannot_take_all_places() {
         served += usize::from(client.is_served().await);
     }
     assert_eq!(served, 3);
-    // Another process has the last place.
-    let mut other = std::process::Command::new(ovsdb_sim::testing::program("ovsdb-client"));
-    other
-        .args(["--timeout=20", "list-dbs"])
-        .arg(format!("unix:{}", bed.socket.display()));
-    let other = tokio::task::spawn_blocking(move || other.output()).await;
-    let other = other.unwrap().unwrap();
+    // Another process of the user is not another peer.
+    let list_dbs = |remote: &str| {
+        let mut command = std::process::Command::new(ovsdb_sim::testing::program("ovsdb-client"));
+        command.args(["--timeout=20", "list-dbs", remote]);
+        tokio::task::spawn_blocking(move || command.output().unwrap())
+    };
+    let own = list_dbs(&format!("unix:{}", bed.socket.display())).await;
+    assert!(!own.unwrap().status.success());
+    // Another address has the last place.
+    let listener = bed.sim.listen("ptcp:0:127.0.0.1").await.unwrap();
+    let other = list_dbs(&listener.remote()).await.unwrap();
     assert!(other.status.success(), "{other:?}");
 }
 

@@ -261,3 +261,82 @@ async fn the_control_api_shows_the_changes_of_clients() {
     // ovn-nbctl inserts the missing row of NB_Global in the same transaction.
     assert_eq!((northbound.rows, northbound.commits), (3, 1));
 }
+
+#[test]
+fn a_schema_without_an_end_is_refused() {
+    let output = run(&["--schema=/dev/zero"]);
+    assert!(!output.status.success());
+    let error = String::from_utf8(output.stderr).unwrap();
+    let text = "cannot read /dev/zero: it has more than 16777216 bytes";
+    assert!(error.contains(text), "{error}");
+}
+
+#[test]
+fn a_write_beyond_the_limit_of_file_sizes_fails_and_the_server_goes_on() {
+    let folder = ScratchDir::new();
+    let socket = folder.path().join("nb.sock");
+    let journal = folder.path().join("nb.db");
+    // The limit is in blocks of 512 bytes.
+    let command = format!(
+        "ulimit -f 1024; exec {} --listen=punix:{} --journal={}",
+        env!("CARGO_BIN_EXE_ovsdb-sim"),
+        socket.display(),
+        journal.display()
+    );
+    let mut child = Command::new("sh")
+        .args(["-c", &command])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening"), "{line}");
+    let remote = format!("unix:{}", socket.display());
+    let value = "x".repeat(100_000);
+    let add = |number: usize| {
+        let mut command = nbctl(&remote);
+        command.args(["ls-add", &format!("sw{number}"), "--", "set"]);
+        command.args(["Logical_Switch", &format!("sw{number}")]);
+        command.arg(format!("external_ids:a={value}"));
+        command.output().unwrap()
+    };
+    let refused = (0..20).map(add).find(|output| !output.status.success());
+    let error = String::from_utf8(refused.unwrap().stderr).unwrap();
+    assert!(error.contains("File too large"), "{error}");
+    let shown = nbctl(&remote).arg("show").output().unwrap();
+    assert!(shown.status.success(), "{shown:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn compact_writes_a_journal_again_that_was_unlinked() {
+    let folder = ScratchDir::new();
+    let [journal, unixctl] = ["nb.db", "ctl"].map(|name| folder.path().join(name));
+    let mut program = Program::start(&[
+        &format!("--journal={}", journal.display()),
+        &format!("--unixctl={}", unixctl.display()),
+    ]);
+    program.line();
+    let add = |name: &str| {
+        let added = nbctl(&program.remote()).args(["ls-add", name]).status();
+        assert!(added.unwrap().success());
+    };
+    add("sw0");
+    std::fs::remove_file(&journal).unwrap();
+    let compact = Command::new(testing::program("ovs-appctl"))
+        .arg(format!("--target={}", unixctl.display()))
+        .args(["--timeout=60", "ovsdb-server/compact"])
+        .output()
+        .unwrap();
+    assert!(compact.status.success(), "{compact:?}");
+    add("sw1");
+    let log = Command::new(testing::program("ovsdb-tool"))
+        .args(["-mm", "show-log"])
+        .arg(&journal)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(log.stdout).unwrap();
+    assert!(text.contains("sw0") && text.contains("sw1"), "{text}");
+}
