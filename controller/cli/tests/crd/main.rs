@@ -5,6 +5,8 @@
 
 mod agreement;
 mod command;
+#[path = "../support/control_plane.rs"]
+mod control_plane;
 mod corpus;
 mod cost;
 mod definition;

@@ -1,24 +1,24 @@
 //! Decisions of a real API server about the definitions and about the objects of the other tests.
 //!
-//! `PATCHBAY_TEST_KUBECONFIG` names the server. Without it the tests print that they do not run.
+//! The server is a control plane that the tests start, or the one that `PATCHBAY_TEST_KUBECONFIG`
+//! names. Without both the tests do not run.
 //!
 //! The definitions get a group of the tests, because the server may have others in their own group.
 //! Objects are sent as dry runs; the old object of a change is stored.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use http_body_util::BodyExt;
 use hyper::Request;
+use kube::Client;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE, manifests, policies};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use crate::agreement::changed;
+use crate::control_plane;
 use crate::corpus::{CLUSTER_NETWORKS, CONNECTS, NETWORKS, spec};
 use crate::definition::{Definition, printed};
 use crate::generate::Decisions;
@@ -44,13 +44,9 @@ struct Response {
 
 impl Server {
     async fn find() -> Option<Self> {
-        let Some(file) = std::env::var_os("PATCHBAY_TEST_KUBECONFIG") else {
-            eprintln!("not run: PATCHBAY_TEST_KUBECONFIG names no API server");
-            return None;
-        };
-        let file = Kubeconfig::read_from(Path::new(&file)).unwrap();
-        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-        Some(Self(config.unwrap().try_into().unwrap()))
+        let kubeconfig = control_plane::administrator().await?;
+        let configuration = control_plane::configuration(&kubeconfig).await;
+        Some(Self(configuration.try_into().unwrap()))
     }
 
     async fn send(&self, method: &str, path: &str, body: &Value) -> Response {

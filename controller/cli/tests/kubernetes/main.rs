@@ -1,5 +1,5 @@
-//! The controller on a Kubernetes API: an API server in this process, or the real one that
-//! `PATCHBAY_TEST_KUBECONFIG` names.
+//! The controller on a Kubernetes API: a real control plane that the tests start, the server that
+//! `PATCHBAY_TEST_KUBECONFIG` names, or without both an API server in this process.
 //!
 //! On a real server no controller of `ClusterNetworkConnect`s or networks may run. Missing resource
 //! definitions are created. The tests then run one after the other, and delete what they create.
@@ -14,6 +14,8 @@ mod api_server;
 mod apiserver;
 mod cluster_manager;
 mod command;
+#[path = "../support/control_plane.rs"]
+mod control_plane;
 mod deploy;
 mod egress_ips;
 mod explain;

@@ -7,7 +7,7 @@ mod running;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -15,9 +15,8 @@ use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::NamespaceResourceScope;
-use kube::{Api, Client, Config as ClientConfig, Resource, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use patchbay_crds as crd;
 use patchbay_kubernetes::Timing;
 use patchbay_model::{Feature, GatewayMode};
@@ -35,6 +34,7 @@ pub(crate) use observation::{
 pub(crate) use running::{Running, run_zones};
 
 use crate::apiserver::ApiServer;
+use crate::control_plane;
 use crate::stored::{
     ClusterNetworkConnect, ClusterUserDefinedNetwork, NetworkAttachmentDefinition, converted,
 };
@@ -118,11 +118,11 @@ pub(crate) struct Testbed {
 }
 
 impl Testbed {
-    /// Uses the in-process server, or the real one that the environment names.
+    /// Uses a real server, or the in-process one if there is none.
     pub(crate) async fn new() -> Self {
-        let bed = match std::env::var_os("PATCHBAY_TEST_KUBECONFIG") {
+        let bed = match control_plane::administrator().await {
             None => Self::simulated_server().await,
-            Some(path) => Self::real(&PathBuf::from(path)).await,
+            Some(kubeconfig) => Self::real(&kubeconfig).await,
         };
         bed.make_example().await;
         bed
@@ -131,13 +131,10 @@ impl Testbed {
     /// A real server, possibly with other objects.
     async fn real(kubeconfig: &Path) -> Self {
         let user = User::new();
-        let file = Kubeconfig::read_from(kubeconfig).unwrap();
-        let options = KubeConfigOptions::default();
-        let config = ClientConfig::from_custom_kubeconfig(file, &options).await;
-        let client = patchbay_kubernetes::client(config.unwrap()).unwrap();
+        let configuration = control_plane::configuration(kubeconfig).await;
         let bed = Self {
             _alone: Some((user, REAL.lock().await)),
-            ..Self::on(client)
+            ..Self::on(patchbay_kubernetes::client(configuration).unwrap())
         };
         bed.define_resources().await;
         bed.delete_all().await;
