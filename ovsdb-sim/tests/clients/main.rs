@@ -3,8 +3,9 @@
 //!
 //! The commands are in the `*.cmds` files beside this one; see [`session`] for their form. Each
 //! list runs with the programs and the ovsdb-server of the installed release and with those of
-//! Debian trixie.
+//! Debian trixie. [`libovsdb`] compares a client in Go, with `scripts/test --all`.
 
+mod libovsdb;
 #[path = "../nbctl/normal.rs"]
 mod normal;
 #[path = "../nbctl/script.rs"]

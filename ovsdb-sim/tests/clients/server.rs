@@ -29,13 +29,28 @@ impl Server {
         }
     }
 
+    /// Starts the real ovsdb-server as the only member of a cluster, with an empty database.
+    pub(crate) fn real_member(release: &Release, database: &str, schema: &Path) -> Self {
+        let server = RealServer::start_clustered(release, database, schema);
+        Self {
+            socket: server.socket().to_owned(),
+            _process: Process::Real { _server: server },
+            dir: ScratchDir::new(),
+        }
+    }
+
     /// Starts the program `ovsdb-sim` with empty databases.
     pub(crate) fn sim(_: &Release, schemas: &Vec<PathBuf>) -> Self {
+        Self::sim_as("standalone", schemas)
+    }
+
+    /// Starts the program `ovsdb-sim` with empty databases of a model.
+    pub(crate) fn sim_as(model: &str, schemas: &Vec<PathBuf>) -> Self {
         let dir = ScratchDir::new();
         let socket = dir.path().join("db.sock");
         let mut command = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"));
         command
-            .arg("--listen")
+            .args(["--model", model, "--listen"])
             .arg(format!("punix:{}", socket.display()));
         for schema in schemas {
             command.arg("--schema").arg(schema);
