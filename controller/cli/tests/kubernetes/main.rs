@@ -28,6 +28,7 @@ mod networks;
 mod next_leader;
 mod operator_mistakes;
 mod persistent_errors;
+mod real_installation;
 mod refused_writes;
 mod relay;
 mod restored_server;

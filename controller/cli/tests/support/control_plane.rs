@@ -60,7 +60,8 @@ async fn try_configuration(kubeconfig: &Path) -> Result<Config, KubeconfigError>
 /// Running control plane with an empty cluster. Dropping it kills its programs.
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
-    program: PathBuf,
+    /// Program whose first argument is the name of one of its programs.
+    pub(crate) program: PathBuf,
     folder: PathBuf,
     etcd_port: u16,
     peer_port: u16,
@@ -97,7 +98,7 @@ impl ControlPlane {
             api_server: None,
             manager: None,
         };
-        plane.write_kubeconfig();
+        plane.write_kubeconfig(&plane.kubeconfig(), TOKEN);
         let tokens = format!("{TOKEN},administrator,administrator,system:masters\n");
         fs::write(plane.folder.join("tokens"), tokens).unwrap();
         plane.start_etcd();
@@ -112,7 +113,8 @@ impl ControlPlane {
         self.folder.join("kubeconfig")
     }
 
-    fn write_kubeconfig(&self) {
+    /// Writes a file with the address of the server and a token.
+    pub(crate) fn write_kubeconfig(&self, file: &Path, token: &str) {
         let server = format!("https://127.0.0.1:{}", self.api_port);
         let cluster = json!({"server": server, "certificate-authority": self.certificate()});
         // JSON is YAML.
@@ -120,9 +122,9 @@ impl ControlPlane {
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": "test", "user": {"token": TOKEN}}],
+            "users": [{"name": "test", "user": {"token": token}}],
         });
-        fs::write(self.kubeconfig(), text.to_string()).unwrap();
+        fs::write(file, text.to_string()).unwrap();
     }
 
     /// Certificate that the API server writes at its first start, with that of its authority.
