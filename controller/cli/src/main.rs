@@ -77,6 +77,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use mimalloc::MiMalloc;
+use patchbay_reach::Outcome;
 use tracing_subscriber::EnvFilter;
 
 use args::{Command, CommandLine};
@@ -93,8 +94,11 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// Exit status of `plan` if rows would change.
 const EXIT_CHANGES: u8 = 2;
 
-/// Exit status of `reach` if the packet does not arrive.
+/// Exit status of `reach` if the packet or the reply does not arrive.
 const EXIT_STOPPED: u8 = 2;
+
+/// Exit status of `reach` if a zone that was not asked decides.
+const EXIT_NOT_ASKED: u8 = 3;
 
 /// Log filter if `RUST_LOG` is not set. kube-client is off because callers log failed requests.
 const DEFAULT_LOG_FILTER: &str = "warn,kube_client=off";
@@ -189,8 +193,12 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             #[cfg(feature = "kubernetes")]
             Command::Deploy(arguments) => deploy::deploy(&arguments, console),
             Command::Reach(arguments) => {
-                let arrives = reach::reach(&arguments, console).await?;
-                return Ok(ExitCode::from(if arrives { 0 } else { EXIT_STOPPED }));
+                let outcome = reach::reach(&arguments, console).await?;
+                return Ok(ExitCode::from(match outcome {
+                    Some(Outcome::Unasked { .. }) => EXIT_NOT_ASKED,
+                    Some(outcome) if !outcome.is_arrival() => EXIT_STOPPED,
+                    Some(_) | None => 0,
+                }));
             }
             #[cfg(feature = "lab")]
             Command::Lab(arguments) => {

@@ -3,22 +3,26 @@
 use std::fs;
 use std::path::Path;
 
-use patchbay_reach::{Answer, Northbound, Protocol, Question, Verdict};
+use patchbay_reach::{Course, Northbound, Outcome, Protocol, Question};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
-use super::reach_args::{MatrixKind, Reach, parse_destination};
+use super::reach_args::{Reach, parse_destination};
 use super::reach_source::{Source, read_databases};
-use super::reach_text::{write_answer, write_answers, write_matrix};
+use super::reach_text::{write_answers, write_course, write_matrix};
 
-/// Answers what the flags ask. Returns `true` if the packet arrives, or if there are several.
+/// Answers what the flags ask. Returns `None` for several questions, which have no outcome in
+/// common.
 ///
 /// # Errors
 /// A question cannot be asked. All others of a file are answered before.
-pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Result<bool, Failure> {
+pub(super) async fn reach(
+    arguments: &Reach,
+    console: &mut Console<'_>,
+) -> Result<Option<Outcome>, Failure> {
     let protocol = arguments.protocol().map_err(Failure::Arguments)?;
     if let Some(file) = &arguments.questions {
         let questions = read_questions(file, console)?;
@@ -27,40 +31,34 @@ pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Resul
             .filter_map(|one| one.question.as_ref().ok());
         let senders = asked.filter_map(|question| question.sender.pod.as_deref());
         let senders: Vec<_> = senders.collect();
-        let source = read_databases(arguments, Some(&senders), console).await?;
-        warn_of_ignored_rows(&source, console)?;
-        return answer_file(&source, questions, arguments.output, console);
+        let mut source = read_databases(arguments, &senders, console).await?;
+        answer_file(&mut source, questions, arguments.output, console).await?;
+        return Ok(None);
     }
     let senders: Vec<_> = arguments.from.as_deref().into_iter().collect();
-    let is_of_all = arguments.matrix == Some(MatrixKind::Pods);
-    let senders = (!is_of_all).then_some(&senders[..]);
-    let source = read_databases(arguments, senders, console).await?;
-    warn_of_ignored_rows(&source, console)?;
+    let mut source = read_databases(arguments, &senders, console).await?;
     if let Some(kind) = arguments.matrix {
-        let northbound = source.default_database();
-        let protocol = protocol.unwrap_or_default();
-        let matrix = match kind {
-            MatrixKind::Networks => northbound.network_matrix(protocol),
-            MatrixKind::Pods => source
-                .pod_matrix(protocol)
-                .unwrap_or_else(|| northbound.machine_matrix(protocol)),
-        };
+        let matrix = source
+            .matrix(kind, protocol.unwrap_or_default(), console)
+            .await?;
         match arguments.output {
             Format::Text => console.write_long(|output| write_matrix(output, &matrix))?,
             format => console.document(&matrix, format)?,
         }
-        return Ok(true);
+        return Ok(None);
     }
-    answer_one(&source, arguments, protocol, console)
+    answer_one(&mut source, arguments, protocol, console)
+        .await
+        .map(Some)
 }
 
 /// Answers the question of `--from` and `--to`.
-fn answer_one(
-    source: &Source,
+async fn answer_one(
+    source: &mut Source,
     arguments: &Reach,
     protocol: Option<Protocol>,
     console: &mut Console<'_>,
-) -> Result<bool, Failure> {
+) -> Result<Outcome, Failure> {
     let (Some(from), Some(to)) = (&arguments.from, &arguments.to) else {
         return Err(Failure::Arguments(
             "--from and --to are required".to_owned(),
@@ -76,17 +74,16 @@ fn answer_one(
         destination: parse_destination(to),
         protocol,
     };
-    let answer = source
-        .answer(&question)
-        .map_err(|error| Failure::Arguments(error.to_string()))?;
+    let course = source.ask(&question, console).await?;
+    let course = course.map_err(|error| Failure::Arguments(error.to_string()))?;
     match arguments.output {
         Format::Text => {
             writeln!(console.output, "{from} -> {to}, {protocol}\n")?;
-            write_answer(console.output, &answer)?;
+            write_course(console.output, &course)?;
         }
-        format => console.document(&answer, format)?,
+        format => console.document(&course, format)?,
     }
-    Ok(is_arrival(answer.verdict))
+    Ok(course.outcome)
 }
 
 /// The only protocol and port of the service that is the destination.
@@ -104,19 +101,6 @@ fn service_protocol(northbound: &Northbound, arguments: &Reach) -> Result<Protoc
             protocols: protocols.iter().map(ToString::to_string).collect(),
         }),
     }
-}
-
-/// `true` if a packet with this verdict arrives somewhere.
-fn is_arrival(verdict: Verdict) -> bool {
-    !matches!(verdict, Verdict::Dropped | Verdict::Unanswered)
-}
-
-/// Warns of rows that OVN ignores. The console names the first ones, and counts the others.
-fn warn_of_ignored_rows(source: &Source, console: &mut Console<'_>) -> Result<(), Failure> {
-    for note in source.databases().flat_map(Northbound::notes) {
-        console.warn("rows that OVN ignores", &format!("OVN ignores {note}"))?;
-    }
-    Ok(())
 }
 
 /// Question of a file.
@@ -143,7 +127,7 @@ pub(super) struct NumberedAnswer {
     pub(super) id: Value,
     /// `None`: the question cannot be asked.
     #[serde(flatten)]
-    pub(super) answer: Option<Answer>,
+    pub(super) course: Option<Course>,
     /// Reason why the question cannot be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
@@ -176,40 +160,41 @@ fn read_questions(
 }
 
 /// Answers questions in their order.
-fn answer_file(
-    source: &Source,
+async fn answer_file(
+    source: &mut Source,
     questions: Vec<NumberedQuestion>,
     format: Format,
     console: &mut Console<'_>,
-) -> Result<bool, Failure> {
-    let answers: Vec<_> = questions
-        .into_iter()
-        .map(|numbered| {
-            let answer = numbered
-                .question
-                .and_then(|question| source.answer(&question).map_err(|error| error.to_string()));
-            let (answer, error) = match answer {
-                Ok(answer) => (Some(answer), None),
-                Err(error) => (None, Some(error)),
-            };
-            NumberedAnswer {
-                id: numbered.id,
-                answer,
-                error,
+) -> Result<(), Failure> {
+    let mut answers = Vec::with_capacity(questions.len());
+    for numbered in questions {
+        let answer = match numbered.question {
+            Ok(question) => {
+                let course = source.ask(&question, console).await?;
+                course.map_err(|error| error.to_string())
             }
-        })
-        .collect();
+            Err(error) => Err(error),
+        };
+        let (course, error) = match answer {
+            Ok(course) => (Some(course), None),
+            Err(error) => (None, Some(error)),
+        };
+        answers.push(NumberedAnswer {
+            id: numbered.id,
+            course,
+            error,
+        });
+    }
     match format {
         Format::Text => console.write_long(|output| write_answers(output, &answers))?,
         format => console.document(&answers, format)?,
     }
-    let count = answers.len();
-    match answers
-        .iter()
-        .filter(|answer| answer.error.is_some())
-        .count()
-    {
-        0 => Ok(true),
-        unanswered => Err(Failure::Unanswered { unanswered, count }),
+    let unanswered = answers.iter().filter(|answer| answer.error.is_some());
+    match unanswered.count() {
+        0 => Ok(()),
+        unanswered => Err(Failure::Unanswered {
+            unanswered,
+            count: answers.len(),
+        }),
     }
 }

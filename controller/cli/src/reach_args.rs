@@ -12,7 +12,7 @@ use super::input_flags::InputFlags;
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("what").args(["from", "matrix", "questions"]).required(true),
-    group = ArgGroup::new("database").args(["nb", "file", "paths"]).required(true)
+    group = ArgGroup::new("database").args(["nb", "file", "paths"]).required(true).multiple(true)
 )]
 pub(super) struct Reach {
     /// Sender: a pod (NAMESPACE/NAME) or the name of a switch port.
@@ -39,20 +39,22 @@ pub(super) struct Reach {
     /// port}, to: {pod, port, service or ip}, protocol: "tcp 80"}`.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["proto", "port"])]
     pub(super) questions: Option<PathBuf>,
-    /// The Northbound database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several remotes,
-    /// separated by commas.
-    #[arg(long, value_name = "REMOTE")]
-    pub(super) nb: Option<String>,
-    /// A standalone database file. It is only read.
-    #[arg(long, value_name = "FILE")]
-    pub(super) file: Option<PathBuf>,
+    /// The Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several
+    /// remotes, separated by commas. Repeated for several zones: packets go on behind tunnels.
+    /// Without NODE= the zone is that of `NB_Global.name`.
+    #[arg(long, value_name = "[NODE=]REMOTE", conflicts_with = "paths")]
+    pub(super) nb: Vec<String>,
+    /// A standalone database file of a zone, likewise. It is only read. A path with `=` in its first
+    /// name begins with ./
+    #[arg(long, value_name = "[NODE=]FILE", conflicts_with = "paths")]
+    pub(super) file: Vec<String>,
     /// Manifests whose rows `apply` would write into an empty database: files, folders with *.yaml,
     /// *.yml and *.json files, or - for standard input. Without pods there, each primary network
     /// has those of `lab`: NAMESPACE/NAMESPACE-N on the node with the number N.
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
-    /// The zone of the manifests: the name of its node. Default: the node of the sending pod, or
-    /// the first node.
+    /// The zone whose switch ports are meant, of all zones of the manifests: the name of its node.
+    /// Default: the node of the sending pod, or the first node.
     #[arg(long, value_name = "NODE", requires = "paths")]
     pub(super) zone: Option<String>,
     /// The chassis whose variables templates of load balancers get. Default: that of a gateway

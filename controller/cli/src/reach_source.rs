@@ -1,151 +1,206 @@
-//! The database that `patchbay reach` asks: of a server, of a file, or of manifests.
+//! The databases that `patchbay reach` asks: of servers, of files, or of manifests.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use ovsdb_sim::Sim;
 use patchbay_app::northbound::Northbound as _;
 use patchbay_app::{Cluster, load};
 use patchbay_engine::db::Snapshot;
-use patchbay_model::Role;
 use patchbay_reach::{
-    Answer, Destination, Matrix, Northbound, Protocol, Question, QuestionError, Sender,
+    Course, Destination, Matrix, Northbound, Protocol, Question, QuestionError, Sender, Zones,
 };
+use patchbay_schemas::nb::NbGlobal;
 
 use super::args::{Database, Manifests};
 use super::console::Console;
 use super::failure::Failure;
-use super::reach_args::Reach;
+use super::reach_args::{MatrixKind, Reach};
 use super::zones::{complete_cluster, open_remote, open_zone, reconcile_zone};
 
 /// Name of the database that is read.
 const DATABASE: &str = "OVN_Northbound";
 
-/// Databases, and manifests beside them.
+/// Databases, and manifests from which others can be made.
 pub(super) struct Source {
-    /// By zone. There is one without a name if the rows are not those of manifests.
-    zones: BTreeMap<String, Northbound>,
-    /// Zone of senders that are no pods of the manifests.
-    default_zone: String,
-    /// Pods of the manifests, by namespace and name.
-    pods: BTreeMap<String, PodPlacement>,
+    zones: Zones,
+    /// Manifests whose zones get databases when a question needs them. `None`: the databases are
+    /// those of servers and files.
+    manifests: Option<ManifestZones>,
+    /// The chassis whose variables templates get.
+    chassis: Option<String>,
 }
 
-/// Place of a pod in the manifests.
-struct PodPlacement {
-    node: Option<String>,
-    /// Port and first address in the primary network. `None`: it has none.
-    place: Option<(String, IpAddr)>,
+/// Zones of manifests.
+struct ManifestZones {
+    arguments: Manifests,
+    cluster: Cluster,
+    names: Vec<String>,
+    /// Nodes of the pods, by namespace and name.
+    nodes: BTreeMap<String, String>,
 }
 
 impl Source {
-    fn new(snapshot: &Snapshot, chassis: Option<&str>) -> Self {
-        let northbound = Northbound::new(snapshot, chassis);
-        Self {
-            zones: [(String::new(), northbound)].into(),
-            default_zone: String::new(),
-            pods: BTreeMap::new(),
+    /// Answers a question, with the zones that the packet and the reply meet.
+    pub(super) async fn ask(
+        &mut self,
+        question: &Question,
+        console: &mut Console<'_>,
+    ) -> Result<Result<Course, QuestionError>, Failure> {
+        if let Destination::Pod(pod) = &question.destination {
+            self.open_zone_of(pod, console).await?;
+        }
+        if let Some(pod) = &question.sender.pod {
+            self.open_zone_of(pod, console).await?;
+        }
+        loop {
+            let course = self.zones.ask(question);
+            let not_asked = course.iter().flat_map(|course| &course.zones.not_asked);
+            let not_asked: Vec<_> = not_asked.cloned().collect();
+            if !self.open_zones(not_asked, console).await? {
+                return Ok(course);
+            }
         }
     }
 
-    /// The rows of the flags' zone, or of the server or file.
-    pub(super) fn default_database(&self) -> &Northbound {
-        &self.zones[&self.default_zone]
-    }
-
-    /// The databases.
-    pub(super) fn databases(&self) -> impl Iterator<Item = &Northbound> {
-        self.zones.values()
-    }
-
-    /// Asks all pairs of the manifests' pods, each in the zone of its sender. `None`: the rows are
-    /// not those of manifests, or these have no pods.
-    pub(super) fn pod_matrix(&self, protocol: Protocol) -> Option<Matrix> {
-        let placed = self.pods.iter().filter_map(|(name, pod)| {
-            let northbound = self.zones.get(pod.node.as_ref()?)?;
-            let (port, address) = pod.place.as_ref()?;
-            Some((name, northbound, port, *address))
-        });
-        let placed: Vec<_> = placed.collect();
-        if placed.is_empty() {
-            return None;
+    /// Asks all pairs of networks or pods.
+    pub(super) async fn matrix(
+        &mut self,
+        kind: MatrixKind,
+        protocol: Protocol,
+        console: &mut Console<'_>,
+    ) -> Result<Matrix, Failure> {
+        if let (MatrixKind::Pods, Some(manifests)) = (kind, &self.manifests) {
+            let nodes = manifests.nodes.values().cloned().collect();
+            self.open_zones(nodes, console).await?;
         }
-        let rows = placed.iter().map(|(from, northbound, own, _)| {
-            let cells = placed.iter().map(|(to, _, port, address)| {
-                let question = Question {
-                    sender: Sender::port(*own),
-                    destination: Destination::Address(*address),
-                    protocol,
-                };
-                let answer = northbound.answer(&question).ok().filter(|_| from != to)?;
-                Some(northbound.pair(from, (to, port), &answer))
-            });
-            cells.collect()
-        });
-        Some(Matrix {
-            protocol,
-            rows: rows.collect(),
-            names: placed.iter().map(|(name, ..)| (*name).clone()).collect(),
-        })
+        loop {
+            let matrix = match kind {
+                MatrixKind::Networks => self.zones.network_matrix(protocol),
+                MatrixKind::Pods => self.zones.machine_matrix(protocol),
+            };
+            let not_asked = matrix.not_asked.iter().cloned().collect();
+            if !self.open_zones(not_asked, console).await? {
+                return Ok(matrix);
+            }
+        }
     }
 
-    /// Database of the zone of a sender.
+    /// The database of the zone of a sender.
     pub(super) fn database_of(&self, sender: &Sender) -> &Northbound {
         let pod = sender.pod.as_ref().filter(|_| sender.port.is_none());
-        let node = pod.and_then(|pod| self.pods.get(pod)?.node.as_ref());
-        let zone = node.and_then(|node| self.zones.get(node));
-        zone.unwrap_or_else(|| self.default_database())
+        let nodes = self.manifests.as_ref().map(|manifests| &manifests.nodes);
+        let node = pod.zip(nodes).and_then(|(pod, nodes)| nodes.get(pod));
+        let zone = node.and_then(|node| self.zones.database(node));
+        zone.unwrap_or_else(|| self.zones.default_database())
     }
 
-    /// Answers a question in the zone of its sender. A pod that is on another node, and so not in
-    /// the database, is asked by its address.
-    pub(super) fn answer(&self, question: &Question) -> Result<Answer, QuestionError> {
-        let northbound = self.database_of(&question.sender);
-        let answer = northbound.answer(question);
-        let (Err(QuestionError::Name(_)), Destination::Pod(pod)) = (&answer, &question.destination)
-        else {
-            return answer;
+    async fn open_zone_of(&mut self, pod: &str, console: &mut Console<'_>) -> Result<(), Failure> {
+        let manifests = self.manifests.as_ref();
+        let node = manifests.and_then(|manifests| manifests.nodes.get(pod));
+        let node: Vec<_> = node.cloned().into_iter().collect();
+        self.open_zones(node, console).await?;
+        Ok(())
+    }
+
+    /// Writes the rows of zones of the manifests that have no database yet. Returns `true` if there
+    /// was one.
+    async fn open_zones(
+        &mut self,
+        names: Vec<String>,
+        console: &mut Console<'_>,
+    ) -> Result<bool, Failure> {
+        let Some(manifests) = &self.manifests else {
+            return Ok(false);
         };
-        match self.pods.get(pod).and_then(|pod| pod.place.as_ref()) {
-            Some((_, address)) => northbound.answer(&Question {
-                destination: Destination::Address(*address),
-                ..question.clone()
-            }),
-            None => answer,
+        let mut is_new = false;
+        for name in names {
+            if !manifests.names.contains(&name) || self.zones.database(&name).is_some() {
+                continue;
+            }
+            let database = manifests
+                .rows(&name, self.chassis.as_deref(), console)
+                .await?;
+            add_zone(&mut self.zones, name, database, console)?;
+            is_new = true;
         }
+        Ok(is_new)
     }
 }
 
-/// Reads the databases that the flags name. `senders`: pods that send, `None`: all pods.
+impl ManifestZones {
+    /// The rows of a zone in an embedded database.
+    async fn rows(
+        &self,
+        name: &str,
+        chassis: Option<&str>,
+        console: &mut Console<'_>,
+    ) -> Result<Northbound, Failure> {
+        let input = &self.arguments.input;
+        let keys = (&input.keys, input.limit);
+        let mut zone = open_zone(name, 0, &self.arguments.nb, keys, console).await?;
+        reconcile_zone(&mut zone, &self.cluster, console).await?;
+        Ok(Northbound::new(&zone.northbound().snapshot(), chassis))
+    }
+}
+
+/// Reads the databases that the flags name. `senders`: pods that send.
 pub(super) async fn read_databases(
     arguments: &Reach,
-    senders: Option<&[&str]>,
+    senders: &[&str],
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
-    let chassis = arguments.chassis.as_deref();
-    if let Some(remote) = &arguments.nb {
-        let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
-        let remote = open_remote(remote, keys, limit, console).await?;
-        return Ok(Source::new(&remote.snapshot(), chassis));
+    if !arguments.paths.is_empty() {
+        return Box::pin(read_manifests(arguments, senders, console)).await;
     }
-    if let Some(file) = &arguments.file {
+    let chassis = arguments.chassis.as_deref();
+    let mut snapshots = Vec::new();
+    for named in &arguments.nb {
+        let (zone, remote) = split_zone(named);
+        let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
+        let opened = open_remote(remote, keys, limit, console).await?;
+        snapshots.push((zone, remote, opened.snapshot()));
+    }
+    for named in &arguments.file {
+        let (zone, file) = split_zone(named);
         let sim = Sim::builder()
-            .load(file)
+            .load(PathBuf::from(file))
             .build()
             .map_err(|error| Failure::Arguments(error.to_string()))?;
-        let database = sim.database(DATABASE).ok_or_else(|| {
-            Failure::Arguments(format!("{}: no database {DATABASE}", file.display()))
-        })?;
-        return Ok(Source::new(&database.snapshot(), chassis));
+        let database = sim
+            .database(DATABASE)
+            .ok_or_else(|| Failure::Arguments(format!("{file}: no database {DATABASE}")))?;
+        snapshots.push((zone, file, database.snapshot()));
     }
-    Box::pin(read_manifests(arguments, senders, console)).await
+    let mut zones: Option<Zones> = None;
+    for (zone, place, snapshot) in snapshots {
+        let zone = zone.map(str::to_owned).or_else(|| own_zone(&snapshot));
+        let zone = zone.unwrap_or_else(|| place.to_owned());
+        let database = Northbound::new(&snapshot, chassis);
+        match &mut zones {
+            Some(zones) => add_zone(zones, zone, database, console)?,
+            None => {
+                warn_of_ignored_rows(&database, console)?;
+                zones = Some(Zones::new(zone, database));
+            }
+        }
+    }
+    let zones = zones.ok_or_else(|| {
+        Failure::Arguments("one of --nb, --file and --filename is required".to_owned())
+    })?;
+    Ok(Source {
+        zones,
+        manifests: None,
+        chassis: arguments.chassis.clone(),
+    })
 }
 
-/// Writes the rows of manifests into embedded databases: those of the zone of the flags, or else of
-/// the zones of the senders.
+/// Writes the rows of a zone of manifests into an embedded database: that of the flags, or else
+/// that of the first sender, or else that of the first node. Other zones follow when questions need
+/// them.
 async fn read_manifests(
     arguments: &Reach,
-    senders: Option<&[&str]>,
+    senders: &[&str],
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
     let manifests = Manifests {
@@ -163,51 +218,78 @@ async fn read_manifests(
         None,
         manifests.input.manifest_limit.bytes(),
     )?;
-    let (cluster, names) = complete_cluster(&manifests, inventory, console)?;
+    let (cluster, selected) = complete_cluster(&manifests, inventory, console)?;
     let cluster = cluster.with_default_pods()?;
-    let pods = placements(&cluster);
-    let is_sender = |pod: &str| senders.is_none_or(|senders| senders.contains(&pod));
-    let senders = pods.iter().filter(|(name, _)| is_sender(name));
-    let nodes = senders.filter_map(|(_, pod)| pod.node.as_ref());
-    let mut wanted: BTreeSet<&String> = nodes.filter(|node| names.contains(node)).collect();
-    let default_zone = match wanted.first() {
-        Some(first) => (*first).clone(),
-        None => names.first().ok_or(Failure::NoNode)?.clone(),
+    let zones = ManifestZones {
+        names: cluster.zones(),
+        nodes: pod_nodes(&cluster),
+        arguments: manifests,
+        cluster,
     };
-    wanted.insert(&default_zone);
-    let mut zones = BTreeMap::new();
-    for name in wanted {
-        let (keys, limit) = (&manifests.input.keys, manifests.input.limit);
-        let mut zone = open_zone(name, 0, &manifests.nb, (keys, limit), console).await?;
-        reconcile_zone(&mut zone, &cluster, console).await?;
-        let snapshot = zone.northbound().snapshot();
-        let northbound = Northbound::new(&snapshot, arguments.chassis.as_deref());
-        zones.insert(name.clone(), northbound);
-    }
+    let of_senders = senders.iter().filter_map(|pod| zones.nodes.get(*pod));
+    let mut of_senders = of_senders.filter(|node| selected.contains(node));
+    let default = of_senders.next().or(selected.first());
+    let default = default.ok_or(Failure::NoNode)?;
+    let chassis = arguments.chassis.as_deref();
+    let database = zones.rows(default, chassis, console).await?;
+    warn_of_ignored_rows(&database, console)?;
     Ok(Source {
-        zones,
-        default_zone,
-        pods,
+        zones: Zones::new(default, database),
+        manifests: Some(zones),
+        chassis: arguments.chassis.clone(),
     })
 }
 
-/// Nodes of the pods of manifests, and their first addresses in their primary networks.
-fn placements(cluster: &Cluster) -> BTreeMap<String, PodPlacement> {
+/// Nodes of the pods of manifests.
+fn pod_nodes(cluster: &Cluster) -> BTreeMap<String, String> {
     let Some(pods) = cluster.zone_pods("") else {
         return BTreeMap::new();
     };
-    let placements = pods.pods().map(|pod| {
-        let mut places = pods.places(pod);
-        let primary = places.find(|place| place.network.role == Role::Primary);
-        let place = primary.and_then(|place| {
-            let address = place.addresses.addresses.first()?.addr();
-            Some((place.port, address))
-        });
-        let placement = PodPlacement {
-            node: pod.node.as_deref().map(str::to_owned),
-            place,
-        };
-        (pod.key.to_string(), placement)
+    let nodes = pods.pods().filter_map(|pod| {
+        let node = pod.node.as_deref()?;
+        Some((pod.key.to_string(), node.to_owned()))
     });
-    placements.collect()
+    nodes.collect()
+}
+
+/// Adds the database of a zone, with warnings about its rows.
+fn add_zone(
+    zones: &mut Zones,
+    name: String,
+    database: Northbound,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    warn_of_ignored_rows(&database, console)?;
+    let added = zones.add(name, database);
+    added
+        .map_err(|error| Failure::Arguments(format!("{error}; name others with NODE= before them")))
+}
+
+/// Warns of rows that OVN ignores. The console names the first ones, and counts the others.
+fn warn_of_ignored_rows(database: &Northbound, console: &mut Console<'_>) -> Result<(), Failure> {
+    for note in database.notes() {
+        console.warn("rows that OVN ignores", &format!("OVN ignores {note}"))?;
+    }
+    Ok(())
+}
+
+/// The zone before a remote or path, and the rest. `None`: a name of a node does not stand before
+/// the first `=`.
+fn split_zone(text: &str) -> (Option<&str>, &str) {
+    let is_name = |zone: &str| {
+        let mut characters = zone.chars();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        !zone.is_empty() && characters.all(is_part)
+    };
+    match text.split_once('=') {
+        Some((zone, rest)) if is_name(zone) => (Some(zone), rest),
+        _ => (None, text),
+    }
+}
+
+/// `NB_Global.name`, where OVN-Kubernetes writes the zone.
+fn own_zone(snapshot: &Snapshot) -> Option<String> {
+    let globals = snapshot.typed::<NbGlobal>();
+    let mut names = globals.iter().filter_map(|row| Some(row.ok()?.1.name));
+    names.find(|name| !name.is_empty())
 }

@@ -1,11 +1,12 @@
 //! Answers of `patchbay reach` as text.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::net::IpAddr;
 
 use patchbay_model::printable::printable;
-use patchbay_reach::{Answer, Matrix, Verdict};
+use patchbay_reach::{Answer, Course, Matrix, Outcome, Verdict, ZoneAnswer};
 
 use super::reach::NumberedAnswer;
 
@@ -17,8 +18,49 @@ fn line(text: &str) -> Cow<'_, str> {
     printable(text, MAX_TEXT_BYTES)
 }
 
-/// Writes the path hop by hop, the choices that OVN leaves open, and the verdict.
+/// Writes the path hop by hop, in each zone and for the reply, the choices that OVN leaves open, and
+/// the outcome.
+pub(super) fn write_course(output: &mut dyn Write, course: &Course) -> io::Result<()> {
+    write_hops(output, &course.answer)?;
+    for behind in course.behind() {
+        write_zone(output, "zone", behind)?;
+    }
+    if !course.outcome.is_arrival() {
+        for reply in course.replies() {
+            write_zone(output, "reply in zone", reply)?;
+        }
+    }
+    let choices: BTreeSet<_> = course.open().collect();
+    for choice in choices {
+        writeln!(output, "open: {}", line(choice))?;
+    }
+    writeln!(output, "{}", describe(course))
+}
+
+/// Writes the path of a packet in a zone.
+fn write_zone(output: &mut dyn Write, title: &str, own: &ZoneAnswer) -> io::Result<()> {
+    let ZoneAnswer { zone, answer } = own;
+    let zone = line(zone);
+    if answer.hops.is_empty() {
+        let end = describe_end(&[answer]);
+        return writeln!(output, "{title} {zone}\n    {}: {end}\n", answer.verdict);
+    }
+    writeln!(output, "{title} {zone}")?;
+    write_hops(output, answer)
+}
+
+/// Writes the path of a packet in one database, the choices that OVN leaves open, and the verdict.
+#[cfg(feature = "lab")]
 pub(super) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
+    write_hops(output, answer)?;
+    for choice in &answer.open {
+        writeln!(output, "open: {}", line(choice))?;
+    }
+    writeln!(output, "{}: {}", answer.verdict, describe_end(&[answer]))
+}
+
+/// Writes the hops of a packet in one database.
+fn write_hops(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
     let mut last = None;
     let width = answer.hops.iter().map(|hop| hop.stage.len()).max();
     let width = width.unwrap_or_default();
@@ -37,31 +79,55 @@ pub(super) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Resul
     if !answer.hops.is_empty() {
         writeln!(output)?;
     }
-    for choice in &answer.open {
-        writeln!(output, "open: {}", line(choice))?;
-    }
-    writeln!(output, "{}", describe(answer))
+    Ok(())
 }
 
-/// The verdict in a line.
-fn describe(answer: &Answer) -> String {
-    let end = match (answer.verdict, &answer.out) {
-        (Verdict::Reaches | Verdict::Leaves, Some(out)) => out,
-        _ => &answer.at,
-    };
+/// The end of a way through databases: the port and what is translated, or the place.
+fn describe_end(way: &[&Answer]) -> String {
+    let end = way
+        .last()
+        .map_or("", |last| match (last.verdict, &last.out) {
+            (Verdict::Reaches | Verdict::Leaves, Some(out)) => out,
+            _ => &last.at,
+        });
     let translated = |name, address: Option<IpAddr>| {
         address.map_or_else(String::new, |address| format!(", {name} {address}"))
     };
-    let source = translated("source", answer.source);
-    let destination = translated("destination", answer.dest);
-    let port = answer
-        .dest_port
-        .map_or_else(String::new, |port| format!(", port {port}"));
+    let source = way.iter().rev().find_map(|answer| answer.source);
+    let destination = way.iter().rev().find_map(|answer| answer.dest);
+    let port = way.iter().rev().find_map(|answer| answer.dest_port);
     format!(
-        "{}: {}{source}{destination}{port}",
-        answer.verdict,
-        line(end)
+        "{}{}{}{}",
+        line(end),
+        translated("source", source),
+        translated("destination", destination),
+        port.map_or_else(String::new, |port| format!(", port {port}"))
     )
+}
+
+/// The outcome in a line.
+fn describe(course: &Course) -> String {
+    let last = course.last();
+    let behind = course.behind().map(|behind| &behind.answer);
+    let way: Vec<_> = [&course.answer].into_iter().chain(behind).collect();
+    let end = describe_end(&way);
+    match &course.outcome {
+        Outcome::Unasked { zone, other } => format!(
+            "reaches, as far as {}'s database tells; {} was not asked: {end}",
+            line(zone),
+            line(other)
+        ),
+        Outcome::Isolated => format!("isolated: leaves by the gateway: {end}"),
+        Outcome::NoReply => {
+            let reply = course.reply.as_ref().map(|reply| &reply.answer);
+            let reply = reply.map(|reply| format!("{}: {}", reply.verdict, line(&reply.at)));
+            let reply = reply.unwrap_or_default();
+            format!("no reply: {} {end}, the reply is {reply}", last.verdict)
+        }
+        Outcome::Reaches | Outcome::Leaves | Outcome::Answered | Outcome::Stopped => {
+            format!("{}: {end}", last.verdict)
+        }
+    }
 }
 
 /// Writes one line for each answer. A question without an id is named by its place in the file.
@@ -72,14 +138,10 @@ pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) 
             serde_json::Value::String(id) => line(id).into_owned(),
             other => line(&other.to_string()).into_owned(),
         };
-        match (&numbered.answer, &numbered.error) {
-            (Some(answer), _) => {
-                let open = if answer.open.is_empty() {
-                    ""
-                } else {
-                    " (open)"
-                };
-                writeln!(output, "{id}: {}{open}", describe(answer))?;
+        match (&numbered.course, &numbered.error) {
+            (Some(course), _) => {
+                let open = course.open().next().map_or("", |_| " (open)");
+                writeln!(output, "{id}: {}{open}", describe(course))?;
             }
             (None, error) => {
                 writeln!(
@@ -93,26 +155,31 @@ pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) 
     Ok(())
 }
 
-/// Writes a table with one row for each sender, and the reasons of pairs that are not connected.
+/// Prefix of the networks of cluster-wide custom resources.
+const CLUSTER_PREFIX: &str = "cluster_udn_";
+
+/// Writes a table with one row for each sender, the pairs whose packets leave the cluster, and the
+/// reasons of other pairs that are not connected.
 pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Result<()> {
-    writeln!(output, "from \\ to, {}\n", matrix.protocol)?;
+    let legend = if matrix.not_asked.is_empty() {
+        "+ connected, . not"
+    } else {
+        "+ connected, . not, ? another zone was not asked"
+    };
+    writeln!(output, "from \\ to, {}: {legend}\n", matrix.protocol)?;
     let cell_text = |row: usize, column: usize| match &matrix.rows[row][column] {
         None => "-",
-        Some(cell) if cell.connected => "connected",
-        Some(cell) if cell.other_chassis => "other node",
-        Some(cell) if cell.verdict == Verdict::Reaches => "elsewhere",
-        Some(cell) => cell.verdict.as_str(),
+        Some(cell) if cell.connected => "+",
+        Some(cell) if cell.other_chassis => "?",
+        Some(_) => ".",
     };
-    let names: Vec<_> = matrix.names.iter().map(|name| line(name)).collect();
+    let names: Vec<_> = short_names(&matrix.names).into_iter().map(line).collect();
     let first = names.iter().map(|name| name.len()).max();
     let first = first.unwrap_or_default();
-    let widths: Vec<_> = names
-        .iter()
-        .map(|name| name.len().max("unanswered".len()))
-        .collect();
     let cells = |cells: &mut dyn Iterator<Item = &str>| {
+        let widths = names.iter().map(|name| name.len());
         let padded = cells
-            .zip(&widths)
+            .zip(widths)
             .map(|(cell, width)| format!("  {cell:width$}"));
         padded.collect::<String>()
     };
@@ -122,26 +189,37 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
         let verdicts = cells(&mut (0..names.len()).map(|column| cell_text(row, column)));
         writeln!(output, "{name:first$}{}", verdicts.trim_end())?;
     }
-    let stopped = matrix
-        .rows
-        .iter()
-        .flatten()
-        .flatten()
-        .filter(|cell| !cell.connected && !cell.other_chassis);
-    for (number, cell) in stopped.enumerate() {
-        if number == 0 {
-            writeln!(output)?;
+    let cells = matrix.rows.iter().flatten().flatten();
+    let stopped = cells.filter(|cell| !cell.connected && !cell.other_chassis);
+    let (leaving, others): (Vec<_>, Vec<_>) =
+        stopped.partition(|cell| cell.verdict == Verdict::Leaves);
+    for (title, cells) in [
+        ("packets that leave the cluster", leaving),
+        ("packets or replies that are stopped", others),
+    ] {
+        if !cells.is_empty() {
+            writeln!(output, "\n{title}:")?;
         }
-        writeln!(
-            output,
-            "{} -> {}: {}: {}",
-            line(&cell.from),
-            line(&cell.to),
-            cell.verdict,
-            line(&cell.at)
-        )?;
+        for cell in cells {
+            let (from, to, at) = (line(&cell.from), line(&cell.to), line(&cell.at));
+            writeln!(output, "  {from} -> {to}: {}: {at}", cell.verdict)?;
+        }
     }
     Ok(())
+}
+
+/// Names without the prefix of cluster-wide networks, unless two would be equal.
+fn short_names(names: &[String]) -> Vec<&str> {
+    let short = names.iter();
+    let short: Vec<&str> = short
+        .map(|name| name.strip_prefix(CLUSTER_PREFIX).unwrap_or(name))
+        .collect();
+    let distinct: BTreeSet<_> = short.iter().collect();
+    if distinct.len() == names.len() {
+        short
+    } else {
+        names.iter().map(String::as_str).collect()
+    }
 }
 
 #[cfg(test)]
@@ -152,7 +230,7 @@ mod tests {
     fn control_characters_of_names_are_escaped() {
         let answers = [NumberedAnswer {
             id: "\u{1b}[31mred".into(),
-            answer: None,
+            course: None,
             error: Some("the database has no pod a\u{7}\nb".to_owned()),
         }];
         let mut output = Vec::new();
@@ -165,6 +243,7 @@ mod tests {
             protocol: patchbay_reach::Protocol::default(),
             names: vec!["port\u{1b}".to_owned()],
             rows: vec![vec![None]],
+            not_asked: BTreeSet::new(),
         };
         let mut output = Vec::new();
         write_matrix(&mut output, &matrix).unwrap();

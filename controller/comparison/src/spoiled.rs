@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use patchbay_engine::db::{Access, Database, Execution};
-use patchbay_reach::{Northbound, Protocol};
+use patchbay_reach::{Northbound, Protocol, Zones};
 use patchbay_schemas::json::{Reader, TextBuf};
 use patchbay_schemas::nb;
 use patchbay_schemas::strings::StringCache;
@@ -100,7 +100,7 @@ pub fn ask_spoiled(random: &mut Random) -> Option<usize> {
             answers += usize::from(northbound.answer(&asked.question).is_ok());
         }
     }
-    northbound.network_matrix(Protocol::Icmp);
+    Zones::new("", northbound).network_matrix(Protocol::Icmp);
     Some(answers)
 }
 

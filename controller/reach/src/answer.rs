@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::address::Mac;
-use crate::northbound::{Northbound, PortId};
-use crate::packet::Transport;
-use crate::question::{Destination, Protocol, Question};
+use crate::northbound::{Northbound, PortId, SwitchPortId};
+use crate::packet::{IpPacket, Transport};
+use crate::question::{Destination, Question};
 use crate::resolve::NameError;
-use crate::trace::{End, Entry, Hop, Path, Source, Trace, Traced};
+use crate::trace::{Connection, Direction, End, Entry, Hop, Path, Source, Trace, Traced};
 
 /// Outcome of a packet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
@@ -74,6 +74,31 @@ pub struct Answer {
     pub open: Vec<String>,
 }
 
+impl Answer {
+    /// The answer for a packet that is lost before it meets rows.
+    pub(crate) fn lost(at: String) -> Self {
+        Self {
+            verdict: Verdict::Dropped,
+            out: None,
+            source: None,
+            dest: None,
+            dest_port: None,
+            hops: Vec::new(),
+            at,
+            open: Vec::new(),
+        }
+    }
+
+    /// Makes the packet one that is stopped at its end.
+    pub(crate) fn stop(&mut self, at: String) {
+        *self = Self {
+            hops: std::mem::take(&mut self.hops),
+            open: std::mem::take(&mut self.open),
+            ..Self::lost(at)
+        };
+    }
+}
+
 /// Error: a question cannot be asked.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum QuestionError {
@@ -95,25 +120,37 @@ pub enum QuestionError {
 
 /// Addresses and the port that differ at the end of a path from those that were sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Translation {
+struct Translation {
     source: Option<IpAddr>,
     dest: Option<IpAddr>,
     dest_port: Option<u16>,
 }
 
+/// Answer for a packet in a database, with what is needed to follow it in others.
+pub(crate) struct Passage {
+    pub(crate) answer: Answer,
+    /// `None`: the sender gets no MAC address, so that it sends nothing.
+    pub(crate) sent: Option<Sent>,
+}
+
+/// Packet that was sent, at the end of its way through a database.
+pub(crate) struct Sent {
+    /// The packet at the end.
+    pub(crate) ip: IpPacket,
+    pub(crate) end: End,
+    /// End of the answer to an echo request. `None`: no router has answered.
+    pub(crate) answer: Option<End>,
+    pub(crate) connection: Connection,
+}
+
 impl Translation {
-    /// The differences of a traced packet to what was sent.
-    pub(crate) fn of(
-        traced: &Traced,
-        source: IpAddr,
-        destination: IpAddr,
-        transport: Transport,
-    ) -> Self {
-        let port = traced.transport.destination_port();
+    /// The differences of a packet at the end to what was sent.
+    fn of(ip: &IpPacket, sent: &IpPacket) -> Self {
+        let port = ip.transport.destination_port();
         Self {
-            source: (traced.source != source).then_some(traced.source),
-            dest: (traced.destination != destination).then_some(traced.destination),
-            dest_port: (port != transport.destination_port()).then_some(port),
+            source: (ip.source != sent.source).then_some(ip.source),
+            dest: (ip.destination != sent.destination).then_some(ip.destination),
+            dest_port: (port != sent.transport.destination_port()).then_some(port),
         }
     }
 }
@@ -130,6 +167,18 @@ impl Northbound {
         };
         let sender = self.find_sender(&question.sender, destination_name)?;
         let addresses = self.find_destination(question, sender)?;
+        let destination = self.common_address(question, sender, &addresses)?;
+        Ok(self.ask(question, sender, destination)?.answer)
+    }
+
+    /// The first address of the destination that is of a family of the sender, or any address that
+    /// a question gives.
+    pub(crate) fn common_address(
+        &self,
+        question: &Question,
+        sender: SwitchPortId,
+        addresses: &[IpAddr],
+    ) -> Result<IpAddr, QuestionError> {
         let port = self.switch_port(sender);
         let has_family = |address: &&IpAddr| match question.sender.ip {
             Some(own) => own.is_ipv4() == address.is_ipv4(),
@@ -140,14 +189,21 @@ impl Northbound {
                 .any(|own| own.address.is_ipv4() == address.is_ipv4()),
         };
         let is_given = matches!(question.destination, Destination::Address(_));
-        let destination = addresses
-            .iter()
-            .find(has_family)
-            .or(addresses.first().filter(|_| is_given))
-            .ok_or_else(|| QuestionError::NoCommonFamily {
-                from: port.name.clone(),
-                to: format!("{:?}", question.destination),
-            })?;
+        let found = addresses.iter().find(has_family);
+        let found = found.or(addresses.first().filter(|_| is_given));
+        found.copied().ok_or_else(|| QuestionError::NoCommonFamily {
+            from: port.name.clone(),
+            to: format!("{:?}", question.destination),
+        })
+    }
+
+    /// Follows the packet of a question from a port to an address.
+    pub(crate) fn ask(
+        &self,
+        question: &Question,
+        sender: SwitchPortId,
+        destination: IpAddr,
+    ) -> Result<Passage, QuestionError> {
         let mac = |text: &String| Mac::parse(text).ok_or_else(|| QuestionError::Mac(text.clone()));
         let source = Source {
             port: sender,
@@ -158,30 +214,69 @@ impl Northbound {
                 None => None,
             },
         };
-        Ok(self.trace(&source, *destination, question.protocol))
+        let transport = Transport::from(question.protocol);
+        Ok(self.trace(&source, destination, transport, Default::default()))
     }
 
-    fn trace(&self, source: &Source, destination: IpAddr, protocol: Protocol) -> Answer {
-        let transport = Transport::from(protocol);
+    /// Follows a packet from its sender.
+    pub(crate) fn trace(
+        &self,
+        source: &Source,
+        destination: IpAddr,
+        transport: Transport,
+        connection: (Direction, Connection),
+    ) -> Passage {
+        let unsent = |end, path| Passage {
+            answer: self.compose(end, path, Translation::default()),
+            sent: None,
+        };
         let mut path = Path::default();
         self.limit_sender(source.port, destination, &mut path);
         let frame = match self.frame(source, destination, transport, &mut path) {
             Ok(frame) => frame,
-            Err(end) => return self.compose(end, path, Translation::default()),
+            Err(end) => return unsent(end, path),
         };
         if let Some(at) = self.blocked_resolution(&frame, &mut path) {
-            return self.compose(End::unanswered(at), path, Translation::default());
+            return unsent(End::unanswered(at), path);
         }
-        let sent = frame.source();
-        let traced = Trace::run(self, Entry::Switch(source.port), frame.packet, path);
-        let translation = Translation {
-            source: (Some(traced.source) != sent).then_some(traced.source),
-            ..Translation::of(&traced, traced.source, destination, transport)
+        let sent = IpPacket {
+            source: frame.source().unwrap_or(destination),
+            destination,
+            transport,
         };
-        self.compose(traced.end, traced.path, translation)
+        let entry = Entry::Switch(source.port);
+        let traced = Trace::run(self, entry, frame.packet, path, connection);
+        self.passage(traced, &sent)
     }
 
-    pub(crate) fn compose(&self, end: End, path: Path, translation: Translation) -> Answer {
+    /// The answer for a packet that was followed.
+    pub(crate) fn passage(&self, traced: Traced, sent: &IpPacket) -> Passage {
+        let translation = Translation::of(&traced.ip, sent);
+        Passage {
+            answer: self.compose(traced.end.clone(), traced.path, translation),
+            sent: Some(Sent {
+                ip: traced.ip,
+                end: traced.end,
+                answer: traced.answer,
+                connection: traced.connection,
+            }),
+        }
+    }
+
+    /// The answer of a router to a packet, which the tunnel carries to another chassis.
+    pub(crate) fn answer_in_tunnel(&self, end: &End, request: &Sent) -> Passage {
+        Passage {
+            answer: self.compose(end.clone(), Path::default(), Translation::default()),
+            sent: Some(Sent {
+                ip: request.ip.clone(),
+                end: end.clone(),
+                answer: None,
+                connection: Connection::default(),
+            }),
+        }
+    }
+
+    fn compose(&self, end: End, path: Path, translation: Translation) -> Answer {
         let Translation {
             source,
             dest,

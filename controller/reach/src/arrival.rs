@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use crate::address::Mac;
-use crate::answer::{Answer, Translation};
+use crate::answer::{Answer, Passage};
 use crate::northbound::{Link, Northbound, PortId};
 use crate::packet::{IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 use crate::question::Protocol;
 use crate::resolve::NameError;
-use crate::trace::{Entry, Path, Trace};
+use crate::trace::{Connection, Direction, Entry, Path, Trace};
 
 /// First packet of a connection that another chassis has sent into a tunnel. The switch or router
 /// that both chassis have continues with its egress pipeline.
@@ -37,14 +37,25 @@ impl Northbound {
         } = *arrival;
         let port = self.find_any_port(&arrival.port)?;
         let transport = Transport::from(arrival.protocol);
+        let sent = IpPacket {
+            source,
+            destination,
+            transport,
+        };
+        Ok(self.trace_arrival(port, sent, Default::default()).answer)
+    }
+
+    /// Follows a packet that comes out of a tunnel, for the port by which it goes out.
+    pub(crate) fn trace_arrival(
+        &self,
+        port: PortId,
+        sent: IpPacket,
+        connection: (Direction, Connection),
+    ) -> Passage {
         let packet = Packet {
             eth_source: Mac::ZERO,
             eth_destination: self.mac_behind(port),
-            payload: Payload::Ip(IpPacket {
-                source,
-                destination,
-                transport,
-            }),
+            payload: Payload::Ip(sent.clone()),
             input: port,
             output: None,
             mark: 0,
@@ -52,9 +63,9 @@ impl Northbound {
             dscp: 0,
             is_tracked: false,
         };
-        let traced = Trace::run(self, Entry::Tunnel(port), packet, Path::default());
-        let translation = Translation::of(&traced, source, destination, transport);
-        Ok(self.compose(traced.end, traced.path, translation))
+        let path = Path::default();
+        let traced = Trace::run(self, Entry::Tunnel(port), packet, path, connection);
+        self.passage(traced, &sent)
     }
 
     /// MAC address of the machine or router behind a port.

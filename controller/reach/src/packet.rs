@@ -113,6 +113,34 @@ impl Transport {
         }
     }
 
+    /// Header of the reply to a packet with this header.
+    pub(crate) fn reversed(self) -> Self {
+        match self {
+            Self::Echo { .. } => Self::Echo { is_reply: true },
+            Self::Tcp {
+                source,
+                destination,
+            } => Self::Tcp {
+                source: destination,
+                destination: source,
+            },
+            Self::Udp {
+                source,
+                destination,
+            } => Self::Udp {
+                source: destination,
+                destination: source,
+            },
+            Self::Sctp {
+                source,
+                destination,
+            } => Self::Sctp {
+                source: destination,
+                destination: source,
+            },
+        }
+    }
+
     /// Source port; 0 without ports.
     pub(crate) fn source_port(self) -> u16 {
         match self {

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use crate::address::Mac;
-use crate::northbound::{LoadBalancer, Northbound, PortId, SwitchPort, SwitchPortId};
+use crate::northbound::{
+    LoadBalancer, Northbound, PortId, SwitchPort, SwitchPortId, SwitchPortKind,
+};
 use crate::question::{Destination, Protocol, Question, Sender};
 use crate::similar;
 
@@ -15,6 +17,10 @@ const NETWORK_KEY: &str = "k8s.ovn.org/network";
 const OWNER_KEY: &str = "k8s.ovn.org/owner";
 /// Key of the kind of that owner.
 const KIND_KEY: &str = "k8s.ovn.org/kind";
+/// Key of the role of a switch's network.
+const ROLE_KEY: &str = "k8s.ovn.org/role";
+/// Role of the network to which the default route of a pod leads.
+const PRIMARY_ROLE: &str = "primary";
 /// Node ports of services, unless the API server has another range.
 const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
@@ -57,11 +63,11 @@ impl Northbound {
             (None, Some(pod)) => {
                 let ports = self.find_pod(pod)?;
                 let others = other.and_then(|other| self.find_pod(other).ok());
-                self.choose(pod, &ports, |network| {
-                    others.as_ref().is_some_and(|others| {
-                        others.iter().any(|port| self.network_of(*port) == network)
-                    })
-                })
+                let others = others.unwrap_or_default();
+                let has_primary = others.iter().any(|port| self.is_primary(*port));
+                let networks = others.iter().map(|port| self.network_of(*port));
+                let networks = networks.filter(|network| is_usable(*network, has_primary));
+                self.choose(pod, &ports, &networks.collect::<Vec<_>>())
             }
             (None, None) => Err(NameError::NoSender),
         }
@@ -98,7 +104,7 @@ impl Northbound {
             Destination::Port(name) => Ok(addresses(self.switch_port(self.find_port(name)?))),
             Destination::Pod(pod) => {
                 let ports = self.find_pod(pod)?;
-                let port = self.choose(pod, &ports, |network| network == own_network)?;
+                let port = self.choose(pod, &ports, &[own_network])?;
                 Ok(addresses(self.switch_port(port)))
             }
             Destination::Service(service) => {
@@ -132,9 +138,9 @@ impl Northbound {
     ///
     /// OVN-Kubernetes names them `NAMESPACE_NAME`, on other networks than the default one with a
     /// prefix; Kube-OVN names them `NAME.NAMESPACE`, with a suffix for attached networks.
-    fn find_pod(&self, pod: &str) -> Result<Vec<SwitchPortId>, NameError> {
+    pub(crate) fn find_pod(&self, pod: &str) -> Result<Vec<SwitchPortId>, NameError> {
         let Some((namespace, name)) = pod.split_once('/') else {
-            return Err(unknown("pod", pod, similar::names(pod, &self.pods())));
+            return Err(self.unknown_pod(pod));
         };
         let suffix = format!("{namespace}_{name}");
         let is_of_pod = |port: &SwitchPort| {
@@ -157,34 +163,60 @@ impl Northbound {
             .collect();
         ports.sort_by_key(|id| &self.switch_port(*id).name);
         if ports.is_empty() {
-            return Err(unknown("pod", pod, similar::names(pod, &self.pods())));
+            return Err(self.unknown_pod(pod));
         }
         Ok(ports)
     }
 
-    /// The port of a pod that is meant: the only one, or the only one on a wanted network.
-    fn choose(
+    /// The port of a pod that is meant. Of the networks that the other end has, or else of all, it
+    /// is the primary one, or else the default one, or else the only one.
+    pub(crate) fn choose(
         &self,
         pod: &str,
         ports: &[SwitchPortId],
-        is_wanted: impl Fn(Option<&str>) -> bool,
+        other_networks: &[Option<&str>],
     ) -> Result<SwitchPortId, NameError> {
-        if let [only] = ports[..] {
+        let is_primary = |port: &SwitchPortId| self.is_primary(*port);
+        let has_primary = ports.iter().any(is_primary);
+        let is_default = |port: &SwitchPortId| self.network_of(*port).is_none();
+        let usable = ports.iter().copied();
+        let usable: Vec<_> = usable
+            .filter(|port| is_usable(self.network_of(*port), has_primary))
+            .collect();
+        let is_shared = |port: &SwitchPortId| other_networks.contains(&self.network_of(*port));
+        let shared: Vec<_> = usable.iter().copied().filter(is_shared).collect();
+        let pool = if shared.is_empty() { &usable } else { &shared };
+        if let [only] = pool[..] {
             return Ok(only);
         }
-        let mut wanted = ports
-            .iter()
-            .filter(|port| is_wanted(self.network_of(**port)));
-        match (wanted.next(), wanted.next()) {
-            (Some(port), None) => Ok(*port),
-            _ => Err(NameError::Ambiguous {
-                pod: pod.to_owned(),
-                ports: ports
-                    .iter()
-                    .map(|id| self.switch_port(*id).name.clone())
-                    .collect(),
-            }),
-        }
+        let primary = pool.iter().find(|port| is_primary(port));
+        let chosen = primary.or_else(|| pool.iter().find(|port| is_default(port)));
+        chosen.copied().ok_or_else(|| NameError::Ambiguous {
+            pod: pod.to_owned(),
+            ports: ports
+                .iter()
+                .map(|id| self.switch_port(*id).name.clone())
+                .collect(),
+        })
+    }
+
+    /// `true` if a port is one of a primary network.
+    pub(crate) fn is_primary(&self, port: SwitchPortId) -> bool {
+        let switch = self.switch(self.switch_port(port).switch);
+        let role = switch.external_ids.get(ROLE_KEY);
+        role.is_some_and(|role| role == PRIMARY_ROLE)
+    }
+
+    /// Ports of machines, on this chassis or others, with an address.
+    pub(crate) fn machines_with(&self, address: IpAddr) -> Vec<SwitchPortId> {
+        let places = self.switches.iter();
+        let places = places.filter_map(|switch| switch.by_address.get(&address));
+        let ports = places.flatten().map(|(port, _)| *port);
+        let is_machine = |port: &SwitchPortId| {
+            let kind = self.switch_port(*port).kind;
+            matches!(kind, SwitchPortKind::Machine | SwitchPortKind::Remote)
+        };
+        ports.filter(is_machine).collect()
     }
 
     /// VIPs of the load balancers of a service: those on the sender's network first, and of these
@@ -228,7 +260,11 @@ impl Northbound {
         unknown("service", service, similar)
     }
 
-    fn unknown_port(&self, kind: &'static str, name: &str) -> NameError {
+    pub(crate) fn unknown_pod(&self, pod: &str) -> NameError {
+        unknown("pod", pod, similar::names(pod, &self.pods()))
+    }
+
+    pub(crate) fn unknown_port(&self, kind: &'static str, name: &str) -> NameError {
         // Whoever forgets the namespace of a pod names a port.
         let mut similar = similar::without_namespace(name, &self.pods());
         if similar.is_empty() {
@@ -240,19 +276,8 @@ impl Northbound {
 
     /// All pods, as `NAMESPACE/NAME`.
     fn pods(&self) -> BTreeSet<String> {
-        let pod = |port: &SwitchPort| {
-            let ids = &port.external_ids;
-            let pod = ids.get("pod")?;
-            if pod != "true" {
-                return pod.contains('/').then(|| pod.clone());
-            }
-            let namespace = ids.get("namespace")?;
-            let (_, name) = port.name.rsplit_once(&format!("{namespace}_"))?;
-            Some(format!("{namespace}/{name}"))
-        };
-        self.switch_ports()
-            .filter_map(|(_, port)| pod(port))
-            .collect()
+        let ports = self.switch_ports();
+        ports.filter_map(|(_, port)| pod_of(port)).collect()
     }
 
     /// All services with load balancers, as `NAMESPACE/NAME`.
@@ -281,8 +306,26 @@ fn unknown(kind: &'static str, name: &str, similar: Vec<String>) -> NameError {
     }
 }
 
+/// `true` if a pod sends in a network. In the default one, a pod with a primary network has a port
+/// for probes alone.
+pub(crate) fn is_usable(network: Option<&str>, has_primary: bool) -> bool {
+    network.is_some() || !has_primary
+}
+
+/// The pod of a switch port, as `NAMESPACE/NAME`. `None`: it is none of a pod.
+pub(crate) fn pod_of(port: &SwitchPort) -> Option<String> {
+    let ids = &port.external_ids;
+    let pod = ids.get("pod")?;
+    if pod != "true" {
+        return pod.contains('/').then(|| pod.clone());
+    }
+    let namespace = ids.get("namespace")?;
+    let (_, name) = port.name.rsplit_once(&format!("{namespace}_"))?;
+    Some(format!("{namespace}/{name}"))
+}
+
 /// IP addresses of a switch port.
-fn addresses(port: &SwitchPort) -> Vec<IpAddr> {
+pub(crate) fn addresses(port: &SwitchPort) -> Vec<IpAddr> {
     let interfaces = port.interfaces.iter();
     interfaces
         .flat_map(|interface| &interface.addresses)

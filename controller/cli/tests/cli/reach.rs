@@ -7,7 +7,7 @@ use ovsdb_sim::Sim;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_schemas::nb::{
     Acl, AclAction, AclDirection, LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction,
-    LogicalRouterPort, LogicalSwitch, LogicalSwitchPort,
+    LogicalRouterPort, LogicalSwitch, LogicalSwitchPort, NbGlobal,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -229,7 +229,7 @@ fn questions_about_manifests_are_answered_on_the_nodes_of_their_senders() {
         answers.stderr
     );
     let lines: Vec<_> = answers.stdout.lines().collect();
-    assert_eq!(lines[0], "1: reaches: cluster_udn_shop_tstor-node-2");
+    assert_eq!(lines[0], "1: reaches: shop.shop_shop_db");
     assert!(lines[1].starts_with("2: dropped: ACL "), "{}", lines[1]);
     assert_eq!(lines[2], "3: error: the database has no pod shop/none");
     let expected = "question 4: error: invalid type: string \"shop/web\", expected an object with \
@@ -279,14 +279,15 @@ fn a_table_of_manifests_has_the_pods_of_all_nodes() {
     let table = run("reach --service-cidr 10.96.0.0/16 --matrix pods", &[&shop]);
     assert_eq!(table.code, Some(0), "{}", table.stderr);
     let expected = "\
-from \\ to, icmp
+from \\ to, icmp: + connected, . not
 
-                partner/client  shop/db     shop/web
-partner/client  -               dropped     other node
-shop/db         connected       -           other node
-shop/web        other node      other node  -
+                partner/client  shop/db  shop/web
+partner/client  -               .        +
+shop/db         +               -        +
+shop/web        +               +        -
 
-partner/client -> shop/db: dropped: ACL to-lport 1000 of tier 2 (NP:shop:Ingress) on switch cluster_udn_shop_node-2
+packets or replies that are stopped:
+  partner/client -> shop/db: dropped: ACL to-lport 1000 of tier 2 (NP:shop:Ingress) on switch cluster_udn_shop_node-2
 ";
     assert_eq!(table.stdout, expected);
 }
@@ -397,4 +398,221 @@ fn pods_of_manifests_are_asked_on_the_node_of_the_sender() {
         let unknown = ask(question);
         assert!(unknown.stderr.ends_with(hint), "{}", unknown.stderr);
     }
+}
+
+/// Two nodes with a pod each in a layer3 network, whose policy lets nothing in.
+const OTHER_NODE: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: s, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: t, namespace: s}
+spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.20.0.0/16}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: cli, namespace: s}
+spec: {nodeName: n1, containers: [{name: c, image: r.example/c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db, namespace: s}
+spec: {nodeName: n2, containers: [{name: c, image: r.example/c}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: shut, namespace: s}
+spec: {podSelector: {}, policyTypes: [Ingress]}
+"#;
+
+/// Two nodes with a pod each in a secondary layer3 network.
+const SECONDARY: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: lab}
+---
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: extra, namespace: lab}
+spec:
+  topology: Layer3
+  layer3: {role: Secondary, subnets: [{cidr: 10.71.0.0/16, hostSubnet: 24}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: open, namespace: lab, annotations: {k8s.v1.cni.cncf.io/networks: extra}}
+spec: {nodeName: n1, containers: [{name: c, image: r.example/c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: shut, namespace: lab, annotations: {k8s.v1.cni.cncf.io/networks: extra}}
+spec: {nodeName: n2, containers: [{name: c, image: r.example/c}]}
+";
+
+#[test]
+fn the_policy_of_the_receivers_node_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cluster.yaml");
+    fs::write(&file, OTHER_NODE).unwrap();
+    let question = "reach --from s/cli --to s/db --port 80";
+    let dropped = run(question, &[&file]);
+    assert_eq!(
+        dropped.code,
+        Some(2),
+        "{}{}",
+        dropped.stdout,
+        dropped.stderr
+    );
+    let end = "dropped: ACL to-lport 1000 of tier 2 (NP:s:Ingress) on switch s_t_n2\n";
+    assert!(dropped.stdout.ends_with(end), "{}", dropped.stdout);
+    let dropped = run(&format!("{question} -o json"), &[&file]);
+    let answer: Value = serde_json::from_str(&dropped.stdout).unwrap();
+    assert_eq!(answer["verdict"], "reaches");
+    assert_eq!(answer["out"], "s_t_tstor-n2");
+    assert_eq!(answer["end"]["verdict"], "dropped");
+    assert_eq!(answer["zones"]["asked"], serde_json::json!(["n1", "n2"]));
+    let questions = folder.path().join("questions.json");
+    let text =
+        r#"[{"id": 1, "from": {"pod": "s/cli"}, "to": {"pod": "s/db"}, "protocol": "tcp 80"}]"#;
+    fs::write(&questions, text).unwrap();
+    let answers = run(
+        &format!("reach --questions {} -o json", questions.display()),
+        &[&file],
+    );
+    let answers: Value = serde_json::from_str(&answers.stdout).unwrap();
+    assert_eq!(answers[0]["id"], 1);
+    assert_eq!(answers[0]["end"], answer["end"]);
+}
+
+#[test]
+fn secondary_networks_are_followed_to_other_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cluster.yaml");
+    fs::write(&file, SECONDARY).unwrap();
+    let reached = run("reach --from lab/open --to lab/shut", &[&file]);
+    assert_eq!(
+        reached.code,
+        Some(0),
+        "{}{}",
+        reached.stdout,
+        reached.stderr
+    );
+    let end = "reaches: lab.extra_lab_shut\n";
+    assert!(reached.stdout.ends_with(end), "{}", reached.stdout);
+    let table = run("reach --matrix pods", &[&file]);
+    let expected = "\
+from \\ to, icmp: + connected, . not
+
+          lab/open  lab/shut
+lab/open  -         +
+lab/shut  +         -
+";
+    assert_eq!(table.stdout, expected);
+}
+
+/// Writes the database of a zone: a switch with the pods `s/a` on `n1` and `s/b` on `n2`.
+fn zone_database(folder: &TempDir, zone: &'static str) -> PathBuf {
+    let path = folder.path().join(format!("{zone}.db"));
+    let sim = Sim::builder()
+        .journal(&path)
+        .rows("OVN_Northbound", move |txn| {
+            let mut ports = std::collections::BTreeSet::new();
+            for (name, node, number) in [("a", "n1", 1), ("b", "n2", 2)] {
+                ports.insert(
+                    txn.insert(&LogicalSwitchPort {
+                        name: format!("s_{name}"),
+                        r#type: if node == zone { "" } else { "remote" }.into(),
+                        addresses: [format!("0a:00:00:00:00:0{number} 10.0.0.{number}")].into(),
+                        options: [("requested-chassis".into(), node.into())].into(),
+                        external_ids: [
+                            ("pod".into(), "true".into()),
+                            ("namespace".into(), "s".into()),
+                            ("node".into(), node.into()),
+                        ]
+                        .into(),
+                        ..Default::default()
+                    })?,
+                );
+            }
+            txn.insert(&NbGlobal {
+                name: zone.into(),
+                ..Default::default()
+            })?;
+            txn.insert(&LogicalSwitch {
+                name: "net".into(),
+                ports,
+                other_config: [("subnet".into(), "10.0.0.0/24".into())].into(),
+                ..Default::default()
+            })?;
+            Ok(())
+        })
+        .build()
+        .unwrap();
+    drop(sim);
+    path
+}
+
+#[test]
+fn databases_of_several_zones_are_asked_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two] = ["n1", "n2"].map(|zone| zone_database(&folder, zone));
+    let alone = reach(&one, "--from s/a --to s/b --port 80");
+    assert_eq!(alone.code, Some(3), "{}{}", alone.stdout, alone.stderr);
+    let last = alone.stdout.lines().last().unwrap();
+    let expected = "reaches, as far as n1's database tells; n2 was not asked: s_b";
+    assert_eq!(last, expected);
+    let table = reach(&one, "--matrix networks");
+    assert_eq!(table.code, Some(0), "{}", table.stderr);
+    let file = format!("--file {} --from s/a --to s/b --port 80", two.display());
+    let both = reach(&one, &file);
+    assert_eq!(both.code, Some(0), "{}{}", both.stdout, both.stderr);
+    assert!(both.stdout.ends_with("\nreaches: s_b\n"), "{}", both.stdout);
+    let named = format!("--file other={} --from s/a --to s/b -o json", two.display());
+    let named = reach(&one, &named);
+    let answer: Value = serde_json::from_str(&named.stdout).unwrap();
+    assert_eq!(answer["zones"]["asked"], serde_json::json!(["n1", "other"]));
+    let twice = reach(&one, &format!("--file {} --matrix", one.display()));
+    let error = "error: zone n1 has two databases; name others with NODE= before them\n";
+    assert_eq!((twice.code, &*twice.stderr), (Some(1), error));
+}
+
+#[test]
+fn packets_for_pods_of_other_networks_that_leave_are_isolated() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/namespace-isolation");
+    let ask = |to: &str| {
+        let question = format!("reach --from red-namespace/one --to {to}");
+        run(&question, &[&example])
+    };
+    let isolated = ask("green/one");
+    assert_eq!(isolated.code, Some(2), "{}", isolated.stderr);
+    let last = isolated.stdout.lines().last().unwrap().to_owned();
+    assert!(
+        last.starts_with("isolated: leaves by the gateway: br-ex_"),
+        "{last}"
+    );
+    let outside = ask("192.0.2.1");
+    assert_eq!(outside.code, Some(0), "{}", outside.stderr);
+    assert!(
+        outside.stdout.contains("\nleaves: br-ex_"),
+        "{}",
+        outside.stdout
+    );
 }

@@ -22,6 +22,7 @@ use super::route::Routes;
 use super::router::{CommitAll, ForcedSnat, Router, RouterKind};
 use super::rows::{Tables, option};
 use super::switch::SwitchPortKind;
+use super::tunnel::tunnel_key;
 use crate::address::Mac;
 use crate::expression::Names;
 
@@ -238,6 +239,7 @@ fn build_routers(
             learns_neighbors: option(&row.options, "dynamic_neigh_routers"),
             learns_routes: kind.is_centralized() && option(&row.options, "dynamic-routing"),
             name: row.name.clone(),
+            tunnel_key: tunnel_key(&row.options),
             ports: ids.clone(),
             own_addresses: networks().map(|(id, own)| (own.address, id)).collect(),
             broadcasts: networks().filter_map(|(_, own)| own.broadcast()).collect(),

@@ -19,6 +19,7 @@ use super::ports::Ports;
 use super::protocol_redirect::ProtocolRedirect;
 use super::rows::{Tables, option};
 use super::switch::{MacLookup, RequestFlood, Switch, SwitchPortKind};
+use super::tunnel::tunnel_key;
 use crate::address::{Mac, Prefix};
 use crate::expression::Match;
 
@@ -77,6 +78,7 @@ pub(super) fn build_switches(
             row: RowRef::new::<nb::LogicalSwitch>(*uuid),
             name: row.name.clone(),
             external_ids: row.external_ids.clone(),
+            tunnel_key: tunnel_key(&row.other_config),
             subnets: read_subnets(&row.other_config),
             by_mac: HashMap::default(),
             by_address: HashMap::default(),

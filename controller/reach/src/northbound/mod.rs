@@ -24,6 +24,7 @@ mod router;
 mod rows;
 mod segment;
 mod switch;
+mod tunnel;
 mod vip;
 mod virtual_router;
 

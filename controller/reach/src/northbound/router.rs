@@ -14,6 +14,7 @@ use super::nat::Nat;
 use super::note::RowRef;
 use super::policy::Policies;
 use super::route::Routes;
+use super::tunnel::Binding;
 use super::vip::{Backend, Vip};
 use crate::address::{Mac, Prefix};
 
@@ -22,6 +23,8 @@ use crate::address::{Mac, Prefix};
 pub(crate) struct Router {
     pub(crate) row: RowRef,
     pub(crate) name: String,
+    /// `requested-tnl-key`
+    pub(crate) tunnel_key: Option<String>,
     pub(crate) kind: RouterKind,
     pub(crate) ports: Vec<RouterPortId>,
     /// Ports by their own addresses, link-local ones included.
@@ -91,6 +94,7 @@ pub(crate) struct RouterPort {
     /// one of its router then serves all addresses at its chassis.
     pub(crate) is_overlay: bool,
     pub(crate) route_table: Option<String>,
+    pub(crate) binding: Binding,
 }
 
 /// Other end of a router port.
@@ -216,6 +220,7 @@ impl RouterPort {
             switch_ports: 0,
             is_overlay: false,
             route_table: row.options.get("route_table").cloned(),
+            binding: Binding::new(&row.options, &row.external_ids),
         })
     }
 

@@ -18,6 +18,7 @@ use super::port_security::PortSecurity;
 use super::protocol_redirect::ProtocolRedirect;
 use super::rows::option;
 use super::segment::Segment;
+use super::tunnel::Binding;
 use crate::address::{Interface, Mac, Prefix};
 use crate::packet::Packet;
 
@@ -27,6 +28,8 @@ pub(crate) struct Switch {
     pub(crate) row: RowRef,
     pub(crate) name: String,
     pub(crate) external_ids: BTreeMap<String, String>,
+    /// `requested-tnl-key`
+    pub(crate) tunnel_key: Option<String>,
     /// Networks of `other_config`.
     pub(crate) subnets: Vec<Prefix>,
     pub(crate) by_mac: HashMap<Mac, Vec<SwitchPortId>, RandomState>,
@@ -68,6 +71,7 @@ pub(crate) struct SwitchPort {
     pub(crate) kind: SwitchPortKind,
     pub(crate) is_enabled: bool,
     pub(crate) external_ids: BTreeMap<String, String>,
+    pub(crate) binding: Binding,
     /// MAC and IP addresses; for a port to a router with the address `router`, the router port's.
     pub(crate) interfaces: Vec<Interface>,
     /// `true` if the port gets packets for MAC addresses that no port has.
@@ -213,6 +217,7 @@ impl SwitchPort {
             kind,
             is_enabled: row.enabled != Some(false),
             external_ids: row.external_ids.clone(),
+            binding: Binding::new(&row.options, &row.external_ids),
             interfaces,
             is_unknown: is_unknown && !is_deaf,
             mac_lookup,

@@ -2,6 +2,7 @@
 
 use patchbay_schemas::nb::AclAction;
 
+use super::connection::Translator;
 use super::{End, Step, Trace};
 use crate::northbound::{AclPlace, Switch, SwitchId, SwitchPortId, SwitchPortKind};
 use crate::packet::{Packet, Payload};
@@ -17,6 +18,8 @@ impl Trace<'_> {
         self.packet.output = Some(output.into());
         let was_tracked = self.packet.is_tracked;
         self.packet.is_tracked = self.is_tracked_out(switch, output);
+        self.commit(output);
+        self.restore_source(Translator::Port(output));
         if was_tracked && self.packet.is_tracked {
             self.compare_states(switch, output);
         }
@@ -49,7 +52,7 @@ impl Trace<'_> {
                 && !switch.tracks_vips
                 && acls.is_stateless(false, &self.packet)
         };
-        if !is_unclear {
+        if !is_unclear || self.is_reply() {
             return;
         }
         let mut cleared = self.packet.clone();

@@ -1,5 +1,6 @@
 //! Trace of one packet from switch to router to switch, stage by stage.
 
+mod connection;
 mod egress;
 mod limits;
 mod lookup;
@@ -13,11 +14,10 @@ mod router_tracking;
 mod sender;
 mod switch;
 
+pub(crate) use connection::{Connection, Direction};
 pub(crate) use path::{End, Path};
 pub use path::{Hop, HopKind};
 pub(crate) use sender::Source;
-
-use std::net::IpAddr;
 
 use crate::answer::Verdict;
 use crate::northbound::{
@@ -62,8 +62,9 @@ pub(crate) struct Trace<'a> {
     answered_by: Option<RouterId>,
     /// Switches that have tracked the request when it came in.
     tracking: Vec<SwitchId>,
-    /// Translated sources: router, new source, former source. Answers are translated back.
-    sources: Vec<(RouterId, IpAddr, IpAddr)>,
+    direction: Direction,
+    /// State of the connection. Answers and replies are translated back.
+    connection: Connection,
     routers: usize,
 }
 
@@ -71,26 +72,23 @@ pub(crate) struct Trace<'a> {
 pub(crate) struct Traced {
     pub(crate) end: End,
     pub(crate) path: Path,
-    pub(crate) source: IpAddr,
-    pub(crate) destination: IpAddr,
-    pub(crate) transport: Transport,
+    /// The packet as it is at the end.
+    pub(crate) ip: IpPacket,
+    /// End of the answer to an echo request. `None`: no router has answered.
+    pub(crate) answer: Option<End>,
+    pub(crate) connection: Connection,
 }
 
 impl<'a> Trace<'a> {
-    /// Follows a packet from where it enters.
+    /// Follows a packet from where it enters. `connection`: state that earlier packets, or the same
+    /// packet in an earlier crossing, have left.
     pub(crate) fn run(
         northbound: &'a Northbound,
         entry: Entry,
         packet: Packet,
         path: Path,
+        (direction, connection): (Direction, Connection),
     ) -> Traced {
-        let sent = match &packet.payload {
-            Payload::Ip(ip) => (ip.source, ip.destination, ip.transport),
-            Payload::Arp(arp) => {
-                let echo = Transport::Echo { is_reply: false };
-                (arp.source.into(), arp.target.into(), echo)
-            }
-        };
         let mut trace = Self {
             northbound,
             sender: match entry {
@@ -101,20 +99,26 @@ impl<'a> Trace<'a> {
             path,
             answered_by: None,
             tracking: Vec::new(),
-            sources: Vec::new(),
+            direction,
+            connection,
             routers: 0,
         };
-        let end = trace.follow(entry);
-        let (source, destination, transport) = match &trace.packet.payload {
-            Payload::Ip(ip) => (ip.source, ip.destination, ip.transport),
-            Payload::Arp(_) => sent,
+        let reached = trace.follow(entry);
+        let end = trace.judge_answer(reached.clone());
+        let ip = match trace.packet.payload {
+            Payload::Ip(ip) => ip,
+            Payload::Arp(arp) => IpPacket {
+                source: arp.source.into(),
+                destination: arp.target.into(),
+                transport: Transport::Echo { is_reply: false },
+            },
         };
         Traced {
             end,
+            answer: trace.answered_by.map(|_| reached),
+            connection: trace.connection,
             path: trace.path,
-            source,
-            destination,
-            transport,
+            ip,
         }
     }
 
@@ -138,8 +142,7 @@ impl<'a> Trace<'a> {
             };
             match step {
                 Ok(Step::Next(next)) => entry = next,
-                Ok(Step::End(end)) => return self.judge_answer(end),
-                Err(end) => return end,
+                Ok(Step::End(end)) | Err(end) => return end,
             }
         }
         self.path.cut_repetition();

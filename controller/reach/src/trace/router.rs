@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::connection::Translator;
 use super::{End, Step, Trace};
 use crate::northbound::{LoadBalancer, Route, RouteKind};
 use crate::northbound::{Policy, PolicyAction, PolicyHop, Router, RouterPort, RouterPortId, Vip};
@@ -33,7 +34,9 @@ impl Trace<'_> {
         self.admit(router, port, input)?;
         self.receive(router, port, is_looped)?;
         self.untranslate(port);
+        let destination = self.destination();
         let translated = self.translate_destination(router, input)?;
+        self.record_destination(Translator::Router(port.router), destination);
         let routed = self.route(router, port, input)?;
         self.packet.time_to_live = self.packet.time_to_live.saturating_sub(1);
         let next_hop = self.apply_policies(router, routed)?;
@@ -157,19 +160,16 @@ impl Trace<'_> {
         ))
     }
 
-    /// Gives an answer the destination that the router replaced in the request.
+    /// Gives an answer or a reply the destination that the router replaced in the request.
     fn untranslate(&mut self, port: &RouterPort) {
-        if self.answered_by.is_none() {
+        if self.answered_by.is_none() && !self.is_reply() {
             return;
         }
         let Ok(destination) = self.ip().map(|ip| ip.destination) else {
             return;
         };
-        let former = self
-            .sources
-            .iter()
-            .find(|(router, new, _)| *router == port.router && *new == destination);
-        if let Some((_, _, former)) = former.copied()
+        let former = self.connection.former_source(port.router, destination);
+        if let Some(former) = former
             && let Ok(ip) = self.ip_mut()
         {
             ip.destination = former;

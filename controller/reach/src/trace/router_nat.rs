@@ -30,6 +30,9 @@ impl<'a> Trace<'a> {
         input: RouterPortId,
     ) -> Result<Translated, End> {
         const STAGE: &str = "lr_in_dnat";
+        if self.is_reply() {
+            return Ok(Translated::default());
+        }
         let northbound = self.northbound;
         let ip = self.ip()?.clone();
         self.packet.is_tracked = self.router_tracks_in(router, input);

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::connection::Translator;
 use super::router::NextHop;
 use super::router_nat::{Translated, strongest};
 use super::{End, Entry, Step, Trace};
@@ -43,7 +44,7 @@ impl<'a> Trace<'a> {
             self.path.leave_open(choice);
         }
         self.resolve(router, input, next_hop)?;
-        if self.redirect(router, next_hop.output)? {
+        if !self.is_reply() && self.redirect(router, next_hop.output)? {
             return Ok(self.enter_again(next_hop.output));
         }
         self.translate_source(router, input, next_hop, translated)?;
@@ -144,6 +145,11 @@ impl<'a> Trace<'a> {
         translated: Translated,
     ) -> Result<(), End> {
         const STAGE: &str = "lr_out_snat";
+        if self.is_reply() {
+            let id = self.northbound.router_port(next_hop.output).router;
+            self.restore_source(Translator::Router(id));
+            return Ok(());
+        }
         let ip = self.ip()?;
         let (source, destination) = (ip.source, ip.destination);
         if router.nats.iter().any(Nat::has_match) {
@@ -256,7 +262,7 @@ impl<'a> Trace<'a> {
     fn replace_source(&mut self, next_hop: NextHop, new: IpAddr) -> Result<(), End> {
         let router = self.northbound.router_port(next_hop.output).router;
         let former = self.ip()?.source;
-        self.sources.push((router, new, former));
+        self.connection.add_source(router, new, former);
         self.ip_mut()?.source = new;
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use patchbay_schemas::nb::AclAction;
 
+use super::connection::Translator;
 use super::limits::DNS_PORT;
 use super::{End, Path, Step, Trace};
 use crate::northbound::{
@@ -40,9 +41,12 @@ impl Trace<'_> {
         if self.packet.is_tracked && self.answered_by.is_none() {
             self.tracking.push(port.switch);
         }
+        self.commit(input);
         self.pass_acls(switch, AclPlace::BeforeLoadBalancing)?;
         self.mark(switch, true);
+        let destination = self.destination();
         let balanced = self.balance(switch)?;
+        self.record_destination(Translator::Port(input), destination);
         if let Some(hairpin_source) = balanced {
             let decision = format!("{} is the sender itself", self.ip()?.destination);
             self.path.switch(name, "ls_in_hairpin", None, decision);
@@ -99,6 +103,10 @@ impl Trace<'_> {
         if self.northbound.is_check(place, &self.packet) {
             return Ok(());
         }
+        let stage = stage_of(place);
+        if self.is_established(switch, stage, place == AclPlace::Egress)? {
+            return Ok(());
+        }
         let decision = switch.acls.decide(place, &self.packet);
         leave_tie_open(&decision, place, &mut self.path);
         leave_function_unjudged(&decision, &mut self.path);
@@ -107,7 +115,6 @@ impl Trace<'_> {
             let effect = format!("which ports of the connection the ACLs of {name} compare");
             self.path.leave_unjudged(row, &effect);
         }
-        let stage = stage_of(place);
         match decision.acl {
             Some(acl) if matches!(acl.action, AclAction::Drop | AclAction::Reject) => {
                 let text = format!("{} on switch {}", describe(acl, place), switch.name);
@@ -133,7 +140,7 @@ impl Trace<'_> {
     /// its sender.
     fn balance(&mut self, switch: &Switch) -> Result<Option<IpAddr>, End> {
         let northbound = self.northbound;
-        if !switch.load_balancers.has_vip {
+        if self.is_reply() || !switch.load_balancers.has_vip {
             return Ok(None);
         }
         let event = northbound

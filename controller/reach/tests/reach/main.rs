@@ -9,3 +9,4 @@ mod limits;
 mod recorded;
 mod support;
 mod virtual_routers;
+mod zones;
