@@ -5,6 +5,7 @@ mod backend_check;
 mod build;
 mod build_switches;
 mod check_source;
+mod dhcp;
 mod forwarding_group;
 mod id;
 mod load_balancer;

@@ -53,8 +53,10 @@ impl Ports {
             }
             self.by_name.insert(port.name.clone(), id.into());
             self.by_uuid.insert(uuid, id);
-            self.switch_ports
-                .push(SwitchPort::new(uuid, port, switch, needs_up));
+            let dhcp = port.dhcpv4_options;
+            let dhcp = dhcp.and_then(|dhcp| tables.dhcp_options.get(dhcp));
+            let built = SwitchPort::new(uuid, port, switch, needs_up, dhcp);
+            self.switch_ports.push(built);
             ids.push(id);
         }
         self.of_switches.push(ids);

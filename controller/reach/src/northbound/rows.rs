@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::RandomState;
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{
-    Acl, AddressSet, Bfd, ChassisTemplateVar, Dns, ForwardingGroup, GatewayChassis, LoadBalancer,
-    LoadBalancerGroup, LoadBalancerHealthCheck, LogicalRouter, LogicalRouterPolicy,
+    Acl, AddressSet, Bfd, ChassisTemplateVar, DhcpOptions, Dns, ForwardingGroup, GatewayChassis,
+    LoadBalancer, LoadBalancerGroup, LoadBalancerHealthCheck, LogicalRouter, LogicalRouterPolicy,
     LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
     LogicalSwitchPortHealthCheck, Nat, NbGlobal, NetworkFunction, NetworkFunctionGroup, PortGroup,
     QoS, StaticMacBinding,
@@ -73,6 +73,7 @@ pub(super) struct Tables {
     pub(super) acls: Rows<Acl>,
     pub(super) address_sets: Rows<AddressSet>,
     pub(super) bfd: Rows<Bfd>,
+    pub(super) dhcp_options: Rows<DhcpOptions>,
     pub(super) dns: Rows<Dns>,
     pub(super) forwarding_groups: Rows<ForwardingGroup>,
     pub(super) functions: Rows<NetworkFunction>,
@@ -102,6 +103,7 @@ impl Tables {
             acls: Rows::read(snapshot, notes),
             address_sets: Rows::read(snapshot, notes),
             bfd: Rows::read(snapshot, notes),
+            dhcp_options: Rows::read(snapshot, notes),
             dns: Rows::read(snapshot, notes),
             forwarding_groups: Rows::read(snapshot, notes),
             functions: Rows::read(snapshot, notes),

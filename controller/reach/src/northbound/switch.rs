@@ -9,6 +9,7 @@ use patchbay_schemas::nb;
 use uuid::Uuid;
 
 use super::acl::Acls;
+use super::dhcp::Gateways;
 use super::forwarding_group::ForwardingGroup;
 use super::id::{PortId, RouterPortId, SwitchId, SwitchPortId};
 use super::load_balancer_index::Attached;
@@ -72,6 +73,8 @@ pub(crate) struct SwitchPort {
     pub(crate) is_enabled: bool,
     pub(crate) external_ids: BTreeMap<String, String>,
     pub(crate) binding: Binding,
+    /// Gateways from the `dhcpv4_options` of the port.
+    pub(crate) gateways: Gateways,
     /// MAC and IP addresses; for a port to a router with the address `router`, the router port's.
     pub(crate) interfaces: Vec<Interface>,
     /// `true` if the port gets packets for MAC addresses that no port has.
@@ -170,12 +173,14 @@ impl SwitchPortKind {
 }
 
 impl SwitchPort {
-    /// Reads a port. `needs_up`: switches answer ARP requests only for ports that are up.
+    /// Reads a port. `needs_up`: switches answer ARP requests only for ports that are up. `dhcp`: the
+    /// row of `dhcpv4_options`.
     pub(super) fn new(
         uuid: Uuid,
         row: &nb::LogicalSwitchPort,
         switch: SwitchId,
         needs_up: bool,
+        dhcp: Option<&nb::DhcpOptions>,
     ) -> Self {
         let kind = SwitchPortKind::of(&row.r#type);
         let addresses = row.addresses.iter().filter_map(|text| {
@@ -183,9 +188,10 @@ impl SwitchPort {
             let dynamic = row.dynamic_addresses.as_ref().filter(|_| is_dynamic);
             dynamic.or((!is_dynamic).then_some(text))
         });
-        let interfaces = addresses
+        let interfaces: Vec<_> = addresses
             .filter_map(|text| Interface::parse(text))
             .collect();
+        let gateways = dhcp.map(|dhcp| Gateways::new(dhcp, &interfaces));
         let is_unknown = row.addresses.contains("unknown") || kind == SwitchPortKind::Switch;
         let is_deaf = row
             .options
@@ -218,6 +224,7 @@ impl SwitchPort {
             is_enabled: row.enabled != Some(false),
             external_ids: row.external_ids.clone(),
             binding: Binding::new(&row.options, &row.external_ids),
+            gateways: gateways.unwrap_or_default(),
             interfaces,
             is_unknown: is_unknown && !is_deaf,
             mac_lookup,

@@ -121,15 +121,25 @@ impl Northbound {
                 .flat_map(|port| self.router_port(*port).networks.iter());
             of_routers.chain(&switch.subnets)
         };
-        let is_on_link =
-            networks().any(|network| network.contains(source) && network.contains(destination));
+        // A route of the machine's own that is longer than its network takes packets on the link.
+        let given = self.switch_port(asking).gateways.find(destination);
+        let length = networks()
+            .filter(|network| network.contains(source) && network.contains(destination))
+            .map(|network| network.length)
+            .max();
+        let is_routed = given
+            .zip(length)
+            .is_some_and(|(hop, length)| hop.length > length && !hop.is_on_link());
+        let is_given_link = given.is_some_and(|hop| hop.is_on_link());
+        let is_on_link = (length.is_some() || is_given_link) && !is_routed;
         let has_network = networks().any(|network| network.contains(source));
         let (neighbor, others) = self.neighbor(switch, asking, destination);
         let is_near = !has_network && matches!(neighbor, Neighbor::Known { .. });
         let (neighbor, others, target) = if is_on_link || is_near {
             (neighbor, others, destination)
         } else {
-            let gateway = self.gateway(switch, source, path);
+            let gateway = given.map(|hop| hop.next);
+            let gateway = gateway.or_else(|| self.gateway(switch, source, path));
             let gateway = gateway.ok_or_else(|| {
                 let reason = if routers.is_empty() {
                     "no router on the switch".to_owned()
@@ -213,7 +223,8 @@ impl Northbound {
         }
     }
 
-    /// Address of the router port on a switch whose network has an address.
+    /// Address of the router port on a switch whose network has an address. Of several that nothing
+    /// tells apart, the first one.
     fn gateway(&self, switch: &Switch, source: IpAddr, path: &mut Path) -> Option<IpAddr> {
         let routers = &self.segment(switch).router_ports;
         let mut gateways = routers.iter().filter_map(|port| {

@@ -1,7 +1,7 @@
 //! Choices that OVN leaves open: the answer marks them.
 
-use patchbay_reach::{Answer, Destination, Protocol, Question, Sender, Verdict};
-use serde_json::json;
+use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender, Verdict};
+use serde_json::{Value, json};
 
 use crate::support::northbound;
 
@@ -208,4 +208,117 @@ fn an_answer_is_open_where_it_matters_whether_the_switch_has_tracked_the_request
     assert_eq!(unknown.verdict, Verdict::Answered);
     let expected = ["switch sw may not know the connection of the answer"];
     assert_eq!(unknown.open, expected, "{unknown:?}");
+}
+
+/// Network with the routers `r1`, which leads to `vm2`, and `r2`, and `vm1` with DHCP options.
+fn two_routers(options: Option<Value>, cidr: &str) -> Northbound {
+    let mut request = vec![json!("OVN_Northbound")];
+    let mut insert = |table: &str, name: &str, row: Value| {
+        request.push(json!({"op": "insert", "table": table, "uuid-name": name, "row": row}));
+        json!(["named-uuid", name])
+    };
+    let mut ports = Vec::new();
+    let mut back = Value::Null;
+    for (router, host) in [("r1", 1), ("r2", 5)] {
+        let mut networks = vec![("net", format!("10.0.0.{host}/24"))];
+        if router == "r1" {
+            networks.push(("back", "10.1.0.1/24".to_owned()));
+        }
+        let router_ports: Vec<_> = networks
+            .iter()
+            .map(|(switch, network)| {
+                let name = format!("{router}{switch}");
+                let mac = if *switch == "net" { host } else { 9 };
+                let row = json!({"name": name, "mac": format!("02:00:00:00:00:0{mac}"),
+                    "networks": network});
+                let router_port = insert("Logical_Router_Port", &name, row);
+                let row = json!({"name": format!("to{name}"), "type": "router",
+                    "addresses": "router", "options": ["map", [["router-port", name]]]});
+                let port = insert("Logical_Switch_Port", &format!("to{name}"), row);
+                if *switch == "net" {
+                    ports.push(port);
+                } else {
+                    back = port;
+                }
+                router_port
+            })
+            .collect();
+        insert(
+            "Logical_Router",
+            router,
+            json!({"name": router, "ports": ["set", router_ports]}),
+        );
+    }
+    let mut row = json!({"name": "vm1", "addresses": "02:00:00:00:00:11 10.0.0.10"});
+    if let Some(options) = options {
+        let options = json!({"cidr": cidr, "options": options});
+        row["dhcpv4_options"] = insert("DHCP_Options", "dhcp", options);
+    }
+    ports.push(insert("Logical_Switch_Port", "vm1", row));
+    let row = json!({"name": "vm2", "addresses": "02:00:00:00:00:12 10.1.0.10"});
+    let vm2 = insert("Logical_Switch_Port", "vm2", row);
+    insert(
+        "Logical_Switch",
+        "net",
+        json!({"name": "net", "ports": ["set", ports]}),
+    );
+    insert(
+        "Logical_Switch",
+        "back",
+        json!({"name": "back", "ports": ["set", [vm2, back]]}),
+    );
+    northbound(&Value::Array(request).to_string())
+}
+
+#[test]
+fn a_machine_sends_to_the_gateway_of_its_dhcp_options() {
+    let base = [
+        json!(["server_id", "10.0.0.1"]),
+        json!(["server_mac", "02:00:00:00:00:21"]),
+        json!(["lease_time", "3600"]),
+    ];
+    let options = |more: &[(&str, &str)]| {
+        let more = more.iter().map(|(key, value)| json!([key, value]));
+        json!(["map", base.iter().cloned().chain(more).collect::<Vec<_>>()])
+    };
+    let ask = |options: Option<Value>, cidr: &str| {
+        let question = Question {
+            sender: Sender::port("vm1"),
+            destination: Destination::Port("vm2".to_owned()),
+            protocol: Protocol::Icmp,
+        };
+        two_routers(options, cidr).answer(&question).unwrap()
+    };
+    let cidr = "10.0.0.0/24";
+    let route = "{10.1.0.0/24,10.0.0.1, 0.0.0.0/0,10.0.0.5}";
+    for (more, expected) in [
+        (vec![("router", "10.0.0.1")], Verdict::Reaches),
+        (vec![("router", "10.0.0.5")], Verdict::Dropped),
+        (
+            vec![("router", "10.0.0.5"), ("classless_static_route", route)],
+            Verdict::Reaches,
+        ),
+        (
+            vec![
+                ("router", "10.0.0.1"),
+                ("classless_static_route", "{10.1.0.0/16,10.0.0.5}"),
+            ],
+            Verdict::Dropped,
+        ),
+        (vec![("router", "10.0.0.77")], Verdict::Unanswered),
+    ] {
+        let answer = ask(Some(options(&more)), cidr);
+        assert_eq!(answer.verdict, expected, "{more:?} {answer:?}");
+        assert!(answer.open.is_empty(), "{more:?} {answer:?}");
+    }
+    // Nothing names a gateway, or OVN does not answer the requests of the machine.
+    let router = options(&[("router", "10.0.0.1")]);
+    for (given, cidr) in [
+        (None, cidr),
+        (Some(json!(["map", [["router", "10.0.0.1"]]])), cidr),
+        (Some(router), "10.9.0.0/24"),
+    ] {
+        let answer = ask(given, cidr);
+        assert_eq!(answer.open, ["2 routers are in the network of 10.0.0.10"]);
+    }
 }
