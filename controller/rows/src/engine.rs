@@ -12,6 +12,7 @@ use patchbay_schemas::uuids::UuidSource;
 use crate::capability::{Capability, Inputs};
 use crate::change::Plan;
 use crate::dependencies::{Dependencies, Node};
+use crate::difference::{RowDifference, differences};
 use crate::evaluation::{Evaluation, Refused};
 use crate::index::{Index, OwnedRow};
 use crate::members::Members;
@@ -159,6 +160,31 @@ impl<C: Capability> Engine<C> {
         }
         memory.pending = pending;
         plan
+    }
+
+    /// Rows that are not as these inputs require, by part, without a transaction. Rows that wait for
+    /// those of other programs are not among them.
+    ///
+    /// Every part is evaluated, and nothing of it is remembered.
+    pub fn differences(
+        &self,
+        inputs: &C::Inputs,
+        snapshot: &Snapshot,
+    ) -> BTreeMap<C::Part, Vec<RowDifference>> {
+        let mut memory = Memory::new(&self.capability, &self.layout, inputs, snapshot);
+        memory.refresh_shared(&self.capability);
+        memory.index.complete();
+        let (steps, _) = memory.evaluate(&self.capability);
+        let mut by_part = BTreeMap::<C::Part, Vec<RowDifference>>::new();
+        for mut steps in memory.by_group(&self.capability, steps).into_values() {
+            drop_waiting(&memory.index.layout, &mut steps);
+            for (part, difference) in differences(&steps, &memory.index) {
+                if let Some(part) = memory.parts.get(part) {
+                    by_part.entry(part.clone()).or_default().push(difference);
+                }
+            }
+        }
+        by_part
     }
 
     /// Number of parts that the last plan evaluated.

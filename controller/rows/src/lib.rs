@@ -13,6 +13,7 @@ mod capability;
 mod change;
 mod columns;
 mod dependencies;
+mod difference;
 mod engine;
 mod evaluation;
 mod index;
@@ -33,6 +34,7 @@ mod writer;
 
 pub use capability::{Capability, Inputs, changed_keys};
 pub use change::{Change, Counts, Plan, PlanError};
+pub use difference::{DifferenceKind, RowDifference};
 pub use engine::{Engine, TRANSACTION_ROWS};
 pub use evaluation::Refused;
 pub use part_rows::{Added, PartRows};
