@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use patchbay_allocate::connects::{
-    AllocationWarning, ClusterController, ClusterObjects, refusals, with_condition,
+    AllocationWarning, ClusterController, ClusterObjects, Unconnected, refusals, with_condition,
 };
 use patchbay_allocate::networks as allocate_networks;
 use patchbay_connects::{Activity, ConnectReport, Inputs, ZoneReports, ZoneSummary};
+use patchbay_model::condition::ConditionReport;
 use patchbay_model::{
     ClusterSettings, Feature, NadKey, NetworkActivity, Networks, Node, NodeSubnetOwners,
 };
@@ -24,7 +25,7 @@ use patchbay_resources::object::{Object, Pod, Time};
 use patchbay_resources::state::{StateFolder, restore};
 
 use super::range_warnings::range_warnings;
-use super::warnings::status_warnings;
+use super::warnings::connect_refusals;
 use super::zone_view::ZoneView;
 use super::{pods, warnings};
 
@@ -43,6 +44,8 @@ pub struct Cluster {
     is_watched: bool,
     /// `true` if rows of an empty kind are looked at, too.
     has_every_kind: bool,
+    /// Networks of connects that zones know nothing of, by connect.
+    unconnected: BTreeMap<String, Unconnected>,
     /// Warnings about the objects, one line each.
     pub warnings: Vec<String>,
 }
@@ -108,6 +111,7 @@ impl Cluster {
             now,
             is_watched: false,
             has_every_kind: false,
+            unconnected: BTreeMap::new(),
             warnings: Vec::new(),
         };
         let networks = cluster.networks();
@@ -158,6 +162,7 @@ impl Cluster {
             now,
             is_watched: false,
             has_every_kind: false,
+            unconnected: BTreeMap::new(),
             warnings,
         }
     }
@@ -225,6 +230,8 @@ impl Cluster {
         for outcome in report.outcomes {
             let is_accepted = outcome.is_accepted();
             let annotations = outcome.annotations();
+            self.unconnected
+                .insert(outcome.name.clone(), outcome.unconnected);
             self.change_connect(&outcome.name, |object| {
                 for (key, value) in annotations {
                     object.annotations_mut().insert(key.to_owned(), value);
@@ -232,7 +239,7 @@ impl Cluster {
                 object.status = Some(outcome.status);
             });
             if !is_accepted {
-                warnings.extend(status_warnings(&self.inventory, &outcome.name));
+                warnings.extend(connect_refusals(&self.inventory, &outcome.name));
             }
         }
         reported
@@ -279,6 +286,16 @@ impl Cluster {
             .into_iter()
             .map(|(key, _)| key.name.clone())
             .collect()
+    }
+
+    /// Connects and networks that a cluster does not accept, each with the condition and its
+    /// message, one line each.
+    pub fn refusals(&self) -> Vec<String> {
+        let mut refusals = warnings::network_refusals(&self.inventory);
+        for connect in self.connects() {
+            refusals.extend(connect_refusals(&self.inventory, &connect.name_any()));
+        }
+        warnings::texts(refusals)
     }
 
     /// The ClusterNetworkConnects, by name.
@@ -360,32 +377,51 @@ impl Cluster {
         }
     }
 
+    /// The condition `Connected` of each connect from the reports of the zones, by zone and
+    /// connect. Connects without a report have none.
+    pub fn connected_conditions(
+        &self,
+        zones: &BTreeMap<String, BTreeMap<String, Arc<ConnectReport>>>,
+    ) -> BTreeMap<String, ConditionReport> {
+        let nothing = Unconnected::default();
+        let condition = |name: String| {
+            let reports = zones
+                .iter()
+                .filter_map(|(zone, reports)| Some((zone.as_str(), reports.get(&name)?)));
+            let summaries: Vec<(&str, ZoneSummary)> = reports
+                .map(|(zone, report)| (zone, (&**report).into()))
+                .collect();
+            if summaries.is_empty() {
+                return None;
+            }
+            let Unconnected {
+                no_networks,
+                without_subnets,
+            } = self.unconnected.get(&name).unwrap_or(&nothing);
+            let reports = ZoneReports {
+                current: summaries
+                    .iter()
+                    .map(|(zone, summary)| (*zone, summary))
+                    .collect(),
+                no_networks,
+                without_subnets,
+                ..ZoneReports::default()
+            };
+            let condition = reports.condition();
+            Some((name, condition))
+        };
+        let names = self.connects().map(Object::name_any);
+        names.filter_map(condition).collect()
+    }
+
     /// Sets the condition `Connected` of each connect from the reports of the zones, by zone and
     /// connect.
     pub fn set_connected_conditions(
         &mut self,
         zones: &BTreeMap<String, BTreeMap<String, Arc<ConnectReport>>>,
     ) {
-        let names: Vec<String> = self.connects().map(Object::name_any).collect();
         let now = self.now.clone();
-        for name in names {
-            let summaries: Vec<(&str, ZoneSummary)> = zones
-                .iter()
-                .filter_map(|(zone, reports)| {
-                    Some((zone.as_str(), (&**reports.get(&name)?).into()))
-                })
-                .collect();
-            if summaries.is_empty() {
-                continue;
-            }
-            let reports = ZoneReports {
-                current: summaries
-                    .iter()
-                    .map(|(zone, summary)| (*zone, summary))
-                    .collect(),
-                ..ZoneReports::default()
-            };
-            let verdict = reports.condition();
+        for (name, verdict) in self.connected_conditions(zones) {
             self.change_connect(&name, |object| {
                 let generation = object.metadata.generation;
                 let status = with_condition(object.status.as_ref(), verdict, generation, &now);

@@ -7,6 +7,7 @@ use patchbay_resources::object::{
     NetworkPolicy, Object, Pod, Service,
 };
 
+use patchbay_allocate::connects::ACCEPTED;
 use patchbay_allocate::networks::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{
@@ -174,8 +175,8 @@ fn check_namespaces(
     messages
 }
 
-/// Returns a warning for each condition of a connect that is `False`.
-pub(crate) fn status_warnings(inventory: &Inventory, connect: &str) -> Vec<Problem> {
+/// Returns a warning about the condition `Accepted` of a connect, if it is `False`.
+pub(crate) fn connect_refusals(inventory: &Inventory, connect: &str) -> Vec<Problem> {
     let key = ObjectKey::cluster(connect);
     let Some(sourced) = inventory.cluster_network_connects.get(&key) else {
         return Vec::new();
@@ -183,7 +184,7 @@ pub(crate) fn status_warnings(inventory: &Inventory, connect: &str) -> Vec<Probl
     let status = sourced.object.status.as_ref();
     let conditions = status.into_iter().flat_map(|status| &status.conditions);
     conditions
-        .filter(|condition| condition.status == "False")
+        .filter(|condition| condition.type_ == ACCEPTED && condition.status == "False")
         .map(|condition| {
             let message = format!("{} is False: {}", condition.type_, condition.message);
             problem(sourced, None, message)
@@ -193,13 +194,19 @@ pub(crate) fn status_warnings(inventory: &Inventory, connect: &str) -> Vec<Probl
 
 /// Returns a warning for each network that a cluster would refuse, and for others with an uplink.
 pub(crate) fn network_warnings(inventory: &Inventory) -> Vec<Problem> {
+    let mut warnings = network_refusals(inventory);
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let accepted = cudns.filter(|(_, cudn)| refusal(cudn, cudn.object.status.as_ref()).is_none());
+    warnings.extend(accepted.filter_map(|(_, cudn)| unread_uplink(cudn)));
+    warnings
+}
+
+/// Returns a warning for each network that a cluster would refuse.
+pub(crate) fn network_refusals(inventory: &Inventory) -> Vec<Problem> {
     let udns = inventory.user_defined_networks.iter();
     let udns = udns.map(|(_, udn)| refusal(udn, udn.object.status.as_ref()));
     let cudns = inventory.cluster_user_defined_networks.iter();
-    let cudns = cudns.map(|(_, cudn)| {
-        let refusal = refusal(cudn, cudn.object.status.as_ref());
-        refusal.or_else(|| unread_uplink(cudn))
-    });
+    let cudns = cudns.map(|(_, cudn)| refusal(cudn, cudn.object.status.as_ref()));
     udns.chain(cudns).flatten().collect()
 }
 

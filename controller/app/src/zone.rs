@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use patchbay_connects::{ConnectReport, Inputs, ZonePlan};
+use patchbay_connects::{ConnectReport, Inputs, RowDifference, RowPurpose, ZonePlan};
 use patchbay_egress::EgressProblem;
 use patchbay_model::{PodKey, ServiceKey};
 use patchbay_networks::SkippedNetwork;
@@ -160,6 +160,16 @@ impl<N: Northbound> ZoneReconciler<N> {
     pub fn plan_connects(&mut self, inputs: &Inputs) -> ZonePlan {
         let snapshot = self.northbound.snapshot();
         self.controllers.plan_connects(inputs, &snapshot)
+    }
+
+    /// Rows of connects in the present snapshot that are not as the objects of the cluster define
+    /// them, by connect, each with its purpose.
+    pub fn connect_differences(
+        &mut self,
+        cluster: &Cluster,
+    ) -> BTreeMap<String, Vec<(RowPurpose, RowDifference)>> {
+        let snapshot = self.northbound.snapshot();
+        self.controllers.connect_differences(cluster, &snapshot)
     }
 
     /// `true` if [`reconcile`](Self::reconcile) would commit nothing.

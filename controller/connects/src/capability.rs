@@ -11,7 +11,7 @@ use super::part::{ConnectPart, LinkId, Part};
 use super::report::Notice;
 use super::shared::{ConnectReader, Shared, SharedKey, Standing};
 use super::summary::Summary;
-use super::tables::Tables;
+use super::tables::{RouterRow, Tables, enabled};
 use super::zone_inputs::{Cell, ZoneInputs};
 
 /// The connects of a zone, as a capability of the row engine.
@@ -165,7 +165,9 @@ impl Connects {
         let copp = reader.row(self.tables.copps, COPP);
         if let (Some((connect, key)), Some(copp)) = (wanted, copp) {
             let router = desired::router(connect, key, Ref::new(copp.uuid()));
-            rows.put(self.tables.routers, &router);
+            let there = reader.row(self.tables.routers, &router.name);
+            let enabled = enabled(there);
+            rows.put(self.tables.routers, &RouterRow { enabled, ..router });
         } else {
             // An existing router does not wait for the row.
             rows.keep_rest();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::abbreviation::abbreviate_list;
-use patchbay_model::condition::{ConditionReport, ConditionStatus};
+use patchbay_model::condition::{ConditionReport, ConditionStatus, NO_NETWORKS_SELECTED};
 
 use super::zone_summary::ZoneSummary;
 
@@ -12,6 +12,8 @@ pub const CONNECTED: &str = "Connected";
 
 /// Number of zones or nodes listed by name for one message; further ones are counted.
 const MAX_NAMED_ZONES: usize = 3;
+/// Number of networks without connect subnets listed by name; further ones are counted.
+const MAX_NAMED_NETWORKS: usize = 10;
 /// Maximum number of messages of each kind in the condition message; further ones are counted.
 const MAX_MESSAGES: usize = 20;
 
@@ -37,6 +39,10 @@ pub struct ZoneReports<'a> {
     pub joining: BTreeSet<&'a str>,
     /// Nodes that OVN does not manage. They have no zone.
     pub unmanaged: Vec<&'a str>,
+    /// Reasons why the connect selects no network that can be connected. Empty: it selects some.
+    pub no_networks: &'a [String],
+    /// Names of selected networks without connect subnets, of which no zone knows.
+    pub without_subnets: &'a [String],
 }
 
 impl<'a> ZoneReports<'a> {
@@ -53,14 +59,26 @@ impl<'a> ZoneReports<'a> {
     /// Returns the condition.
     ///
     /// Reports about an earlier version of the connect do not count. Notices are listed in the
-    /// message and do not change the status.
+    /// message and do not change the status. A connect that selects no network is not connected,
+    /// whatever the zones report.
     pub fn condition(&self) -> ConditionReport {
         let skipped = self.skipped();
         let mut parts = Vec::new();
         if !self.current.is_empty() || (self.is_empty() && self.silent.is_empty()) {
             parts.push(self.counts());
         }
-        let is_complete = skipped.is_empty();
+        if !self.no_networks.is_empty() {
+            let reasons = self.no_networks.join("; ");
+            parts.push(format!("no network is selected: {reasons}"));
+        }
+        let is_complete = skipped.is_empty() && self.without_subnets.is_empty();
+        if !self.without_subnets.is_empty() {
+            let plural = plural(self.without_subnets.len());
+            let networks = abbreviate_list(self.without_subnets, MAX_NAMED_NETWORKS);
+            parts.push(format!(
+                "without connect subnets: network{plural} {networks}"
+            ));
+        }
         parts.extend(skipped.format_parts("skipped"));
         for (label, zones) in [
             ("not up to date in", &self.outdated),
@@ -80,6 +98,8 @@ impl<'a> ZoneReports<'a> {
         }
         let (status, reason) = if !is_complete {
             (ConditionStatus::False, "SomethingSkipped")
+        } else if !self.no_networks.is_empty() {
+            (ConditionStatus::False, NO_NETWORKS_SELECTED)
         } else if !self.expired.is_empty() {
             (ConditionStatus::Unknown, "ZonesNotRunning")
         } else if !self.silent.is_empty() {

@@ -1,15 +1,17 @@
 //! One pass over all connects of a zone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_rows::{Change, Engine, KeptRow, PlanError, Scope};
+use patchbay_rows::{Change, Engine, KeptRow, PlanError, RowDifference, Scope};
 use patchbay_schemas::uuids::UuidSource;
 use smol_str::SmolStr;
 
 use super::capability::Connects;
 use super::inputs::Inputs;
 use super::overlapping_networks::overlapping_networks;
+use super::part::ConnectPart;
 use super::report::ConnectReport;
 use super::shared_networks::shared_networks;
 use super::summary::ConnectReports;
@@ -122,6 +124,17 @@ impl ZoneController {
     /// Correct operation does not need it, because the controller follows changes of all clients.
     pub fn resync(&mut self) {
         self.engine.resync();
+    }
+
+    /// Rows of the snapshot that are not as the inputs require, by part.
+    pub(super) fn part_differences(
+        &self,
+        inputs: &Inputs,
+        snapshot: &Snapshot,
+    ) -> BTreeMap<ConnectPart, Vec<RowDifference>> {
+        let mut zone_inputs = ZoneInputs::default();
+        zone_inputs.follow(inputs);
+        self.engine.differences(&zone_inputs, snapshot)
     }
 
     /// Plans the changes from the database's state to the one that the inputs require.

@@ -18,6 +18,7 @@ mod capability;
 mod condition;
 mod controller;
 mod desired;
+mod differences;
 mod inputs;
 mod link_report;
 mod nodes;
@@ -36,8 +37,9 @@ mod zone_summary;
 
 pub use condition::{CONNECTED, ZoneReports};
 pub use controller::{ConnectPlan, TRANSACTION_ROWS, ZoneController, ZonePlan};
+pub use differences::RowPurpose;
 pub use inputs::{Activity, Inputs};
-pub use patchbay_rows::{Change, Counts, PlanError};
+pub use patchbay_rows::{Change, Counts, DifferenceKind, PlanError, RowDifference};
 pub use report::{
     ConnectReport, ConnectedNetwork, HeldReason, NetworkSkip, NodeSkip, Notice, SkippedNetwork,
     SkippedNode,

@@ -50,6 +50,7 @@ table_row! {
         external_ids: Map,
         options: Map,
         copp: Option<Ref<Copp>>,
+        enabled: Option<bool>,
     }
 }
 
@@ -62,6 +63,7 @@ table_row! {
         peer: Option<SmolStr>,
         options: Map,
         external_ids: Map,
+        enabled: Option<bool>,
     }
 }
 
@@ -287,6 +289,13 @@ fn owner(row: &RowView<'_>, part: impl Fn(PartIds<'_>) -> Option<Part>) -> Owner
         None if controller.is_some() => Owner::Other,
         None => Owner::Unowned,
     }
+}
+
+/// Value of column `enabled` that a router or port is to have. A disabled row is enabled again; one
+/// that is enabled in words stays so.
+pub(super) fn enabled(row: Option<RowView<'_>>) -> Option<bool> {
+    let enabled = row?.column("enabled")?.as_scalar()?;
+    (*enabled == Atom::Boolean(true)).then_some(true)
 }
 
 /// `true` if a row has another owner than a connect.

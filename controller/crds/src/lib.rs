@@ -65,6 +65,11 @@ pub fn cluster_network_connect() -> CustomResourceDefinition {
                 ),
                 ("Age", "date", ".metadata.creationTimestamp"),
             ],
+            wide_columns: &[(
+                "Message",
+                "string",
+                r#".status.conditions[?(@.type=="Connected")].message"#,
+            )],
         },
         "Connects the networks that its selectors match.",
         |root| {
@@ -82,6 +87,7 @@ pub fn user_defined_network() -> CustomResourceDefinition {
             short_name: Some("udn"),
             has_status: true,
             columns: &[],
+            wide_columns: &[],
         },
         "A network of one namespace.",
         |root| {
@@ -99,6 +105,7 @@ pub fn cluster_user_defined_network() -> CustomResourceDefinition {
             short_name: Some("cudn"),
             has_status: true,
             columns: &[],
+            wide_columns: &[],
         },
         "A network of the namespaces that its selector matches.",
         |root| {
@@ -117,6 +124,7 @@ pub fn network_attachment_definition() -> CustomResourceDefinition {
             short_name: Some("net-attach-def"),
             has_status: false,
             columns: &[],
+            wide_columns: &[],
         },
         "CNI configuration of a network in one namespace.",
         |root| {
@@ -133,6 +141,7 @@ pub fn ipam_claim() -> CustomResourceDefinition {
             short_name: None,
             has_status: true,
             columns: &[],
+            wide_columns: &[],
         },
         "Addresses that exist longer than the pods that use them.",
         |root| {
@@ -148,6 +157,8 @@ struct Kind {
     short_name: Option<&'static str>,
     has_status: bool,
     columns: &'static [(&'static str, &'static str, &'static str)],
+    /// Columns of `kubectl get -o wide` only.
+    wide_columns: &'static [(&'static str, &'static str, &'static str)],
 }
 
 /// Definition of `T`: the structural schemas of its specification and status, with rules.
@@ -169,15 +180,18 @@ fn definition<T: Object, Spec: JsonSchema, Status: JsonSchema>(
     root.remove_nullable_and_links();
     root.description = Some(description.to_owned());
     add_rules(&mut root);
-    let columns = kind
-        .columns
-        .iter()
-        .map(|(name, type_, path)| CustomResourceColumnDefinition {
-            name: (*name).to_owned(),
-            type_: (*type_).to_owned(),
-            json_path: (*path).to_owned(),
-            ..CustomResourceColumnDefinition::default()
-        });
+    let columns = kind.columns.iter().map(|column| (column, None));
+    let wide = kind.wide_columns.iter().map(|column| (column, Some(1)));
+    let columns =
+        columns.chain(wide).map(
+            |((name, type_, path), priority)| CustomResourceColumnDefinition {
+                name: (*name).to_owned(),
+                type_: (*type_).to_owned(),
+                json_path: (*path).to_owned(),
+                priority,
+                ..CustomResourceColumnDefinition::default()
+            },
+        );
     CustomResourceDefinition {
         metadata: ObjectMeta {
             name: Some(format!("{}.{}", T::PLURAL, T::GROUP)),
@@ -291,7 +305,10 @@ mod tests {
         let version = &crd.spec.versions[0];
         let columns = version.additional_printer_columns.as_ref().unwrap();
         let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
-        assert_eq!(names, ["Accepted", "Connected", "Age"]);
+        assert_eq!(names, ["Accepted", "Connected", "Age", "Message"]);
+        // `kubectl get` shows columns of another priority with `-o wide` only.
+        let priorities: Vec<_> = columns.iter().map(|column| column.priority).collect();
+        assert_eq!(priorities, [None, None, None, Some(1)]);
         assert!(version.subresources.as_ref().unwrap().status.is_some());
         assert_eq!(ClusterNetworkConnect::api_version(), "k8s.ovn.org/v1");
     }

@@ -159,7 +159,11 @@ impl ConnectPlanner<'_> {
             ),
             None => outcome.status.clone(),
         };
-        let reports = self.zones.reports_about(seen);
+        let mut reports = self.zones.reports_about(seen);
+        if let Some(collected) = &mut reports {
+            collected.reports.no_networks = &outcome.unconnected.no_networks;
+            collected.reports.without_subnets = &outcome.unconnected.without_subnets;
+        }
         let status = self.with_connected_condition(object, status, reports.as_ref());
         let obstacles = reports.map(|reports| {
             let obstacles = reports.reports.obstacles().into_iter();
@@ -175,8 +179,8 @@ impl ConnectPlanner<'_> {
 
     /// Adds the condition `Connected` to a status.
     ///
-    /// Without any report so far there is no condition. While the reports are not known, the
-    /// condition stays as it is. It does not become true while it is not known whether all zones
+    /// Without any report so far there is no condition, unless no network is selected. While the
+    /// reports are not known, the condition stays as it is. It does not become true while it is not known whether all zones
     /// run, because a former leader may have seen that one does not.
     fn with_connected_condition(
         &self,
@@ -189,7 +193,7 @@ impl ConnectPlanner<'_> {
         };
         let reports = &collected.reports;
         let before = condition(&status, CONNECTED);
-        if reports.is_empty() && before.is_none() {
+        if reports.is_empty() && before.is_none() && reports.no_networks.is_empty() {
             return status;
         }
         let report = reports.condition();

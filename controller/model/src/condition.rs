@@ -1,5 +1,8 @@
 //! Conditions in the status of a ClusterNetworkConnect.
 
+/// Reason of the condition `Connected` of a connect that is accepted and has no network to connect.
+pub const NO_NETWORKS_SELECTED: &str = "NoNetworksSelected";
+
 /// Status of a condition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ConditionStatus {

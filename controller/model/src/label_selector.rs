@@ -61,6 +61,17 @@ impl Selector {
 }
 
 impl Requirement {
+    /// Key of the label that the requirement is about.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Equals(key, _)
+            | Self::In(key, _)
+            | Self::NotIn(key, _)
+            | Self::Exists(key)
+            | Self::DoesNotExist(key) => key,
+        }
+    }
+
     fn is_met(&self, labels: &BTreeMap<String, String>) -> bool {
         match self {
             Self::Equals(key, value) => labels.get(key) == Some(value),

@@ -30,6 +30,7 @@ mod network;
 mod network_activity;
 mod networks;
 mod node;
+mod node_capacity;
 mod node_chassis;
 mod node_subnet_owners;
 pub mod object_kind;
@@ -85,6 +86,7 @@ pub use node::{
     NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NODE_TRANSIT_ADDRESSES, Node, NodeError,
     NodeErrorReason, UnreadableAnnotations, UnreadableSubnets, transit_addresses,
 };
+pub use node_capacity::{FIRST_NODE_ID, NodeIdCapacity};
 pub use node_chassis::NodeChassis;
 pub use node_subnet_owners::{NodeSubnetOwners, SubnetRefusal};
 pub use objects::{NetworkObjects, NodeObject, ServiceObject};

@@ -142,6 +142,14 @@ impl ConnectRange {
             pair_key(self, block.into(), pair).is_some()
         })
     }
+
+    /// As [`usable_pairs`](Self::usable_pairs), of the block with this subnet. `None`: the subnet is
+    /// outside of the range.
+    pub fn usable_pairs_of(self, subnet: &IpNet) -> Option<u32> {
+        let offset = self.offset(subnet.network())?;
+        let number = u32::try_from(offset >> self.host_bits()).ok()?;
+        Some(self.usable_pairs(number))
+    }
 }
 
 /// Counts the numbers below `end` that have a property, if they come before all others.

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipnet::IpNet;
 use patchbay_model::{
     ClusterSettings, ConnectRange, ConnectRangeError, ConnectRanges, ConnectSubnetMap,
-    ConnectSubnets, IpFamily, Network, NodeId, OwnerKey, SubnetAnnotationError, Topology,
+    ConnectSubnets, IpFamily, Network, NodeIdCapacity, OwnerKey, SubnetAnnotationError, Topology,
 };
 use patchbay_resources::cnc::{ClusterNetworkConnect, ConnectSubnet};
 use patchbay_resources::object::Object;
 use thiserror::Error;
 
-use super::allocator::{ConnectAllocator, NoSubnets, usable_pairs};
+use super::allocator::{ConnectAllocator, NoSubnets};
 use super::report::AllocationWarning;
 use super::selection::Selection;
 
@@ -231,29 +231,12 @@ impl ConnectAllocation {
         }
     }
 
-    /// Number of node ids, from 0, with addresses and a tunnel key in the block of every layer3
-    /// network. `None`: there are no layer3 networks.
-    fn node_capacity(&self) -> Option<u64> {
-        let ranges = self.allocator.ranges();
-        let bits = ranges.iter().map(ConnectRange::host_bits).min()?;
-        let addresses = 1_u64.checked_shl(u32::from(bits) - 1);
-        let of_nodes = |owner: OwnerKey| owner.topology == Topology::Layer3;
-        let networks = self.allocator.iter().filter(|(owner, _)| of_nodes(*owner));
-        // Keys follow from the first subnet.
-        let blocks = networks.filter_map(|(_, subnets)| subnets.first());
-        let keys = blocks.filter_map(|block| {
-            let range = ranges.of(IpFamily::of_net(block))?;
-            usable_pairs(range, block)
-        });
-        Some(u64::from(keys.min()?).min(addresses.unwrap_or(u64::MAX)))
-    }
-
-    /// The capacity in node ids, if at most a tenth of it is left above the highest node id.
-    /// `None`: there is enough capacity.
-    pub(super) fn exceeded_capacity(&self, highest: NodeId) -> Option<u64> {
-        let capacity = self.node_capacity()?;
-        let left = capacity.saturating_sub(u64::from(highest.get()) + 1);
-        (left <= capacity / 10).then_some(capacity)
+    /// Node ids with addresses and tunnel keys in the blocks of the layer3 networks. `None`: there
+    /// are no layer3 networks.
+    pub(super) fn node_capacity(&self) -> Option<NodeIdCapacity> {
+        let networks = self.allocator.iter();
+        let layer3 = networks.filter(|(owner, _)| owner.topology == Topology::Layer3);
+        NodeIdCapacity::of(self.allocator.ranges(), layer3.map(|(_, subnets)| subnets))
     }
 
     /// The desired subnet annotation. `None`: no network has ever been connected.

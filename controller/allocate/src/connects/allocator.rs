@@ -6,8 +6,7 @@ use ipnet::IpNet;
 use thiserror::Error;
 
 use patchbay_model::{
-    ConnectRange, ConnectRanges, ConnectSubnetMap, ConnectSubnets, IpFamily, OwnerKey, SubnetPool,
-    Topology,
+    ConnectRanges, ConnectSubnetMap, ConnectSubnets, IpFamily, OwnerKey, SubnetPool, Topology,
 };
 
 /// Error: all subnets are allocated.
@@ -282,7 +281,7 @@ impl ConnectAllocator {
         let range = self.ranges.of(family)?;
         let pair_prefix = block.max_prefix_len() - 1;
         let pool = if self.blocks.keys().next() == Some(&family) {
-            SubnetPool::with_first_places(block, pair_prefix, usable_pairs(range, block)?.into())
+            SubnetPool::with_first_places(block, pair_prefix, range.usable_pairs_of(&block)?.into())
         } else {
             SubnetPool::with_count(block, pair_prefix, range.usable_pairs(0).into())
         };
@@ -380,13 +379,6 @@ fn enclosing(pair: IpNet, prefix: u8) -> Option<IpNet> {
     IpNet::new(pair.network(), prefix)
         .ok()
         .map(|block| block.trunc())
-}
-
-/// Number of pairs of the block that have tunnel keys.
-pub(super) fn usable_pairs(range: ConnectRange, block: IpNet) -> Option<u32> {
-    let offset = range.offset(block.network())?;
-    let number = u32::try_from(offset >> range.host_bits()).ok()?;
-    Some(range.usable_pairs(number))
 }
 
 #[cfg(test)]

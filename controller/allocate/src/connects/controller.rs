@@ -16,6 +16,7 @@ use super::report::{AllocationReport, AllocationWarning, CncOutcome};
 use super::router_keys::RouterKeys;
 use super::selection::Selection;
 use super::status::{accepted_condition, with_condition};
+use super::unconnected::Unconnected;
 use super::validation::{shared_networks, validate};
 use crate::router_key_cursor::RouterKeyCursor;
 
@@ -113,6 +114,10 @@ impl ClusterController {
                             failures: failed.get(name).map_or_else(Vec::new, |error| {
                                 Failure::of(error.stage(), name, [error])
                             }),
+                            unconnected: {
+                                let selection = Selection::discover(&object.spec, objects);
+                                Unconnected::of(&object.spec, &selection, None, objects)
+                            },
                             ..ConnectResult::default()
                         },
                     };
@@ -170,9 +175,10 @@ impl ClusterController {
             return Vec::new();
         };
         let warning = |(connect, allocation): (&String, &ConnectAllocation)| {
-            Some(AllocationWarning::NodeIds {
+            let capacity = allocation.node_capacity()?;
+            capacity.is_short(*id).then(|| AllocationWarning::NodeIds {
                 connect: connect.clone(),
-                capacity: allocation.exceeded_capacity(*id)?,
+                capacity,
                 node: node.clone(),
                 id: *id,
             })
@@ -255,6 +261,7 @@ impl ClusterController {
             result.subnets = allocation.close(object, &selection);
         }
         result.warnings.splice(..0, warnings);
+        result.unconnected = Unconnected::of(&object.spec, &selection, Some(allocation), objects);
         result
     }
 
@@ -336,6 +343,7 @@ struct ConnectResult {
     subnets: Option<ConnectSubnetMap>,
     failures: Vec<Failure>,
     warnings: Vec<AllocationWarning>,
+    unconnected: Unconnected,
 }
 
 impl ConnectResult {
@@ -367,6 +375,7 @@ impl ConnectResult {
                 object.metadata.generation,
                 now,
             ),
+            unconnected: self.unconnected,
         }
     }
 }

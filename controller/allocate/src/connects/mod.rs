@@ -39,6 +39,7 @@ mod report;
 mod router_keys;
 mod selection;
 mod status;
+mod unconnected;
 mod validation;
 
 pub use controller::ClusterController;
@@ -46,3 +47,4 @@ pub use objects::ClusterObjects;
 pub use refusals::refusals;
 pub use report::{AllocationReport, AllocationWarning, CncOutcome};
 pub use status::{ACCEPTED, with_condition};
+pub use unconnected::{Unconnected, reasons_without_networks};

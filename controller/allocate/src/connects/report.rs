@@ -2,12 +2,14 @@
 
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{
-    ConnectSubnetMap, DatapathKey, IdError, NadKey, NodeId, OwnerKey, ROUTER_TUNNEL_KEY,
+    ConnectSubnetMap, DatapathKey, IdError, NadKey, NodeId, NodeIdCapacity, OwnerKey,
+    ROUTER_TUNNEL_KEY,
 };
 use patchbay_resources::cnc::ClusterNetworkConnectStatus;
 use thiserror::Error;
 
 use super::status::ACCEPTED;
+use super::unconnected::Unconnected;
 
 /// Desired annotations and status of a connect.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +22,8 @@ pub struct CncOutcome {
     pub subnets: Option<ConnectSubnetMap>,
     /// The complete status.
     pub status: ClusterNetworkConnectStatus,
+    /// Networks that the zones know nothing of, for the condition `Connected`.
+    pub unconnected: Unconnected,
 }
 
 impl CncOutcome {
@@ -78,13 +82,14 @@ pub enum AllocationWarning {
     },
     /// Node ids exceed, or will soon exceed, the addresses and keys of the connect's blocks.
     #[error(
-        "CNC {connect}: spec.connectSubnets: blocks have addresses and keys for node ids below {capacity}, and node {node} has id {id}: networks cannot be connected on nodes with higher ids"
+        "CNC {connect}: spec.connectSubnets: {}: blocks have addresses and keys for node ids up to {}, and node {node} has id {id}",
+        capacity.describe(*id), capacity.last()
     )]
     NodeIds {
         /// Name of the connect.
         connect: String,
-        /// The first id without addresses.
-        capacity: u64,
+        /// The ids with addresses and keys.
+        capacity: NodeIdCapacity,
         /// Name of the node with the highest id.
         node: String,
         /// The highest id.

@@ -1,7 +1,7 @@
 //! Status of a ClusterNetworkConnect.
 
 use patchbay_model::abbreviation::truncate_text;
-use patchbay_model::condition::{ConditionReport, ConditionStatus};
+use patchbay_model::condition::{ConditionReport, ConditionStatus, NO_NETWORKS_SELECTED};
 use patchbay_model::printable::{is_unprintable, printable};
 use patchbay_resources::aggregate::aggregate;
 use patchbay_resources::cnc::{ClusterNetworkConnectStatus, StatusType};
@@ -37,7 +37,8 @@ pub(super) fn accepted_condition(failures: &[Failure]) -> ConditionReport {
 /// Replaces or adds a condition in a status; conditions of other types stay.
 ///
 /// The time of a condition changes only with its status. A message that is too long is truncated.
-/// `status` becomes `Failure` if a condition is false, and is absent while one is unknown.
+/// `status` becomes `Failure` if a condition is false, and is absent while one is unknown. A connect
+/// without networks is no failure, because OVN-Kubernetes accepts it.
 #[must_use]
 pub fn with_condition(
     status: Option<&ClusterNetworkConnectStatus>,
@@ -70,10 +71,11 @@ pub fn with_condition(
         Some(known) => *known = condition,
         None => status.conditions.push(condition),
     }
-    let mut statuses = status.conditions.iter().map(|one| one.status.as_str());
-    status.status = if statuses.clone().any(|one| one == "False") {
+    let is_failure = |one: &Condition| one.status == "False" && one.reason != NO_NETWORKS_SELECTED;
+    let mut conditions = status.conditions.iter();
+    status.status = if conditions.clone().any(is_failure) {
         Some(StatusType::Failure)
-    } else if statuses.any(|one| one == "Unknown") {
+    } else if conditions.any(|one| one.status == "Unknown") {
         None
     } else {
         Some(StatusType::Success)
@@ -169,6 +171,12 @@ mod tests {
         };
         let status = with_condition(None, accepted_condition(&[]), None, &now);
         assert_eq!(status.status, Some(StatusType::Success));
+        let nothing = ConditionReport {
+            reason: NO_NETWORKS_SELECTED,
+            ..connected(ConditionStatus::False)
+        };
+        let without_networks = with_condition(Some(&status), nothing, None, &now);
+        assert_eq!(without_networks.status, Some(StatusType::Success));
         for (condition, expected) in [
             (ConditionStatus::Unknown, None),
             (ConditionStatus::True, Some(StatusType::Success)),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::NODE_TRANSIT_ADDRESSES;
 use patchbay_model::arithmetic::nth_address;
-use patchbay_model::{ClusterSettings, IpFamily, NODE_CHASSIS_ID, NODE_ID, NodeId};
+use patchbay_model::{ClusterSettings, FIRST_NODE_ID, IpFamily, NODE_CHASSIS_ID, NODE_ID, NodeId};
 use patchbay_resources::manifests::{ObjectKey, Objects, Problem, Sourced};
 use patchbay_resources::object as core;
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ use super::annotations::{annotate, annotation, annotation_field};
 use super::memory::Memory;
 
 /// The ids that nodes may have; 0 and 1 are not theirs.
-const NODE_IDS: std::ops::RangeInclusive<u32> = 2..=5000;
+const NODE_IDS: std::ops::RangeInclusive<u32> = FIRST_NODE_ID as u32..=5000;
 
 /// Allocates missing ids and transit addresses of nodes.
 ///

@@ -72,6 +72,7 @@ pub fn connects_config(remotes: Remotes) -> Config {
                 "options",
                 "external_ids",
                 "copp",
+                "enabled",
                 "ports",
                 "static_routes",
                 "policies",
@@ -80,7 +81,15 @@ pub fn connects_config(remotes: Remotes) -> Config {
         // Names of ports are unique in the database, whoever owns them.
         .with_columns(
             "Logical_Router_Port",
-            ["name", "mac", "networks", "peer", "options", "external_ids"],
+            [
+                "name",
+                "mac",
+                "networks",
+                "peer",
+                "options",
+                "external_ids",
+                "enabled",
+            ],
         )
         .with_columns(
             "Logical_Switch",

@@ -3,13 +3,13 @@
 //! They know the database as a [`DynNorthbound`], so that their code is compiled once, and not with
 //! each program for each kind of database.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jiff::SignedDuration;
-use patchbay_connects::{Inputs, ZoneController, ZonePlan};
+use patchbay_connects::{Inputs, RowDifference, RowPurpose, ZoneController, ZonePlan};
 use patchbay_egress::EgressController;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{NetworkActivity, RenderedNetworks, format_address};
@@ -314,6 +314,17 @@ impl ZoneControllers {
     /// Plans the rows of the connects for the present snapshot, and commits nothing.
     pub(super) fn plan_connects(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> ZonePlan {
         self.connects.plan(inputs, snapshot)
+    }
+
+    /// Rows of connects that are not as the objects of the cluster define them, by connect.
+    pub(super) fn connect_differences(
+        &mut self,
+        cluster: &Cluster,
+        snapshot: &Snapshot,
+    ) -> BTreeMap<String, Vec<(RowPurpose, RowDifference)>> {
+        let activity = self.network_activity(cluster);
+        let inputs = cluster.inputs(&self.zone, activity.as_ref());
+        self.connects.differences(&inputs, snapshot)
     }
 
     /// `true` if [`reconcile`](Self::reconcile) would commit nothing.

@@ -233,6 +233,41 @@ async fn a_zone_reports_an_unreachable_database() {
 }
 
 #[tokio::test]
+async fn a_connect_that_selects_nothing_is_not_connected() {
+    let bed = Testbed::new().await;
+    let cluster = bed.run_cluster("one");
+    bed.connect().await;
+    bed.until_allocated(2).await;
+    let selectors = json!(bed.connected().await.spec.network_selectors);
+    let nothing = json!([{
+        "networkSelectionType": "ClusterUserDefinedNetworks",
+        "clusterUserDefinedNetworkSelector": {"networkSelector": {"matchLabels": {"app": "none"}}},
+    }]);
+    edit(&bed, &json!({"networkSelectors": nothing})).await;
+    // The selectors alone decide, before any zone reports.
+    let reason = "no network is selected: spec.networkSelectors[0] matches none of 2 \
+                  ClusterUserDefinedNetworks with attachment definitions (labels there: app=";
+    until_connected(&bed, "False", reason).await;
+    let connect = bed.connected().await;
+    let status = connect.status.as_ref().unwrap();
+    let mut conditions = status.conditions.iter();
+    let connected = conditions.find(|one| one.type_ == "Connected").unwrap();
+    assert_eq!(connected.reason, "NoNetworksSelected");
+    assert_eq!(json!(status.status), "Success");
+
+    let zones = run_zones(&bed).await;
+    let counts = "connected: 0 networks with 0 ports in each of 3 zones; no network is selected: ";
+    until_connected(&bed, "False", counts).await;
+    edit(&bed, &json!({"networkSelectors": selectors})).await;
+    until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
+    for (controller, _) in zones {
+        controller.stop().await;
+    }
+    cluster.stop().await;
+    bed.clear().await;
+}
+
+#[tokio::test]
 async fn oddities_are_reported_although_everything_is_connected() {
     let bed = Testbed::new().await;
     let cluster = bed.run_cluster("one");

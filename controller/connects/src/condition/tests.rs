@@ -247,3 +247,64 @@ fn nodes_without_ovn_are_named_and_do_not_change_the_status() {
         "connected: 1 network with 2 ports in 1 zone; without OVN annotations: nodes win-1, win-2"
     );
 }
+
+#[test]
+fn a_connect_without_networks_is_not_connected_whatever_zones_report() {
+    let nothing = ZoneSummary::default();
+    let no_networks = ["spec.networkSelectors[0] matches none of 2 networks".to_owned()];
+    let mut reports = ZoneReports {
+        silent: vec!["n1"],
+        no_networks: &no_networks,
+        ..ZoneReports::default()
+    };
+    let reason = |reports: &ZoneReports<'_>| {
+        let condition = reports.condition();
+        assert_eq!(condition.status, ConditionStatus::False);
+        (condition.reason, condition.message)
+    };
+    let text = "no network is selected: spec.networkSelectors[0] matches none of 2 networks";
+    assert_eq!(
+        reason(&reports),
+        (
+            NO_NETWORKS_SELECTED,
+            format!("{text}; no report yet from zone n1")
+        )
+    );
+    reports.silent.clear();
+    reports.current = vec![("n1", &nothing)];
+    assert_eq!(
+        reason(&reports),
+        (
+            NO_NETWORKS_SELECTED,
+            format!("connected: 0 networks with 0 ports in 1 zone; {text}")
+        )
+    );
+    // What zones skip is more than what is not selected.
+    let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
+    reports.current = vec![("n1", &held)];
+    assert_eq!(reason(&reports).0, "SomethingSkipped");
+}
+
+#[test]
+fn selected_networks_without_subnets_make_the_condition_false() {
+    let complete = complete();
+    let names: Vec<String> = (10..22).map(|number| format!("net-{number}")).collect();
+    let reports = ZoneReports {
+        current: vec![("n1", &complete)],
+        without_subnets: &names,
+        ..ZoneReports::default()
+    };
+    let condition = reports.condition();
+    assert_eq!(
+        (condition.status, condition.reason),
+        (ConditionStatus::False, "SomethingSkipped")
+    );
+    assert!(
+        condition
+            .message
+            .contains("without connect subnets: networks net-10, net-11, ")
+            && condition.message.ends_with("net-19 and 2 more"),
+        "{}",
+        condition.message
+    );
+}

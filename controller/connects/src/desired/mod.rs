@@ -40,6 +40,7 @@ pub(super) fn router(connect: &Connect, key: DatapathKey, copp: Ref<Copp>) -> Ro
             .collect(),
         options: Map::from_iter([(TUNNEL_KEY_OPTION.into(), key.to_string().into())]),
         copp: Some(copp),
+        enabled: None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::link_report::{LinkReport, LinkSkip};
 use crate::part::{ConnectPart, LinkId, Part};
 use crate::report::NodeSkip;
 use crate::shared::{AnnotatedNetwork, ConnectReader, Standing};
-use crate::tables::owner_of_port;
+use crate::tables::{PortRow, enabled, owner_of_port};
 use crate::zone_inputs::Cell;
 
 impl Connects {
@@ -50,20 +50,30 @@ impl Connects {
                 rows.report(PartReport::Link(LinkReport::Skipped(skip)));
             }
             Ok(link) => {
-                self.link_rows(member, &link, rows);
+                self.link_rows(member, &link, reader, rows);
                 let report = link_report(member, id, &link, reader);
                 rows.report(PartReport::Link(report));
             }
         }
     }
 
-    fn link_rows(&self, member: &Member, link: &Link<'_>, rows: &mut Rows) {
+    fn link_rows(
+        &self,
+        member: &Member,
+        link: &Link<'_>,
+        reader: &ConnectReader<'_>,
+        rows: &mut Rows,
+    ) {
         let tables = &self.tables;
         let router = member.link_rows.router();
-        rows.put(tables.ports, &link.connect_port(member))
+        let with_enabled = |port: PortRow| PortRow {
+            enabled: enabled(reader.row(tables.ports, &port.name)),
+            ..port
+        };
+        rows.put(tables.ports, &with_enabled(link.connect_port(member)))
             .held_by(tables.router_ports, router.clone());
         if let Some(port) = link.network_port(member) {
-            rows.put(tables.ports, &port)
+            rows.put(tables.ports, &with_enabled(port))
                 .held_by(tables.router_ports, member.router.as_str());
         }
         for route in desired::routes(member, link) {

@@ -43,6 +43,13 @@ impl<'a, T> FromIterator<(T, &'a BTreeMap<String, String>)> for LabelIndex<'a, T
 }
 
 impl<T> LabelIndex<'_, T> {
+    /// All objects with their labels, in the order in which they were given.
+    pub fn iter(&self) -> impl Iterator<Item = (&T, &BTreeMap<String, String>)> {
+        self.objects
+            .iter()
+            .map(|(object, labels)| (object, *labels))
+    }
+
     /// Selected objects, in the order in which they were given.
     pub fn select(&self, selector: &Selector) -> Vec<&T> {
         let candidates = selector

@@ -1,4 +1,4 @@
-use patchbay_model::{Attachment, NetworkId, NodeId, port_tunnel_key};
+use patchbay_model::{Attachment, ConnectRange, NetworkId, NodeId, port_tunnel_key};
 use proptest::prelude::*;
 
 use super::*;

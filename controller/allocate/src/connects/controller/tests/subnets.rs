@@ -186,13 +186,13 @@ fn blocks_that_are_too_small_for_nodes_are_warnings() {
         warnings.map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(warnings(&mut bed, 27), [""; 0]);
-    let warning = |id| {
+    let warning = |id, left| {
         format!(
-            "CNC c: spec.connectSubnets: blocks have addresses and keys for node ids below 32, and node n2 has id {id}: networks cannot be connected on nodes with higher ids"
+            "CNC c: spec.connectSubnets: {left} of 30 node ids left: blocks have addresses and keys for node ids up to 31, and node n2 has id {id}"
         )
     };
-    assert_eq!(warnings(&mut bed, 28), [warning(28)]);
-    assert_eq!(warnings(&mut bed, 40), [warning(40)]);
+    assert_eq!(warnings(&mut bed, 28), [warning(28, 3)]);
+    assert_eq!(warnings(&mut bed, 40), [warning(40, 0)]);
 
     // In the seventh block keys run out before addresses.
     let mut bed = TestBed::new();
@@ -205,7 +205,7 @@ fn blocks_that_are_too_small_for_nodes_are_warnings() {
     assert_eq!(bed.message("c"), FINE);
     let found = warnings(&mut bed, 2500);
     assert!(
-        found[0].contains("for node ids below 2767, and node n2"),
+        found[0].contains("266 of 2,765 node ids left: blocks have addresses and keys for node ids up to 2766, and node n2"),
         "{found:?}"
     );
 }
