@@ -289,13 +289,13 @@ impl Cluster {
     }
 
     /// Connects and networks that a cluster does not accept, each with the condition and its
-    /// message, one line each.
-    pub fn refusals(&self) -> Vec<String> {
+    /// message. They are among the warnings.
+    pub fn refusals(&self) -> Vec<Problem> {
         let mut refusals = warnings::network_refusals(&self.inventory);
         for connect in self.connects() {
             refusals.extend(connect_refusals(&self.inventory, &connect.name_any()));
         }
-        warnings::texts(refusals)
+        refusals
     }
 
     /// The ClusterNetworkConnects, by name.

@@ -46,8 +46,16 @@ pub(super) async fn apply(
     let applied = session
         .apply(manifests, inventory, (state.as_ref(), prune), console)
         .await;
+    let refusals = session.cluster.as_ref().map(Cluster::refusals);
     leave_to_exit(session);
-    applied
+    applied?;
+    let refusals = refusals.into_iter().flatten();
+    let objects: Vec<String> = refusals.filter_map(|refusal| refusal.object).collect();
+    if objects.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::NotAccepted(objects))
+    }
 }
 
 /// Reason to reconcile zones although no file has changed.

@@ -31,13 +31,14 @@ pub(super) enum Command {
     /// Northbound database.
     Demo(Demo),
     /// Apply manifests to a Northbound database and print the resulting rows. Exit status: 0
-    /// applied, 1 error.
+    /// applied, 1 error, or an object is not accepted.
     Apply(Apply),
     /// Show which rows `apply` would insert, change and delete. Exit status: 0 no change, 2
     /// changes, 1 error.
     Plan(Manifests),
     /// Explain for each selected network and each node whether it is connected; if it is not,
-    /// show the reason and the field to correct.
+    /// show the reason and the field to correct. Exit status: 0 everything is connected, 2
+    /// something is not, or no network is selected, 1 error.
     Explain(Explain),
     /// Follow the first packet of a connection through the switches and routers of a Northbound
     /// database, and show the row that stops it. Exit status: 0 it arrives, 2 it is stopped, 1
@@ -46,7 +47,7 @@ pub(super) enum Command {
     #[cfg(feature = "lab")]
     /// Run the nodes of manifests on real OVN, without Kubernetes and root, and send packets
     /// between pods. Exit status of --check: 0 packets do what the manifests promise, 2 they do
-    /// not, 1 error.
+    /// not, 1 error; with --strict 1, too, if an object is not accepted or not connected.
     Lab(Box<Lab>),
     #[cfg(feature = "kubernetes")]
     /// Run the controller on a Kubernetes API until Ctrl-C or SIGTERM.
@@ -200,8 +201,9 @@ pub(super) struct Explain {
     #[cfg(feature = "kubernetes")]
     #[arg(long, value_name = "FILE", conflicts_with = "paths")]
     pub(super) kubeconfig: Option<PathBuf>,
-    /// Also read the Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT.
-    /// Without this flag, the routers and switches of the networks are assumed to exist.
+    /// Also read the Northbound database of a zone, and compare its rows with those that the
+    /// connect needs: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without this flag, all rows are
+    /// assumed to exist.
     #[arg(long, value_name = "REMOTE", requires = "zone")]
     pub(super) nb: Option<String>,
     /// The zone of that database: the name of its node.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use patchbay_app::northbound::NorthboundHandle;
 use patchbay_app::zone::ZoneReconciler;
 use patchbay_app::{Cluster, load};
-use patchbay_explain::{ZoneView, explain as explain_connect};
-use patchbay_model::{Node, Topology};
+use patchbay_explain::{RowWriter, ZoneView, explain as explain_connect};
+use patchbay_model::{Feature, Node, Topology};
 use patchbay_resources::manifests::Inventory;
 
 use super::args::{self, Database, Explained, Format};
@@ -20,11 +20,11 @@ use super::zones::{now, open_zone};
 /// nodes, so two zones show all problems.
 const PLANNED_ZONES: usize = 2;
 
-/// Prints the explanation of one object.
+/// Prints the explanation of one object. Returns `true` if all that it selects is connected.
 pub(super) async fn explain(
     arguments: &args::Explain,
     console: &mut Console<'_>,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let Explained::Cnc = arguments.kind;
     let cluster = read_cluster(arguments, console).await?;
     for warning in &cluster.warnings {
@@ -39,9 +39,19 @@ pub(super) async fn explain(
     for zone in select_zones(arguments, &cluster)? {
         let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
         let mut reconciler = open_zone(&zone, 0, &database, (keys, limit), console).await?;
-        if let Some(view) = zone_view(name, &cluster, &mut reconciler).await? {
+        if let Some(mut view) = zone_view(name, &cluster, &mut reconciler).await? {
+            if arguments.paths.is_empty() {
+                view.writer = RowWriter::Run;
+            }
             views.insert(zone, view);
         }
+    }
+    if has_unknown_activity(arguments, &cluster) {
+        console.warn(
+            "rows",
+            "rows are not compared: with dynamic-udn-allocation they follow from pods, which are not listed",
+        )?;
+        views.values_mut().for_each(|view| view.differences.clear());
     }
     let networks = cluster.networks();
     let Some(explanation) = explain_connect(name, &cluster.inventory, &networks, &views) else {
@@ -55,9 +65,18 @@ pub(super) async fn explain(
         console.warn("nodes", "no network is connected because there is no node")?;
     }
     match arguments.output {
-        Format::Text => Ok(console.write_long(|output| write!(output, "{explanation}"))?),
-        format => console.document(&explanation, format),
+        Format::Text => console.write_long(|output| write!(output, "{explanation}"))?,
+        format => console.document(&explanation, format)?,
     }
+    Ok(explanation.is_connected())
+}
+
+/// `true` if the rows of a database follow from pods, which are not listed in a cluster.
+fn has_unknown_activity(arguments: &args::Explain, cluster: &Cluster) -> bool {
+    let is_dynamic = cluster
+        .settings()
+        .has_feature(Feature::DynamicUdnAllocation);
+    arguments.nb.is_some() && arguments.paths.is_empty() && is_dynamic
 }
 
 /// Reads the objects of the manifests, or without manifests those of a running cluster.
@@ -148,7 +167,8 @@ fn ready_zones(cluster: &Cluster) -> Vec<String> {
 
 /// Plans the connect in a zone and returns the report. `None`: the zone has no such connect.
 ///
-/// A remote database is only read. An embedded one gets the rows of the networks first.
+/// A remote database is only read, and its rows are compared. An embedded one gets the rows of the
+/// networks first.
 async fn zone_view(
     connect: &str,
     cluster: &Cluster,
@@ -176,8 +196,14 @@ async fn zone_view(
         .into_iter()
         .map(|skipped| (skipped.network, skipped.reason))
         .collect();
+    let differences = match zone.northbound() {
+        NorthboundHandle::Embedded(_) => None,
+        NorthboundHandle::Remote(_) => zone.connect_differences(cluster).remove(connect),
+    };
     Ok(report.map(|report| ZoneView {
         report,
         without_rows,
+        differences: differences.unwrap_or_default(),
+        writer: RowWriter::Apply,
     }))
 }

@@ -41,6 +41,13 @@ pub(super) enum Failure {
     },
     #[error("{unanswered} of {count} questions cannot be asked; see `error` there")]
     Unanswered { unanswered: usize, count: usize },
+    /// Objects that are not accepted. The warnings have the reasons.
+    #[error("not accepted: {}; see the warnings", abbreviate_list(.0, MAX_LISTED_NAMES))]
+    NotAccepted(Vec<String>),
+    /// Objects that are not accepted or not connected, with the reasons, one line each.
+    #[cfg(feature = "lab")]
+    #[error("{}", .0.join("; "))]
+    Strict(Vec<String>),
     #[error("the manifests contain no Node, so there is no zone to apply them to")]
     NoNode,
     #[error(
@@ -95,6 +102,8 @@ impl Failure {
     pub(super) fn reasons(&self) -> Vec<String> {
         match self {
             Self::Load(error) => error.problems.iter().map(ToString::to_string).collect(),
+            #[cfg(feature = "lab")]
+            Self::Strict(reasons) => reasons.clone(),
             #[cfg(feature = "lab")]
             Self::Lab(text) => text.lines().take(1).map(str::to_owned).collect(),
             other => vec![other.to_string()],

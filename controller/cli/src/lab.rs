@@ -10,6 +10,7 @@ use patchbay_lab::{
     CheckReport, CheckedQuestion, DatabaseServer, Lab, LabError, ProgramError, Promises, Release,
     with_default_pods,
 };
+use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
 use tokio::sync::mpsc;
@@ -172,7 +173,40 @@ async fn check(
         }
         CheckFormat::Junit => write!(console.output, "{}", report.to_junit())?,
     }
+    let shortfalls = if arguments.strict {
+        shortfalls(lab, cluster)
+    } else {
+        Vec::new()
+    };
+    if !shortfalls.is_empty() {
+        return Err(Failure::Strict(shortfalls));
+    }
     Ok(report.differences() == 0)
+}
+
+/// Reasons why answers as promised are no evidence that the manifests work: objects that are not
+/// accepted, and connects that select no network or are not connected everywhere.
+fn shortfalls(lab: &Lab, cluster: &Cluster) -> Vec<String> {
+    let refusals = cluster.refusals();
+    let mut shortfalls: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+    let reports = lab.nodes().filter_map(|node| {
+        let outcome = lab.outcome(node).ok()?;
+        Some((node.to_owned(), outcome.reports.clone()))
+    });
+    let conditions = cluster.connected_conditions(&reports.collect());
+    let conditions = conditions.into_iter();
+    let conditions = conditions.filter(|(_, one)| one.status != ConditionStatus::True);
+    shortfalls.extend(conditions.map(|(name, condition)| {
+        let ConditionReport {
+            type_,
+            status,
+            message,
+            ..
+        } = condition;
+        let status = status.as_str();
+        format!("ClusterNetworkConnect {name}: {type_} is {status}: {message}")
+    }));
+    shortfalls
 }
 
 /// Writes the reasons of the first packets that were promised and lost.

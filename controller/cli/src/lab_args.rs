@@ -42,6 +42,10 @@ pub(super) struct Lab {
     /// false).
     #[arg(long, value_name = "FILE", requires = "check")]
     pub(super) questions: Option<PathBuf>,
+    /// Also end with status 1 if a connect or a network is not accepted, or a connect selects no
+    /// network or is not connected everywhere.
+    #[arg(long, requires = "check")]
+    pub(super) strict: bool,
     /// Output format of the check.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Text)]
     pub(super) output: CheckFormat,

@@ -137,6 +137,7 @@ fn zone_views(lab: &Lab, connect: &str) -> BTreeMap<String, ZoneView> {
             without_rows: skipped
                 .map(|skipped| (skipped.network.clone(), skipped.reason.clone()))
                 .collect(),
+            ..ZoneView::default()
         };
         Some((node.to_owned(), view))
     });

@@ -94,6 +94,9 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// Exit status of `plan` if rows would change.
 const EXIT_CHANGES: u8 = 2;
 
+/// Exit status of `explain` if something is not connected.
+const EXIT_NOT_CONNECTED: u8 = 2;
+
 /// Exit status of `reach` if the packet or the reply does not arrive.
 const EXIT_STOPPED: u8 = 2;
 
@@ -185,7 +188,14 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
         match command {
             Command::Demo(arguments) => demo::demo(&arguments, console).await,
             Command::Apply(arguments) => apply::apply(&arguments, console).await,
-            Command::Explain(arguments) => explain::explain(&arguments, console).await,
+            Command::Explain(arguments) => {
+                let is_connected = Box::pin(explain::explain(&arguments, console)).await?;
+                return Ok(ExitCode::from(if is_connected {
+                    0
+                } else {
+                    EXIT_NOT_CONNECTED
+                }));
+            }
             #[cfg(feature = "kubernetes")]
             Command::Run(arguments) => run::run(&arguments, console).await,
             #[cfg(feature = "kubernetes")]

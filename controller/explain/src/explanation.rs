@@ -4,16 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use patchbay_allocate::connects::ACCEPTED;
-use patchbay_connects::{ConnectReport, HeldReason};
-use patchbay_model::{ConnectRange, DatapathKey, Networks, Node, NodeError, NodeSubnetOwners};
+use patchbay_allocate::connects::{ACCEPTED, ClusterObjects, reasons_without_networks};
+use patchbay_connects::{ConnectReport, HeldReason, RowDifference, RowPurpose};
+use patchbay_model::{
+    Connect, ConnectRange, DatapathKey, Networks, Node, NodeError, NodeIdCapacity,
+    NodeSubnetOwners, Topology,
+};
 use patchbay_networks::SkipReason;
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::manifests::Inventory;
+use patchbay_resources::manifests::{Inventory, InventoryKind, Objects};
 use serde::Serialize;
 
 use super::network::ConnectState;
 use super::reasons::{Reason, of_connect};
+use super::rows::RowReasons;
 use super::selection::Selection;
 
 /// Explanation of a ClusterNetworkConnect.
@@ -31,12 +35,29 @@ pub struct Explanation {
     pub tunnel_key: Option<u32>,
     /// Capacity of the connect's ranges.
     pub ranges: Vec<RangeCapacity>,
+    /// Node ids with addresses and tunnel keys in the blocks of all layer3 networks. `None`: there
+    /// are no such networks, or no nodes with ids.
+    pub node_ids: Option<NodeIds>,
     /// Selected networks, by name.
     pub networks: Vec<NetworkExplanation>,
+    /// Reasons why no network is selected. Empty: there are selected networks.
+    pub unselected: Vec<String>,
     /// Reasons why selected objects have no network, and why the connect as a whole does not work.
     pub obstacles: Vec<Reason>,
     /// Notices that do not prevent connections.
     pub notices: Vec<String>,
+}
+
+/// Node ids with addresses and tunnel keys in the blocks of all layer3 networks of a connect.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct NodeIds {
+    /// Number of ids that nodes can have.
+    pub total: u64,
+    /// Number of ids above the highest one that a node has.
+    pub left: u64,
+    /// Both numbers in words.
+    #[serde(skip)]
+    pub(super) text: String,
 }
 
 /// Capacity of a range of a connect.
@@ -108,6 +129,33 @@ pub struct ZoneView {
     pub report: Arc<ConnectReport>,
     /// Networks without rows of their own in the zone, by name, with the reason.
     pub without_rows: BTreeMap<String, SkipReason>,
+    /// Rows of the zone's database that are not as the connect wants them. Empty, too, if the
+    /// database was not read.
+    pub differences: Vec<(RowPurpose, RowDifference)>,
+    /// Command that makes the rows.
+    pub writer: RowWriter,
+}
+
+/// Command that makes the rows of a connect.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum RowWriter {
+    /// `patchbay apply`, from manifests.
+    #[default]
+    Apply,
+    /// `patchbay run`, from the objects of a cluster.
+    Run,
+}
+
+impl Explanation {
+    /// `true` if the connect is accepted, selects networks, and all that it selects is connected on
+    /// every node that OVN manages.
+    pub fn is_connected(&self) -> bool {
+        let mut networks = self.networks.iter();
+        self.is_accepted
+            && self.obstacles.is_empty()
+            && !self.networks.is_empty()
+            && networks.all(|network| network.state == NetworkState::Connected)
+    }
 }
 
 /// Explains a connect of the inventory from the state of zones, by name. `None`: no such connect.
@@ -149,8 +197,12 @@ pub fn explain(
     for (node, _) in &mut nodes {
         owners.refuse(node);
     }
+    let known: Vec<Node> = nodes.iter().map(|(node, _)| node.clone()).collect();
+    let rows = RowReasons::of(zones, networks, &known);
+    obstacles.extend(rows.of_connect.iter().cloned());
     let state = ConnectState {
         name,
+        rows: &rows,
         accepted: verdict.clone(),
         subnets: &connect.subnets,
         nodes,
@@ -161,20 +213,45 @@ pub fn explain(
     let held = zones.values().filter_map(|zone| zone.report.held.as_ref());
     let frozen = held.filter(|held| matches!(held, HeldReason::NotAccepted(_)));
     notices.extend(frozen.map(ToString::to_string));
+    notices.extend(rows.notices.iter().cloned());
+    let objects = ClusterObjects::new(
+        networks,
+        objects(&inventory.network_attachment_definitions),
+        objects(&inventory.namespaces),
+        [],
+    );
     Some(Explanation {
         connect: name.to_owned(),
         is_accepted: verdict.as_ref().is_some_and(|(accepted, _)| *accepted),
         accepted: verdict.map(|(_, message)| message),
         tunnel_key: connect.tunnel_key.map(DatapathKey::get),
         ranges: connect.ranges.iter().map(RangeCapacity::of).collect(),
+        node_ids: node_ids(&connect, &known),
         networks: selection
             .networks
             .into_values()
             .map(|selected| state.network(selected))
             .collect(),
+        unselected: reasons_without_networks(&object.spec, &objects),
         obstacles: obstacles.into_iter().collect(),
         notices: notices.into_iter().collect(),
     })
+}
+
+fn node_ids(connect: &Connect, nodes: &[Node]) -> Option<NodeIds> {
+    let subnets = connect.subnets.iter();
+    let layer3 = subnets.filter(|(owner, _)| owner.topology == Topology::Layer3);
+    let capacity = NodeIdCapacity::of(&connect.ranges, layer3.map(|(_, subnets)| subnets))?;
+    let highest = nodes.iter().filter_map(|node| node.id).max()?;
+    Some(NodeIds {
+        total: capacity.total(),
+        left: capacity.left(highest),
+        text: capacity.describe(highest),
+    })
+}
+
+fn objects<T: InventoryKind>(objects: &Objects<T>) -> impl Iterator<Item = &T> {
+    objects.iter().map(|(_, sourced)| &sourced.object)
 }
 
 /// Status and message of the condition `Accepted`.

@@ -6,6 +6,7 @@
 //!                                             selected objects
 //! networks' status              -> refusals   reasons why a network has no attachment definition
 //!                                             in a namespace
+//! zones' rows                   -> rows       rows that are not as the connect wants them
 //! zones' reports, nodes         -> network    connection state of each network and node
 //!                                  reasons    reasons with the object and field to change
 //!                               -> Explanation
@@ -18,11 +19,12 @@ mod explanation;
 mod network;
 mod reasons;
 mod refusals;
+mod rows;
 mod selection;
 mod text;
 
 pub use explanation::{
-    Explanation, NetworkExplanation, NetworkState, NodeExplanation, RangeCapacity, ZoneView,
-    explain,
+    Explanation, NetworkExplanation, NetworkState, NodeExplanation, NodeIds, RangeCapacity,
+    RowWriter, ZoneView, explain,
 };
 pub use reasons::Reason;

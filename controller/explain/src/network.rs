@@ -10,6 +10,7 @@ use patchbay_networks::SkipReason;
 
 use super::explanation::{NetworkExplanation, NetworkState, NodeExplanation, ZoneView};
 use super::reasons::{Reason, annotation, of_connect};
+use super::rows::RowReasons;
 use super::selection::SelectedNetwork;
 
 #[cfg(test)]
@@ -22,6 +23,8 @@ pub(super) struct ConnectState<'a> {
     pub(super) subnets: &'a ConnectSubnetMap,
     /// All nodes, with the errors of their annotations.
     pub(super) nodes: Vec<(Node, Vec<NodeError>)>,
+    /// Rows of the zones' databases that are not as the connect wants them.
+    pub(super) rows: &'a RowReasons,
     /// Zones whose databases were read, which may be only some.
     pub(super) zones: &'a BTreeMap<String, ZoneView>,
 }
@@ -258,6 +261,7 @@ impl<'a> ConnectState<'a> {
                 Some(_) => None,
             }));
         }
+        reasons.extend(self.rows.of_node(network.id, &node.name).cloned());
         NodeExplanation {
             node: node.name.clone(),
             connected: is_possible && reasons.is_empty(),

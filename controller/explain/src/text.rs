@@ -38,12 +38,14 @@ impl Display for Explanation {
         for range in &self.ranges {
             line!(
                 f,
-                "  {}: {} blocks of /{}, with addresses and keys for node ids below {}",
+                "  {}: {} blocks of /{}",
                 range.cidr,
                 range.blocks,
-                range.network_prefix,
-                range.node_ids_below
+                range.network_prefix
             )?;
+        }
+        if let Some(ids) = &self.node_ids {
+            line!(f, "  {}", ids.text)?;
         }
         for obstacle in &self.obstacles {
             line!(f, "  not connected: {obstacle}")?;
@@ -53,6 +55,9 @@ impl Display for Explanation {
         }
         if self.networks.is_empty() {
             f.write_str("\nno network is selected\n")?;
+            for reason in &self.unselected {
+                line!(f, "  {reason}")?;
+            }
         }
         for network in &self.networks {
             write!(f, "\n{network}")?;

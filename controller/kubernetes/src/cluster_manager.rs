@@ -9,7 +9,7 @@ use imbl::OrdMap;
 use jiff::Timestamp;
 use patchbay_allocate::RouterKeyCursor;
 use patchbay_allocate::connects::{
-    ACCEPTED, ClusterController, ClusterObjects, CncOutcome, with_condition,
+    ACCEPTED, ClusterController, ClusterObjects, CncOutcome, Unconnected, with_condition,
 };
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_model::{ClusterSettings, Networks, NodeId};
@@ -261,6 +261,7 @@ impl<'a> LeaderLoop<'a> {
                     tunnel_key: None,
                     subnets: None,
                     status,
+                    unconnected: Unconnected::default(),
                 },
             }
         });

@@ -141,7 +141,7 @@ fn a_selector_that_matches_nothing_is_a_warning() {
 fn a_failed_condition_is_a_warning() {
     let manifests = example_text().replace(r#"cidr: "192.168.0.0/16""#, r#"cidr: "103.0.0.0/8""#);
     let run = run_on("apply --zone ovn-worker2", &manifests);
-    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
     let message = "validation failed for CNC blue-green-connect: ";
     assert!(run.stderr.contains(message), "{}", run.stderr);
     assert!(run.stdout.contains(message), "{}", run.stdout);
@@ -270,8 +270,13 @@ fn each_refused_network_is_one_warning_with_its_reason() {
     ];
     for command in ["apply", "apply -o yaml", "plan"] {
         let run = run_on(&format!("{command} --service-cidr 10.96.0.0/16"), REFUSED);
-        let printed: Vec<&str> = run.stderr.lines().collect();
-        assert_eq!(printed, expected, "{command}");
+        let lines = run.stderr.lines();
+        let (warnings, errors): (Vec<&str>, Vec<&str>) =
+            lines.partition(|line| line.starts_with("warning: "));
+        assert_eq!(warnings, expected, "{command}");
+        let is_apply = command.starts_with("apply");
+        assert_eq!(run.code == Some(1), is_apply, "{command}");
+        assert_eq!(errors.len(), usize::from(is_apply), "{errors:?}");
     }
     let document = run_on("apply -o json", REFUSED).stdout;
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();

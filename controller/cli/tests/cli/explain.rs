@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::command::{Run, example, example_text, run, run_on};
 
 #[track_caller]
-fn assert_lines(run: &Run, lines: &[&str]) {
-    assert_eq!(run.code, Some(0), "{}", run.stderr);
+fn assert_lines(run: &Run, code: i32, lines: &[&str]) {
+    assert_eq!(run.code, Some(code), "{}", run.stderr);
     for line in lines {
         let found = run.stdout.lines().any(|found| found == *line);
         assert!(found, "{line}\nin\n{}", run.stdout);
@@ -16,7 +16,7 @@ fn assert_lines(run: &Run, lines: &[&str]) {
 #[test]
 fn the_example_is_connected() {
     let explained = run("explain cnc blue-green-connect", &[&example()]);
-    assert_lines(&explained, &[]);
+    assert_lines(&explained, 0, &[]);
     assert_eq!(explained.stderr, "");
     insta::assert_snapshot!(explained.stdout);
     let json = run("explain cnc blue-green-connect -o json", &[&example()]).succeeded();
@@ -24,6 +24,10 @@ fn the_example_is_connected() {
     assert_eq!(json["networks"][0]["state"], "connected");
     assert_eq!(json["networks"][1]["nodes"][2]["connected"], true);
     assert_eq!(json["ranges"][0]["nodeIdsBelow"], 127);
+    assert_eq!(
+        json["nodeIds"],
+        serde_json::json!({"total": 126, "left": 123})
+    );
 }
 
 #[test]
@@ -107,7 +111,7 @@ spec:
 #[test]
 fn each_obstacle_names_object_and_field() {
     let explained = run_on("explain cnc c", TROUBLE);
-    assert_eq!(explained.code, Some(0), "{}", explained.stderr);
+    assert_eq!(explained.code, Some(2), "{}", explained.stderr);
     insta::assert_snapshot!(explained.stdout);
 }
 
@@ -173,7 +177,7 @@ fn a_refused_connect_has_reasons_in_its_spec() {
 #[test]
 fn rows_of_other_programs_are_assumed_to_exist() {
     let explained = run_on("explain cnc c", AS_IN_A_CLUSTER);
-    assert_lines(&explained, &["network cluster_udn_red: connected"]);
+    assert_lines(&explained, 0, &["network cluster_udn_red: connected"]);
     assert_eq!(explained.stderr, "");
     assert!(!explained.stdout.contains("note:"), "{}", explained.stdout);
 }
@@ -190,7 +194,7 @@ fn equal_reasons_of_many_nodes_are_one_line() {
     let of_a_node = "  node n17: not connected: generated ip 192.168.0.20 from the idx 10 is out of range in the network \
                      192.168.0.0/28 -> ClusterNetworkConnect c: spec.connectSubnets";
     let rest = "  5 more nodes: not connected -> ClusterNetworkConnect c: spec.connectSubnets";
-    assert_lines(&explained, &[of_a_node, rest]);
+    assert_lines(&explained, 2, &[of_a_node, rest]);
     let lines = explained.stdout.lines();
     assert_eq!(lines.filter(|line| line.starts_with("  node ")).count(), 10);
 }
@@ -201,6 +205,7 @@ fn a_refused_connect_has_a_reason_for_each_network() {
     let explained = run_on("explain cnc blue-green-connect", &manifests);
     assert_lines(
         &explained,
+        2,
         &["ClusterNetworkConnect blue-green-connect: not accepted"],
     );
     let reason =
@@ -286,7 +291,11 @@ fn it_does_not_matter_which_node_lacks_a_part_of_a_network() {
             .map(|(number, subnet)| node_with(&format!("n{number}"), *subnet))
             .collect();
         let explained = run_on("explain cnc c", &(nodes + UNEVEN));
-        assert_lines(&explained, &["network one_small: connected on some nodes"]);
+        assert_lines(
+            &explained,
+            2,
+            &["network one_small: connected on some nodes"],
+        );
         let of_nodes: Vec<&str> = explained
             .stdout
             .lines()
@@ -311,6 +320,7 @@ fn a_network_without_rows_has_a_reason() {
     let manifests = node_with("n0", None) + UNEVEN;
     assert_lines(
         &run_on("explain cnc c", &manifests),
+        2,
         &[
             "network bent: NOT connected",
             r#"  not connected: spec.config: defaultGatewayIPs: "first": invalid IP address syntax -> NetworkAttachmentDefinition two/bent: spec.config"#,
@@ -391,6 +401,6 @@ spec:
 #[test]
 fn a_refused_network_has_a_reason_with_a_field() {
     let explained = run_on("explain cnc c", REFUSED);
-    assert_eq!(explained.code, Some(0), "{}", explained.stderr);
+    assert_eq!(explained.code, Some(2), "{}", explained.stderr);
     insta::assert_snapshot!(explained.stdout);
 }

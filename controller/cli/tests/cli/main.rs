@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
 mod command;
+mod connected;
 mod demo;
 mod errors;
 mod examples;
 mod explain;
+mod explain_rows;
 mod hostile;
 mod networks;
 mod output;

@@ -113,7 +113,7 @@ spec: {config: '{"type":"ovn-k8s-cni-overlay","name":"cluster_udn_two","netAttac
         + &layer3("one", "a", "10.1.0.0/16")
         + &layer3("two", "b", "10.2.0.0/16");
     let (run, _) = apply(&manifests);
-    assert_eq!(run.code, Some(0));
+    assert_eq!(run.code, Some(1));
     assert!(
         run.stderr
             .contains("NAD six/x CNI config does not match that of network cluster_udn_two"),

@@ -208,7 +208,9 @@ fn lost_packets_between_nodes_of_an_old_release_are_warned_of() {
     let planned = run(&on(&server, "plan"), &[&example()]);
     assert_eq!(planned.code, Some(0), "{}", planned.stderr);
     let explain = on(&server, "explain cnc blue-green-connect");
-    let explained = run(&explain, &[&example()]).succeeded();
+    let explained = run(&explain, &[&example()]);
+    assert_eq!(explained.code, Some(2));
+    let explained = explained.stdout;
     for network in ["cluster_udn_blue-network", "cluster_udn_green-network"] {
         let warning = format!("network {network}: {lost}");
         for stderr in [&applied.stderr, &planned.stderr] {

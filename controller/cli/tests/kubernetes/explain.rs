@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::apiserver::{Fault, Reply};
 use crate::command::{kubeconfig_as, patchbay};
-use crate::testbed::{CONNECT, Testbed, ZONE};
+use crate::testbed::{CONNECT, Testbed, ZONE, until_connected};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_is_explained() {
@@ -17,12 +17,12 @@ async fn a_cluster_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     // With the rights of the cluster manager.
     let config = kubeconfig_as("patchbay-cluster", folder.path(), &bed.api().url());
-    let explain = |more: &[&str]| {
+    let explain = |code: i32, more: &[&str]| {
         let mut command = patchbay(&["explain", "cnc", CONNECT]);
         command.arg("--kubeconfig").arg(&config).args(more);
         let output = command.output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{stderr}");
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
         (String::from_utf8(output.stdout).unwrap(), stderr)
     };
     bed.api().fail(Fault {
@@ -31,7 +31,7 @@ async fn a_cluster_is_explained() {
         reply: Reply::Text(429, 1),
         times: 1,
     });
-    let (text, warnings) = explain(&[]);
+    let (text, warnings) = explain(0, &[]);
     assert_eq!(warnings, "");
     assert!(
         text.contains("network cluster_udn_blue-network: connected\n"),
@@ -45,7 +45,7 @@ async fn a_cluster_is_explained() {
         let params = PatchParams::default();
         nodes.patch(node, &params, &patch).await.unwrap();
     }
-    let (text, _) = explain(&[]);
+    let (text, _) = explain(2, &[]);
     for line in [
         "network cluster_udn_green-network: connected on some nodes\n",
         "  node ovn-control-plane: not connected: the node has no id yet -> Node ovn-control-plane: metadata.annotations[k8s.ovn.org/node-id]\n",
@@ -54,14 +54,25 @@ async fn a_cluster_is_explained() {
         assert!(text.contains(line), "{line}\nin {text}");
     }
 
-    // The zone's database has the networks; a network without its router is named.
-    let (text, _) = explain(&["--zone", ZONE, "--nb", zone.remote()]);
+    // The zone's database has the networks, and no zone controller has made the connect's rows.
+    let (text, _) = explain(2, &["--zone", ZONE, "--nb", zone.remote()]);
     assert!(
-        text.contains("network cluster_udn_blue-network: connected on some nodes\n"),
+        text.contains("network cluster_udn_blue-network: NOT connected\n")
+            && text.contains(": `run` would insert ")
+            && text.contains(" -> Northbound database of zone "),
         "{text}"
     );
+    let controller = bed.run_zone(&zone);
+    until_connected(&bed, "Unknown", "2 networks with ").await;
+    let (text, _) = explain(2, &["--zone", ZONE, "--nb", zone.remote()]);
+    assert!(
+        text.contains("network cluster_udn_blue-network: connected on some nodes\n")
+            && !text.contains("`run` would "),
+        "{text}"
+    );
+    controller.stop().await;
     let bare = crate::zone_database::Zone::without_networks(ZONE).await;
-    let (text, _) = explain(&["--zone", ZONE, "--nb", bare.remote()]);
+    let (text, _) = explain(2, &["--zone", ZONE, "--nb", bare.remote()]);
     let line = "  not connected: unable to create router control plane protection: Copp row ovnkube-default does not exist yet -> Northbound row Copp ovnkube-default\n";
     assert!(text.contains(line), "{text}");
     cluster.stop().await;

@@ -77,6 +77,40 @@ fn a_check_compares_packets_with_the_manifests() {
 }
 
 #[test]
+fn a_strict_check_fails_for_a_connect_without_networks() {
+    let Some(ovn) = ovn() else { return };
+    let (code, output, errors) = run(&ovn, &["--check", "--strict"]);
+    assert_eq!(code, Some(0), "{output}{errors}");
+
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["1-cluster.yaml", "2-networks.yaml", "3-connect.yaml"] {
+        let text = fs::read_to_string(Path::new(EXAMPLE).join(file)).unwrap();
+        let text = match file {
+            "3-connect.yaml" => text.replace("app: colored-enterprise", "app: nothing"),
+            _ => text,
+        };
+        fs::write(folder.path().join(file), text).unwrap();
+    }
+    let check = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
+        command.args(["lab", "--check", "--ovn"]).arg(&ovn);
+        command.arg("-f").arg(folder.path()).args(flags);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, errors) = check(&[]);
+    assert_eq!(code, Some(0), "{errors}");
+    let (code, errors) = check(&["--strict"]);
+    assert_eq!(code, Some(1), "{errors}");
+    let error = "error: ClusterNetworkConnect blue-green-connect: Connected is False: \
+                 connected: 0 networks with 0 ports in each of 3 zones; no network is selected: ";
+    assert!(errors.contains(error), "{errors}");
+}
+
+#[test]
 fn commands_are_executed_until_standard_input_ends() {
     let Some(ovn) = ovn() else { return };
     let mut child = lab(&ovn, &[])

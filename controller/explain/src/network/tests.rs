@@ -70,6 +70,7 @@ fn without_router(network: &Network, reason: Option<SkipReason>) -> ZoneView {
             .map(|reason| (network.name.clone(), reason))
             .into_iter()
             .collect(),
+        ..ZoneView::default()
     }
 }
 
@@ -91,6 +92,7 @@ fn explained(
         accepted: Some((true, String::new())),
         subnets: &ConnectSubnetMap::parse(&subnets).unwrap().0,
         nodes,
+        rows: &RowReasons::default(),
         zones: &zones.collect(),
     };
     let explanation = state.network(SelectedNetwork {
