@@ -90,7 +90,7 @@ fn introduction(config: &ControllerConfig) -> String {
         format!("cluster manager, service ranges [{services}]{networks}")
     });
     let zone = config.zone.as_ref().map(|zone| {
-        let services = list(&zone.service_cidrs);
+        let services = list(&zone.settings.service_cidrs);
         let (name, dynamic) = (&zone.zone, zone.dynamic_udn);
         format!(
             "zone {name}, service ranges [{services}], dynamic allocation of networks: {dynamic}{}",
