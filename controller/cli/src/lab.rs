@@ -1,8 +1,9 @@
 //! `patchbay lab`: the nodes of manifests on real OVN, and packets between their pods.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use patchbay_app::Cluster;
@@ -14,8 +15,10 @@ use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
+use super::cluster_flags::ClusterFlags;
 use super::colours::Colours;
 use super::console::Console;
 use super::failure::Failure;
@@ -28,6 +31,7 @@ use super::lab_fetch;
 use super::lab_input::CommandSource;
 use super::lab_prompt::{self, Next};
 use super::lab_questions;
+use super::lab_stopped::stopped_programs;
 use super::stop::Stop;
 use super::zones::now;
 
@@ -71,7 +75,11 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         release.ovn_version(),
         release.ovs_version()
     )?;
-    let cluster = read_cluster(arguments, None, console)?;
+    let inputs = Inputs {
+        paths: arguments.paths.clone(),
+        cluster: arguments.cluster.clone(),
+    };
+    let cluster = inputs.read(None, console.input)?;
     let server = if arguments.ovsdb_server {
         DatabaseServer::OvsdbServer
     } else {
@@ -90,7 +98,7 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         let checked = check(arguments, &mut lab, &cluster, console);
         return unless_stopped(&mut stop, checked).await;
     }
-    let run = run(arguments, &mut lab, cluster, &mut stop, console);
+    let run = run(&inputs, &mut lab, cluster, &mut stop, console);
     match Box::pin(run).await {
         Ok(()) | Err(Failure::Stopped) => Ok(true),
         Err(failure) => Err(failure),
@@ -114,19 +122,32 @@ async fn unless_stopped<T>(
     done
 }
 
-/// Reads and completes the manifests. `earlier`: the cluster before, whose ids are kept.
-fn read_cluster(
-    arguments: &Arguments,
-    earlier: Option<&Cluster>,
-    console: &mut Console<'_>,
-) -> Result<Cluster, Failure> {
-    let mut inventory = read_manifests(&arguments.paths, console.input)?;
-    if let Some(earlier) = earlier {
-        restore(&mut inventory, &earlier.inventory)?;
+/// Manifests and settings from which a cluster is made.
+#[derive(Clone)]
+struct Inputs {
+    paths: Vec<PathBuf>,
+    cluster: ClusterFlags,
+}
+
+impl Inputs {
+    /// Reads and completes the manifests. `earlier`: the cluster before, whose ids are kept.
+    fn read(&self, earlier: Option<&Cluster>, input: &mut dyn Read) -> Result<Cluster, Failure> {
+        let mut inventory = read_manifests(&self.paths, input)?;
+        if let Some(earlier) = earlier {
+            restore(&mut inventory, &earlier.inventory)?;
+        }
+        let settings = self.cluster.settings(&inventory)?;
+        let cluster = Cluster::from_inventory(inventory, settings, now())?;
+        Ok(with_default_pods(cluster)?)
     }
-    let settings = arguments.cluster.settings(&inventory)?;
-    let cluster = Cluster::from_inventory(inventory, settings, now())?;
-    Ok(with_default_pods(cluster)?)
+
+    /// Reads the manifests again, on a thread of its own, so that a signal ends the wait.
+    async fn read_again(&self, earlier: &Arc<Cluster>) -> Result<Cluster, Failure> {
+        let (inputs, earlier) = (self.clone(), earlier.clone());
+        let read = spawn_blocking(move || inputs.read(Some(&earlier), &mut io::stdin()));
+        read.await
+            .map_err(|error| Failure::Lab(error.to_string()))?
+    }
 }
 
 fn report_warnings(lab: &Lab, cluster: &Cluster, console: &mut Console<'_>) -> Result<(), Failure> {
@@ -261,14 +282,15 @@ async fn execute_commands(
 /// Applies saved files and executes commands until Ctrl-C, SIGTERM, `quit` or the end of standard
 /// input.
 async fn run(
-    arguments: &Arguments,
+    inputs: &Inputs,
     lab: &mut Lab,
-    mut cluster: Cluster,
+    cluster: Cluster,
     stop: &mut Stop,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let reads_manifests = arguments.paths.iter().any(|path| path.as_os_str() == "-");
-    let mut changes = watch_files(&arguments.paths);
+    let reads_manifests = inputs.paths.iter().any(|path| path.as_os_str() == "-");
+    let mut cluster = Arc::new(cluster);
+    let mut changes = watch_files(&inputs.paths);
     let mut commands = if reads_manifests {
         CommandSource::Nothing
     } else {
@@ -295,9 +317,9 @@ async fn run(
             Some(()) = changes.recv() => {
                 if let Some(mut messages) = commands.messages() {
                     let console = &mut console.with_errors(&mut messages);
-                    report_apply(arguments, lab, &mut cluster, stop, console).await?;
+                    report_apply(inputs, lab, &mut cluster, stop, console).await?;
                 } else {
-                    report_apply(arguments, lab, &mut cluster, stop, console).await?;
+                    report_apply(inputs, lab, &mut cluster, stop, console).await?;
                 }
                 commands.set_names(Names::of(lab, &cluster));
             }
@@ -314,14 +336,19 @@ async fn run(
 /// # Errors
 /// A signal or the end of a program, after which there is nothing to go on with.
 async fn report_apply(
-    arguments: &Arguments,
+    inputs: &Inputs,
     lab: &mut Lab,
-    cluster: &mut Cluster,
+    cluster: &mut Arc<Cluster>,
     stop: &mut Stop,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    match unless_stopped(stop, apply(arguments, lab, cluster, console)).await {
-        Ok(()) => writeln!(console.errors, "applied")?,
+    match unless_stopped(stop, apply(inputs, lab, cluster, console)).await {
+        Ok(()) => {
+            writeln!(console.errors, "applied")?;
+            for line in stopped_programs(lab, |_| true) {
+                console.warn("programs", &line)?;
+            }
+        }
         Err(Failure::Stopped) => return Err(Failure::Stopped),
         Err(failure) => {
             lab.check_programs()?;
@@ -333,15 +360,15 @@ async fn report_apply(
 
 /// Applies the manifests again. While they are invalid, the rows of the last apply stay.
 async fn apply(
-    arguments: &Arguments,
+    inputs: &Inputs,
     lab: &mut Lab,
-    cluster: &mut Cluster,
+    cluster: &mut Arc<Cluster>,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let read = read_cluster(arguments, Some(cluster), console)?;
+    let read = inputs.read_again(cluster).await?;
     let watch = ChangeWatch::start(lab, cluster, &read).await;
     lab.apply(&read).await?;
-    *cluster = read;
+    *cluster = Arc::new(read);
     for line in watch.finish().await {
         writeln!(console.errors, "{line}")?;
     }

@@ -1,6 +1,6 @@
 //! Changes of reachability by a saved file, with the time until each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use patchbay_app::Cluster;
@@ -16,12 +16,15 @@ const ANSWER_TIME: Duration = Duration::from_millis(200);
 const CHANGE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Pairs of pods of two networks that manifests open or close for each other.
+#[derive(Clone)]
 struct Change {
     is_opened: bool,
     pairs: usize,
-    /// One of the pairs.
+    /// One of the pairs, on nodes that can answer if there is such a pair.
     from: PodName,
     to: PodName,
+    /// `true` if a program of the pair's nodes was killed.
+    is_deaf: bool,
 }
 
 /// Probes that watch what an apply changes.
@@ -35,7 +38,7 @@ impl ChangeWatch {
     pub(super) async fn start(lab: &Lab, old: &Cluster, new: &Cluster) -> Self {
         let mut changes = Vec::new();
         for (networks, change) in find_changes(lab, old, new) {
-            let is_watched = changes.len() < MAX_WATCHED;
+            let is_watched = changes.len() < MAX_WATCHED && !change.is_deaf;
             let stream = if is_watched {
                 // Without a next hop the pod has no neighbor to resolve yet.
                 lab.start_probes(&change.from, &change.to).await.ok()
@@ -64,9 +67,14 @@ impl ChangeWatch {
                 pairs,
                 from,
                 to,
+                is_deaf,
             } = &change;
             let verb = if *is_opened { "opened" } else { "closed" };
-            let time = report.map_or_else(String::new, |report| format_time(*is_opened, &report));
+            let time = match report {
+                Some(report) => format_time(*is_opened, &report),
+                None if *is_deaf => ", not before its nodes run all programs".to_owned(),
+                None => String::new(),
+            };
             lines.push(format!(
                 "{verb}: {networks}: {pairs} pairs, such as {from} -> {to}{time}"
             ));
@@ -81,6 +89,7 @@ fn find_changes(lab: &Lab, old: &Cluster, new: &Cluster) -> BTreeMap<String, Cha
         let mut families = common_families(from, to);
         families.any(|family| promises.reaches(from, to, Protocol::Icmp, family))
     };
+    let deaf: BTreeSet<&str> = lab.stopped_programs().map(|(node, _)| node).collect();
     let mut changes = BTreeMap::<String, Change>::new();
     for (from, to) in lab.pairs() {
         let is_opened = reaches(&new, from, to);
@@ -88,12 +97,21 @@ fn find_changes(lab: &Lab, old: &Cluster, new: &Cluster) -> BTreeMap<String, Cha
             continue;
         }
         let networks = format!("{} -> {}", from.network, to.network);
-        let change = changes.entry(networks).or_insert_with(|| Change {
+        let is_deaf = [from, to].iter().any(|pod| deaf.contains(&*pod.node));
+        let found = Change {
             is_opened,
             pairs: 0,
             from: from.name.clone(),
             to: to.name.clone(),
-        });
+            is_deaf,
+        };
+        let change = changes.entry(networks).or_insert_with(|| found.clone());
+        if change.is_deaf && !is_deaf {
+            *change = Change {
+                pairs: change.pairs,
+                ..found
+            };
+        }
         change.pairs += 1;
     }
     changes

@@ -10,6 +10,7 @@ use patchbay_snapshots::{Release, show};
 use super::console::Console;
 use super::failure::Failure;
 use super::lab_questions::{Reply, ask, ask_service, matrix, trace};
+use super::lab_stopped::stopped_on_the_way;
 use super::lab_target::{Target, read_echo_target, read_target};
 
 /// Commands, one line each.
@@ -113,20 +114,31 @@ pub(super) async fn execute(
             .map(|()| String::new().into()),
         [command, ..] => Err(usage(command)),
     };
-    match answer {
+    let next = match answer {
         Ok(reply) => {
             write!(console.output, "{}", reply.text)?;
-            Ok(if reply.is_good {
+            if reply.is_good {
                 Next::Command
             } else {
                 Next::Failed
-            })
+            }
         }
         Err(error) => {
             console.report_failure(&Failure::Lab(error));
-            Ok(Next::Failed)
+            Next::Failed
+        }
+    };
+    if let [
+        question @ ("ping" | "udp" | "tcp" | "trace" | "matrix"),
+        ends @ ..,
+    ] = &words[..]
+        && (next == Next::Failed || *question == "trace")
+    {
+        for line in stopped_on_the_way(lab, ends) {
+            writeln!(console.output, "  {line}")?;
         }
     }
+    Ok(next)
 }
 
 /// Error of a command with other arguments than it has: its forms, or that there is none.
@@ -160,8 +172,18 @@ fn environment(lab: &Lab, node: &str) -> Result<String, String> {
     let variables = lab.environment(node).map_err(|error| error.to_string())?;
     let lines = variables
         .iter()
-        .map(|(name, value)| format!("export {name}={value}\n"));
+        .map(|(name, value)| format!("export {name}={}\n", shell_word(value)));
     Ok(lines.collect::<Vec<_>>().concat())
+}
+
+/// The text as a word of a POSIX shell.
+fn shell_word(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/:._-".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 fn set_cable(
@@ -198,7 +220,15 @@ async fn start(lab: &mut Lab, node: &str, program: &str) -> Result<String, Strin
 
 #[cfg(test)]
 mod tests {
-    use super::usage;
+    use super::{shell_word, usage};
+
+    #[test]
+    fn values_of_variables_are_words_of_a_shell() {
+        assert_eq!(shell_word("unix:/tmp/n1/db.sock"), "unix:/tmp/n1/db.sock");
+        assert_eq!(shell_word("/a b/$(c)"), "'/a b/$(c)'");
+        assert_eq!(shell_word("/it's"), r"'/it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
 
     #[test]
     fn a_command_with_other_arguments_shows_its_forms() {

@@ -48,6 +48,8 @@ mod lab_questions;
 #[cfg(feature = "lab")]
 mod lab_reasons;
 #[cfg(feature = "lab")]
+mod lab_stopped;
+#[cfg(feature = "lab")]
 mod lab_target;
 mod log_writer;
 mod manifest_limit;
@@ -184,7 +186,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
         .enable_all()
         .thread_keep_alive(THREAD_KEEP_ALIVE)
         .build()?;
-    runtime.block_on(async {
+    let done = runtime.block_on(async {
         match command {
             Command::Demo(arguments) => demo::demo(&arguments, console).await,
             Command::Apply(arguments) => apply::apply(&arguments, console).await,
@@ -221,5 +223,8 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             }
         }?;
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    // A signal may have ended the command while a thread plans; nothing follows from its plan.
+    runtime.shutdown_background();
+    done
 }

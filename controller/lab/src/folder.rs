@@ -1,8 +1,9 @@
 //! Folder of a lab: sockets and logs, in a subfolder for each node.
 
 use std::env;
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +16,10 @@ const PREFIX: &str = "patchbay-lab-";
 const LOCK: &str = "lock";
 /// Name of [`LOCK`] until it is locked.
 const NEW_LOCK: &str = "lock.new";
+/// Content of [`LOCK`], without which a folder is not that of a lab.
+const LOCK_CONTENT: &str = "lock of a Patchbay lab\n";
+/// Mode of the folder: its sockets accept commands and rows from everybody who can reach them.
+const FOLDER_MODE: u32 = 0o700;
 /// Attempts to remove a folder, because a killed program may still create a file in it.
 const REMOVALS: usize = 100;
 /// Time between two attempts to remove a folder.
@@ -64,9 +69,12 @@ impl LabFolder {
     }
 
     fn create_in(parent: &Path) -> Result<Self, FolderError> {
-        remove_abandoned(parent);
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent);
-        let folder = folder.map_err(FolderError::Parent)?;
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .permissions(Permissions::from_mode(FOLDER_MODE))
+            .tempdir_in(parent)
+            .map_err(FolderError::Parent)?;
+        remove_abandoned(parent, folder.path());
         if folder.path().as_os_str().len() > MAX_SOCKET_PATH - LONGEST_SOCKET {
             return Err(FolderError::TooLong(folder.path().to_owned()));
         }
@@ -114,30 +122,52 @@ impl Drop for LabFolder {
 /// the folder for abandoned.
 fn create_lock(folder: &Path) -> io::Result<File> {
     let path = folder.join(NEW_LOCK);
-    let lock = File::create(&path)?;
+    let mut lock = File::create(&path)?;
+    lock.write_all(LOCK_CONTENT.as_bytes())?;
     lock.lock()?;
     fs::rename(path, folder.join(LOCK))?;
     Ok(lock)
 }
 
 /// Removes folders of labs whose process has ended. A folder without a lock file may be in the
-/// making, so it stays.
-fn remove_abandoned(parent: &Path) {
+/// making, so it stays, as do folders of other users than that of `own`.
+fn remove_abandoned(parent: &Path, own: &Path) {
+    let Ok(user) = fs::symlink_metadata(own).map(|metadata| metadata.uid()) else {
+        return;
+    };
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
         let path = entry.path();
-        let is_abandoned = File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
-        if is_abandoned && let Err(error) = fs::remove_dir_all(&path) {
+        if is_abandoned(&path, user).unwrap_or_default()
+            && let Err(error) = fs::remove_dir_all(&path)
+        {
             tracing::debug!(path = %path.display(), %error, "cannot remove an abandoned folder");
         }
     }
 }
 
+/// `true` if the folder is that of a lab of this user whose process has ended.
+fn is_abandoned(folder: &Path, user: u32) -> io::Result<bool> {
+    let path = folder.join(LOCK);
+    let (outer, inner) = (fs::symlink_metadata(folder)?, fs::symlink_metadata(&path)?);
+    // To open a FIFO waits for a writer.
+    if !outer.is_dir() || outer.uid() != user || !inner.is_file() {
+        return Ok(false);
+    }
+    let lock = File::open(path)?;
+    let mut content = String::new();
+    let length = LOCK_CONTENT.len() as u64;
+    (&lock).take(length).read_to_string(&mut content)?;
+    Ok(content == LOCK_CONTENT && lock.try_lock().is_ok())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -146,14 +176,32 @@ mod tests {
         let folder = |name: &str| {
             let path = parent.path().join(format!("{PREFIX}{name}"));
             fs::create_dir(&path).unwrap();
-            (File::create(path.join(LOCK)).unwrap(), path)
+            (create_lock(&path).unwrap(), path)
         };
-        let ((killed, killed_path), (running, running_path)) = (folder("a"), folder("b"));
+        let ((killed, killed_path), (_running, running_path)) = (folder("a"), folder("b"));
         drop(killed);
-        running.lock().unwrap();
-        remove_abandoned(parent.path());
+        let lab = LabFolder::create_in(parent.path()).unwrap();
         assert!(!killed_path.exists());
         assert!(running_path.exists());
+        let mode = fs::metadata(lab.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn foreign_files_and_folders_that_are_named_like_those_of_a_lab_are_skipped() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = |name: &str| parent.path().join(format!("{PREFIX}{name}"));
+        fs::write(path("file"), "").unwrap();
+        for name in ["notes", "pipe"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        fs::write(path("notes").join(LOCK), "of my own\n").unwrap();
+        let pipe = Command::new("mkfifo").arg(path("pipe").join(LOCK)).status();
+        assert!(pipe.unwrap().success());
+        LabFolder::create_in(parent.path()).unwrap();
+        for name in ["file", "notes", "pipe"] {
+            assert!(path(name).exists(), "{name}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use patchbay_app::Cluster;
 use patchbay_app::northbound::Northbound as _;
 use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::db::Snapshot;
+use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
 
 use super::databases::{DatabaseError, DatabaseServer, NodeDatabase};
@@ -86,6 +87,8 @@ pub struct Lab {
     next_device: usize,
     /// Number of the next node.
     next_node: usize,
+    /// Source of the placeholders of new rows.
+    uuids: UuidSource,
     pub(crate) spawner: Spawner,
     /// Dropped last, because programs write into it until they end.
     folder: LabFolder,
@@ -151,6 +154,7 @@ impl Lab {
             questions,
             next_device: 1,
             next_node: 1,
+            uuids: UuidSource::seeded(0),
         };
         lab.apply(cluster).await?;
         Ok(lab)
@@ -212,6 +216,16 @@ impl Lab {
     /// There is no such node.
     pub fn programs(&self, node: &str) -> Result<Vec<(&'static str, u32)>, LabError> {
         Ok(self.zone(node)?.node.running().collect())
+    }
+
+    /// Programs that were killed and not started again, each after the name of its node. The node
+    /// does not follow changed rows without ovn-northd and ovn-controller, and forwards no packet
+    /// without ovs-vswitchd.
+    pub fn stopped_programs(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.zones.iter().flat_map(|(name, zone)| {
+            let stopped = zone.node.stopped();
+            stopped.map(move |program| (name.as_str(), program))
+        })
     }
 
     /// Snapshot of a node's Northbound database.

@@ -188,7 +188,7 @@ impl Node {
     /// Waits until the switch forwards packets as the Northbound database requires. A node whose
     /// programs were killed is not waited for.
     pub(crate) async fn sync(&mut self, release: &Release) -> Result<(), NodeError> {
-        if self.programs.len() < PROGRAMS.len() {
+        if self.stopped().next().is_some() {
             return Ok(());
         }
         let switch = self.databases.switch.clone();
@@ -233,6 +233,12 @@ impl Node {
         let programs = self.programs.iter();
         let programs = programs.filter_map(|p| Some((p.name(), p.id()?)));
         programs.chain(self.databases.process())
+    }
+
+    /// Names of the programs that were killed and not started again.
+    pub(crate) fn stopped(&self) -> impl Iterator<Item = &'static str> {
+        let is_stopped = |name: &&str| self.programs.iter().all(|p| p.name() != *name);
+        PROGRAMS.into_iter().filter(is_stopped)
     }
 
     /// Fails if a program has ended by itself.

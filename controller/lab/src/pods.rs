@@ -47,6 +47,8 @@ pub struct Pod {
     pub addresses: Vec<IpNet>,
     /// Name of the logical switch port.
     pub port: String,
+    /// UID. Empty: the manifest has none.
+    pub(crate) uid: String,
     pub(crate) gateways: Vec<IpAddr>,
     pub(crate) mac: Mac,
     pub(crate) mac_text: String,
@@ -70,6 +72,7 @@ impl Pod {
             network: place.network.name.to_string(),
             addresses,
             port: place.port.clone(),
+            uid: place.pod.uid.to_string(),
             gateways: place.addresses.gateways.clone(),
             mac: parse_mac(&place.addresses.mac)?,
             mac_text: place.addresses.mac.clone(),

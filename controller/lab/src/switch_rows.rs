@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
+use patchbay_schemas::datum::Datum;
 use patchbay_schemas::typed::Column as _;
 use patchbay_schemas::wire::Mutator;
 use uuid::Uuid;
@@ -25,12 +26,24 @@ pub(crate) struct Device {
     pub(crate) name: String,
     /// Name of the logical switch port.
     pub(crate) port: String,
+    /// UID of the pod, which ovn-controller compares with `iface-id-ver` of the logical switch
+    /// port. Empty: the pod has none.
+    pub(crate) pod_uid: String,
 }
 
 impl Device {
     /// Socket of the device in the folder of its node.
     pub(crate) fn socket(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.sock", self.name))
+    }
+
+    /// `external_ids` of the interface, as a CNI plugin writes them.
+    fn external_ids(&self) -> Datum {
+        let port = ("iface-id", &*self.port);
+        match &*self.pod_uid {
+            "" => texts([port]),
+            uid => texts([port, ("iface-id-ver", uid)]),
+        }
     }
 }
 
@@ -77,7 +90,7 @@ impl SwitchPorts {
                     "Interface",
                     [
                         ("name", text(&device.name)),
-                        ("external_ids", texts([("iface-id", &device.port)])),
+                        ("external_ids", device.external_ids()),
                         ("options", texts([("pstream", &socket)])),
                     ],
                 )?;

@@ -18,11 +18,20 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Interval in which a running program and the cancellation are looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Folder in which apt runs. The machine's sources and packages are not touched. The folder is
-/// removed with the value.
+/// Bytes that a quoted value of apt.conf(5) cannot hold.
+const UNQUOTABLE: &[u8] = b"\"\\";
+
+/// Folder in which apt runs. The machine's sources and packages are not touched.
 #[derive(Debug)]
 pub(super) struct Apt {
     folder: PathBuf,
+}
+
+/// `true` if options of apt.conf(5) can hold the path.
+pub(super) fn can_hold(path: &Path) -> bool {
+    let is_quotable = |byte: u8| !byte.is_ascii_control() && !UNQUOTABLE.contains(&byte);
+    path.to_str()
+        .is_some_and(|path| path.bytes().all(is_quotable))
 }
 
 impl Apt {
@@ -30,7 +39,6 @@ impl Apt {
         if !Path::new(KEYRING).is_file() {
             return Err(FetchError::NoKeyring(KEYRING));
         }
-        remove_folder(&folder)?;
         let apt = Self { folder };
         for name in ["lists/partial", "archives/partial", "none"] {
             let path = apt.folder.join(name);
@@ -74,13 +82,6 @@ impl Apt {
     }
 }
 
-impl Drop for Apt {
-    fn drop(&mut self) {
-        // A folder that stays is removed by the next run.
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
 /// Options in the notation of apt.conf(5). The machine's own options are read before them, because
 /// they may name a proxy. Its hooks are removed, because they maintain the machine.
 fn options(folder: &Path) -> String {
@@ -113,13 +114,6 @@ fn options(folder: &Path) -> String {
         .map(|hook| format!("#clear {hook};\n"))
         .chain(options.map(|(name, value)| format!("{name} \"{value}\";\n")))
         .collect()
-}
-
-pub(super) fn remove_folder(folder: &Path) -> Result<(), FetchError> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FetchError::io(folder)(error)),
-        _ => Ok(()),
-    }
 }
 
 /// Runs a program until it ends or is cancelled, and returns its standard output. Its last line of

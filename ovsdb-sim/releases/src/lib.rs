@@ -15,6 +15,7 @@
 //! ```
 
 mod apt;
+mod workspace;
 
 use std::fmt;
 use std::fs;
@@ -27,7 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use thiserror::Error;
 
-use apt::{Apt, remove_folder, run};
+use apt::{Apt, can_hold, run};
+use workspace::Workspace;
 
 /// Packages with the programs and schemas of Open vSwitch and OVN.
 const PACKAGES: [&str; 3] = ["ovn-central", "ovn-host", "openvswitch-switch"];
@@ -101,6 +103,19 @@ pub enum FetchError {
     /// The folder exists.
     #[error("{} exists; a release is fetched into a new folder", .0.display())]
     Exists(PathBuf),
+    /// The folder beside the release, in which it is made, is of another origin.
+    #[error("{} exists, and no fetch has made it: remove it, or fetch into another folder", .0.display())]
+    Foreign(PathBuf),
+    /// Another fetch makes a release in the same folder.
+    #[error("{}: another fetch is running", .0.display())]
+    Running(PathBuf),
+    /// Options of apt cannot hold the path of the folder.
+    #[error(
+        "{}: a path with quotation marks, backslashes, control characters or other bytes than UTF-8 \
+         cannot be an option of apt; fetch into another folder",
+        .0.display()
+    )]
+    Unquotable(PathBuf),
     /// A file or folder cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
@@ -161,25 +176,13 @@ impl Cancellation {
     }
 }
 
-/// Folder that is removed with the value, unless it was renamed.
-#[derive(Debug)]
-struct Partial(PathBuf);
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // A folder that stays is removed by the next run.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Downloads and unpacks the programs of a suite into a new folder.
 ///
-/// The folder gets its name when it is complete. Beside it, `FOLDER.apt` and `FOLDER.partial` exist
-/// meanwhile.
+/// The folder gets its name when it is complete. Beside it, `FOLDER.partial` exists meanwhile.
 ///
 /// # Errors
-/// The folder exists or cannot be written, apt or dpkg is missing or fails, or the fetch is
-/// cancelled.
+/// The folder exists or cannot be written, `FOLDER.partial` is not that of an ended fetch, apt or
+/// dpkg is missing or fails, or the fetch is cancelled.
 pub fn fetch(
     suite: &Suite,
     folder: &Path,
@@ -191,12 +194,13 @@ pub fn fetch(
     }
     // apt has a working directory of its own.
     let folder = &std::path::absolute(folder).map_err(FetchError::io(folder))?;
-    let beside = |extension: &str| {
-        let mut path = folder.clone().into_os_string();
-        path.push(extension);
-        PathBuf::from(path)
-    };
-    let apt = Apt::new(beside(".apt"), suite)?;
+    if !can_hold(folder) {
+        return Err(FetchError::Unquotable(folder.clone()));
+    }
+    let mut partial = folder.clone().into_os_string();
+    partial.push(".partial");
+    let workspace = Workspace::create(partial.into())?;
+    let apt = Apt::new(workspace.path("apt"), suite)?;
     progress(Progress::Index(suite));
     apt.run(&["update"], cancellation)?;
     let plan = apt.run(&[&["-s", "install"], &PACKAGES[..]].concat(), cancellation)?;
@@ -213,13 +217,12 @@ pub fn fetch(
     progress(Progress::Unpack {
         packages: files.len(),
     });
-    let partial = Partial(beside(".partial"));
-    remove_folder(&partial.0)?;
+    let root = workspace.path("root");
     for file in files {
         let mut unpack = Command::new("dpkg");
-        run(unpack.arg("-x").args([&file, &partial.0]), cancellation)?;
+        run(unpack.arg("-x").args([&file, &root]), cancellation)?;
     }
-    fs::rename(&partial.0, folder).map_err(FetchError::io(folder))
+    fs::rename(root, folder).map_err(FetchError::io(folder))
 }
 
 #[cfg(test)]
@@ -233,6 +236,18 @@ mod tests {
         }
         for name in ["sid", "trixie", "trixie-backports", "13"] {
             assert_eq!(name.parse::<Suite>().is_ok(), name != "13", "{name}");
+        }
+    }
+
+    #[test]
+    fn paths_that_options_of_apt_cannot_hold_are_refused() {
+        for name in ["a\"b", "a\nb", "a\\b"] {
+            let folder = tempfile::tempdir().unwrap();
+            let suite: Suite = "sid".parse().unwrap();
+            let into = folder.path().join(name);
+            let error = fetch(&suite, &into, &Cancellation::default(), |_| {}).unwrap_err();
+            assert!(matches!(error, FetchError::Unquotable(_)), "{error}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         }
     }
 

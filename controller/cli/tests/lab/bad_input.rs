@@ -262,6 +262,47 @@ fn a_signal_at_any_moment_of_the_start_leaves_nothing() {
     }
 }
 
+/// Many nodes, whose rows take longer to plan than a signal takes to arrive.
+#[test]
+fn a_signal_while_the_rows_of_many_nodes_are_planned_starts_no_program() {
+    const NODES: usize = 60;
+    let Some(ovn) = ovn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let started = folder.path().join("started");
+    let script = format!("touch {}; exec sleep 1000", started.display());
+    let fake = folder.path().join("ovn");
+    for (name, version) in [
+        ("ovn-northd", "26.03.1"),
+        ("ovs-vswitchd", "4.0.0"),
+        ("ovn-controller", "26.03.1"),
+    ] {
+        create_program(&fake, name, version, &script);
+    }
+    symlink(ovn.join("usr/share"), fake.join("share")).unwrap();
+    let networks = fs::read_to_string(Path::new(EXAMPLE).join("2-networks.yaml")).unwrap();
+    let nodes = (1..=NODES).map(|number| {
+        format!("---\n{{apiVersion: v1, kind: Node, metadata: {{name: n{number}}}}}\n")
+    });
+    let manifests = folder.path().join("manifests.yaml");
+    fs::write(&manifests, networks + "\n" + &nodes.collect::<String>()).unwrap();
+    let mut command = lab(&fake, &manifests, temporary.path(), &[]);
+    let mut running = Running::start(&mut command);
+    wait_for_line(&mut running.errors, "OVN ");
+    let has_folder_of_last_node = || {
+        let labs = fs::read_dir(temporary.path()).unwrap().flatten();
+        let mut folders = labs.map(|lab| lab.path().join(format!("n{NODES}")));
+        folders.any(|folder| folder.exists())
+    };
+    while !has_folder_of_last_node() {
+        sleep(LOOK_INTERVAL);
+    }
+    ovsdb_sim::testing::signal(&running.child, "TERM");
+    let (code, errors) = running.wait_for_end(temporary.path());
+    assert_eq!((code, &*errors), (Some(1), "error: stopped\n"));
+    assert!(!started.exists());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_in_the_middle_of_an_apply_ends_the_lab() {
     let Some(ovn) = ovn() else { return };

@@ -76,6 +76,79 @@ fn a_check_compares_packets_with_the_manifests() {
     assert!(errors.contains(expected), "{errors}");
 }
 
+/// A pod of a cluster's dump has a UID, which its logical switch port and its interface share.
+#[test]
+fn a_pod_with_a_uid_runs() {
+    let Some(ovn) = ovn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for (file, text) in [
+        (
+            "1-node.yaml",
+            "{apiVersion: v1, kind: Node, metadata: {name: n1}}",
+        ),
+        (
+            "2-namespace.yaml",
+            "{apiVersion: v1, kind: Namespace, metadata: {name: d, labels: \
+             {k8s.ovn.org/primary-user-defined-network: ''}}}",
+        ),
+        (
+            "3-network.yaml",
+            "{apiVersion: k8s.ovn.org/v1, kind: UserDefinedNetwork, metadata: {name: t, namespace: \
+             d}, spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: \
+             10.20.0.0/16}]}}}",
+        ),
+        (
+            "4-pod.yaml",
+            "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: d, uid: \
+             6d0b9d3e-8a6c-4ec5-8d3a-3a2d2a4f0b05}, spec: {nodeName: n1}}",
+        ),
+        (
+            "5-pod.yaml",
+            "{apiVersion: v1, kind: Pod, metadata: {name: q, namespace: d}, spec: {nodeName: n1}}",
+        ),
+    ] {
+        fs::write(folder.path().join(file), text).unwrap();
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_patchbay"))
+        .args(["lab", "--check", "--ovn"])
+        .arg(&ovn)
+        .arg("-f")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.ends_with("2 answers agree with the manifests, 0 differ\n"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn a_packet_that_is_lost_by_a_killed_program_has_the_command_that_starts_it() {
+    let Some(ovn) = ovn() else { return };
+    let kills = [
+        "kill ovn-worker ovs-vswitchd",
+        "kill ovn-worker2 ovn-northd",
+    ];
+    let asks = ["ping blue-1 green-3", "ping blue-3 green-1", "matrix"];
+    let commands = kills
+        .iter()
+        .chain(&asks)
+        .flat_map(|command| ["-c", *command]);
+    let (code, output, errors) = run(&ovn, &commands.collect::<Vec<_>>());
+    assert_eq!(code, Some(2), "{output}{errors}");
+    let switch = "  ovs-vswitchd does not run on ovn-worker: no packet passes the node; `start \
+                  ovn-worker ovs-vswitchd` starts it\n";
+    let northd = "  ovn-northd does not run on ovn-worker2: changed rows make no flows; `start \
+                  ovn-worker2 ovn-northd` starts it\n";
+    let answers: Vec<&str> = output.split("> ").collect();
+    for (command, has_northd) in [(3, false), (4, false), (5, true)] {
+        assert!(answers[command].contains(switch), "{output}");
+        assert_eq!(answers[command].contains(northd), has_northd, "{output}");
+    }
+}
+
 #[test]
 fn a_strict_check_fails_for_a_connect_without_networks() {
     let Some(ovn) = ovn() else { return };
@@ -399,6 +472,24 @@ fn a_saved_file_is_applied_and_what_it_opens_and_closes_is_printed() {
     fs::remove_file(folder.path().join("3-connect.yaml")).unwrap();
     let line = errors.find(|line| line.starts_with("closed: ")).unwrap();
     assert!(line.contains(", after ") && line.ends_with(" ms"), "{line}");
-    drop(child.stdin.take());
+    assert!(errors.any(|line| line == "applied"));
+
+    // A pair of pods on the nodes that follow is watched.
+    let mut input = child.stdin.take().unwrap();
+    input
+        .write_all(b"kill ovn-control-plane ovn-controller\nnonsense\n")
+        .unwrap();
+    assert!(errors.any(|line| line.contains("no command \"nonsense\"")));
+    copy("3-connect.yaml");
+    let line = errors.find(|line| line.starts_with("opened: ")).unwrap();
+    assert!(
+        line.contains("such as blue/blue-2 -> green/green-2, after "),
+        "{line}"
+    );
+    assert!(errors.any(|line| line == "applied"));
+    let stopped = "warning: ovn-controller does not run on ovn-control-plane: changed flows do not \
+                   reach the switch; `start ovn-control-plane ovn-controller` starts it";
+    assert_eq!(errors.next().unwrap(), stopped);
+    drop(input);
     child.wait().unwrap();
 }

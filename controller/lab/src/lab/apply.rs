@@ -7,7 +7,7 @@ use patchbay_app::Cluster;
 use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::ObjectKey;
-use patchbay_schemas::uuids::UuidSource;
+use tokio::task::yield_now;
 
 use super::{Lab, LabError, LabPod, Zone};
 use crate::node::{Node, NodeId};
@@ -15,6 +15,10 @@ use crate::outside;
 use crate::pods::{self, PodName};
 use crate::switch_rows::{CABLE_SOCKET, Device};
 use crate::wire::endpoint::{Endpoint, EndpointConfig};
+
+/// Maximum number of nodes whose reconcilers keep their plans from one apply to the next. The plans
+/// of a node grow with the number of nodes. In larger labs they would take as much memory as rows.
+const MAX_PLANNED_NODES: usize = 64;
 
 impl Lab {
     /// Makes nodes, rows and pods those of the cluster. Returns when packets flow accordingly.
@@ -92,8 +96,7 @@ impl Lab {
             let (release, spawner) = (&self.release, &self.spawner);
             let node = Node::create(id.clone(), folder, self.server, release, spawner).await?;
             let northbound = node.databases.northbound.clone();
-            let uuids = UuidSource::seeded(id.number as u64);
-            let reconciler = ZoneReconciler::new(&*id.name, northbound, uuids);
+            let reconciler = ZoneReconciler::new(&*id.name, northbound, self.uuids.fork());
             created.push(id.name.clone());
             let socket = node.folder.join(outside::DEVICE_SOCKET);
             let host = EndpointConfig::outside(self.next_device);
@@ -111,7 +114,10 @@ impl Lab {
 
     /// Writes the rows of networks, connects and pods, and connects the pods.
     async fn write_rows(&mut self, cluster: &Cluster) -> Result<(), LabError> {
+        let keeps_plans = self.zones.len() <= MAX_PLANNED_NODES;
         for (name, zone) in &mut self.zones {
+            // Planning does not wait, and the caller may have to drop this future.
+            yield_now().await;
             let outcome = zone.reconciler.reconcile(cluster).await;
             let outcome = outcome.map_err(|source| LabError::Zone {
                 zone: name.clone(),
@@ -119,6 +125,10 @@ impl Lab {
             })?;
             self.warnings.extend(warnings_of(name, &outcome));
             zone.outcome = outcome;
+            if !keeps_plans {
+                let northbound = zone.node.databases.northbound.clone();
+                zone.reconciler = ZoneReconciler::new(name, northbound, self.uuids.fork());
+            }
             zone.node.sources = outside::marked_sources(cluster, name);
             zone.node.marks = outside::marks(cluster);
         }
@@ -154,6 +164,7 @@ impl Lab {
                 let device = Device {
                     name: format!("p{number}"),
                     port: pod.port.clone(),
+                    pod_uid: pod.uid.clone(),
                 };
                 let config = EndpointConfig {
                     is_outside: false,
