@@ -305,8 +305,11 @@ impl World {
                 "restarted {}",
                 name
             );
-            let mut connects = inventory.cluster_network_connects.iter();
-            if connects.any(|(_, connect)| !is_accepted(&connect.object)) {
+            let connects = &inventory.cluster_network_connects;
+            if !connects
+                .iter()
+                .all(|(_, connect)| is_accepted(&connect.object))
+            {
                 // Rows stay as they were, which a new zone does not know.
                 continue;
             }
