@@ -51,7 +51,9 @@ pub(super) async fn explain(
             "rows",
             "rows are not compared: with dynamic-udn-allocation they follow from pods, which are not listed",
         )?;
-        views.values_mut().for_each(|view| view.differences.clear());
+        for view in views.values_mut() {
+            view.differences.clear();
+        }
     }
     let networks = cluster.networks();
     let Some(explanation) = explain_connect(name, &cluster.inventory, &networks, &views) else {

@@ -205,7 +205,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             #[cfg(feature = "kubernetes")]
             Command::Deploy(arguments) => deploy::deploy(&arguments, console),
             Command::Reach(arguments) => {
-                let outcome = reach::reach(&arguments, console).await?;
+                let outcome = Box::pin(reach::reach(&arguments, console)).await?;
                 return Ok(ExitCode::from(match outcome {
                     Some(Outcome::Unasked { .. }) => EXIT_NOT_ASKED,
                     Some(outcome) if !outcome.is_arrival() => EXIT_STOPPED,

@@ -177,12 +177,11 @@ pub(super) async fn read_databases(
         let zone = zone.map(str::to_owned).or_else(|| own_zone(&snapshot));
         let zone = zone.unwrap_or_else(|| place.to_owned());
         let database = Northbound::new(&snapshot, chassis);
-        match &mut zones {
-            Some(zones) => add_zone(zones, zone, database, console)?,
-            None => {
-                warn_of_ignored_rows(&database, console)?;
-                zones = Some(Zones::new(zone, database));
-            }
+        if let Some(zones) = &mut zones {
+            add_zone(zones, zone, database, console)?;
+        } else {
+            warn_of_ignored_rows(&database, console)?;
+            zones = Some(Zones::new(zone, database));
         }
     }
     let zones = zones.ok_or_else(|| {

@@ -160,7 +160,10 @@ impl ConnectPlanner<'_> {
             None => outcome.status.clone(),
         };
         let mut reports = self.zones.reports_about(seen);
-        if let Some(collected) = &mut reports {
+        // A spec that cannot be read selects nothing that is known.
+        if let Some(collected) = &mut reports
+            && seen.spec_error.is_none()
+        {
             collected.reports.no_networks = &outcome.unconnected.no_networks;
             collected.reports.without_subnets = &outcome.unconnected.without_subnets;
         }
@@ -180,8 +183,8 @@ impl ConnectPlanner<'_> {
     /// Adds the condition `Connected` to a status.
     ///
     /// Without any report so far there is no condition, unless no network is selected. While the
-    /// reports are not known, the condition stays as it is. It does not become true while it is not known whether all zones
-    /// run, because a former leader may have seen that one does not.
+    /// reports are not known, the condition stays as it is. It does not become true while it is not
+    /// known whether all zones run, because a former leader may have seen that one does not.
     fn with_connected_condition(
         &self,
         object: &ClusterNetworkConnect,

@@ -42,14 +42,14 @@ impl Northbound {
             destination,
             transport,
         };
-        Ok(self.trace_arrival(port, sent, Default::default()).answer)
+        Ok(self.trace_arrival(port, &sent, Default::default()).answer)
     }
 
     /// Follows a packet that comes out of a tunnel, for the port by which it goes out.
     pub(crate) fn trace_arrival(
         &self,
         port: PortId,
-        sent: IpPacket,
+        sent: &IpPacket,
         connection: (Direction, Connection),
     ) -> Passage {
         let packet = Packet {
@@ -65,7 +65,7 @@ impl Northbound {
         };
         let path = Path::default();
         let traced = Trace::run(self, Entry::Tunnel(port), packet, path, connection);
-        self.passage(traced, &sent)
+        self.passage(traced, sent)
     }
 
     /// MAC address of the machine or router behind a port.

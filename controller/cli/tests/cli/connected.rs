@@ -112,7 +112,8 @@ fn a_connect_without_networks_is_not_connected_and_names_the_labels() {
         (
             namespaces("team: nope"),
             format!(
-                "spec.networkSelectors[0] matches none of 2 {primary} (labels there: team=a, team=b)"
+                "spec.networkSelectors[0] matches none of 2 {primary} (labels there: team=a, team=b, \
+                 kubernetes.io/metadata.name=blue, kubernetes.io/metadata.name=red)"
             ),
         ),
     ] {

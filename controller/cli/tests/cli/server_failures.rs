@@ -179,7 +179,7 @@ fn an_empty_list_of_databases_is_waited_for() {
         let (first, _) = listener.accept().unwrap();
         answer_without_databases(first);
         for client in listener.incoming() {
-            join(client.unwrap(), UnixStream::connect(&place).unwrap());
+            join(&client.unwrap(), &UnixStream::connect(&place).unwrap());
         }
     });
     let done = end(start("apply", &format!("unix:{}", socket.display())));
@@ -205,8 +205,8 @@ fn answer_without_databases(mut client: UnixStream) {
 }
 
 /// Copies bytes between a client and a server, in both directions.
-fn join(client: UnixStream, server: UnixStream) {
-    for (from, to) in [(&client, &server), (&server, &client)] {
+fn join(client: &UnixStream, server: &UnixStream) {
+    for (from, to) in [(client, server), (server, client)] {
         let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
         thread::spawn(move || {
             let _ = std::io::copy(&mut from, &mut to);

@@ -263,7 +263,7 @@ fn identities() {
         assert_eq!(
             columns,
             if kind == "ClusterNetworkConnect" {
-                &["Accepted", "Connected", "Age"][..]
+                &["Accepted", "Connected", "Age", "Message"][..]
             } else {
                 &[]
             }

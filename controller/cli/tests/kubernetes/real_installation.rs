@@ -148,7 +148,7 @@ async fn printed_manifests_and_the_rights_of_the_accounts_are_enough_for_the_exa
                 let end = format!("_{pod}");
                 ports.iter().any(|port| port.name.ends_with(&end))
             };
-            pods.iter().all(|pod| has_port(pod)).then_some(())
+            pods.iter().all(has_port).then_some(())
         })
         .await;
     }

@@ -175,7 +175,7 @@ impl Zones {
                 };
             }
             let known = connections.remove(next).unwrap_or_default();
-            passage = target.trace_arrival(port, packet.ip.clone(), (direction, known));
+            passage = target.trace_arrival(port, &packet.ip, (direction, known));
             zone = next;
         }
     }

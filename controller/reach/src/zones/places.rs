@@ -52,7 +52,7 @@ impl Zones {
         let default = self.default_database();
         match (&sender.port, &sender.pod) {
             (Some(name), _) => {
-                let places = self.local(self.named(name));
+                let places = Self::local(self.named(name));
                 let own = places.iter().find(|place| place.zone == self.default);
                 match own.or(places.first()) {
                     Some(place) => Ok(*place),
@@ -60,7 +60,7 @@ impl Zones {
                 }
             }
             (None, Some(pod)) => {
-                let places = self.local(self.of_pod(pod));
+                let places = Self::local(self.of_pod(pod));
                 let Some(first) = places.first() else {
                     return Err(default.unknown_pod(pod));
                 };
@@ -140,7 +140,7 @@ impl Zones {
     }
 
     /// The places on their own chassis, or all if there are none.
-    fn local<'a>(&self, places: Vec<Place<'a>>) -> Vec<Place<'a>> {
+    fn local(places: Vec<Place<'_>>) -> Vec<Place<'_>> {
         if places.iter().all(Place::is_remote) {
             return places;
         }
