@@ -60,6 +60,8 @@ impl Cluster {
             Some(ObjectName::new(object_kind::NODE_ID, node.id?))
         });
         names.extend(ids);
+        let features = self.settings().features.iter();
+        names.extend(features.map(|feature| ObjectName::new(object_kind::FEATURE, feature)));
         self.add_networks(&mut names);
         Arc::new(names)
     }

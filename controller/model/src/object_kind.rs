@@ -23,5 +23,7 @@ pub const SERVICE: &str = "Service";
 pub const NETWORK_POLICY: &str = "NetworkPolicy";
 /// Firewall of a namespace.
 pub const EGRESS_FIREWALL: &str = "EgressFirewall";
+/// Feature of the cluster that is switched on, by the name of its flag.
+pub const FEATURE: &str = "feature";
 /// Egress IP.
 pub const EGRESS_IP: &str = "EgressIP";

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_model::object_kind;
+use patchbay_model::{Feature, object_kind};
 use patchbay_rows::{
     Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
     Scope,
@@ -235,9 +235,11 @@ impl Capability for Topologies {
             Part::Network(prefix) => vec![network(prefix)],
             Part::Remote { prefix, node: of } => vec![network(prefix), node(of)],
             Part::Departed(of) => vec![node(of)],
-            Part::Shared | Part::Services | Part::Isolation | Part::Hosts | Part::Advertised => {
-                Vec::new()
-            }
+            Part::Advertised => vec![ObjectName::new(
+                object_kind::FEATURE,
+                Feature::RouteAdvertisements,
+            )],
+            Part::Shared | Part::Services | Part::Isolation | Part::Hosts => Vec::new(),
         }
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use patchbay_model::{Feature, IpFamily};
 use patchbay_rows::Reader;
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::AddressSet;
 
 use super::{Rows, Topologies};
@@ -97,6 +99,8 @@ impl Topologies {
             return;
         }
         let prefixes = self.advertised_networks(inputs, reader);
+        // Networks that the inputs do not name stay isolated from each other.
+        let is_partial = reader.scope().is_some();
         let known: BTreeSet<String> = subnets(inputs, inputs.prefixes());
         let advertised: BTreeSet<String> = subnets(inputs, prefixes.iter().copied());
         for family in families(inputs) {
@@ -105,7 +109,9 @@ impl Topologies {
             let former = former.and_then(|row| reader.typed::<AddressSet>(row).ok());
             let former = former.map(|set| set.addresses).unwrap_or_default();
             let left = former.into_iter();
-            let left = left.filter(|subnet| !known.contains(subnet) && inputs.had_subnet(subnet));
+            let left = left.filter(|subnet| {
+                !known.contains(subnet) && (is_partial || inputs.had_subnet(subnet))
+            });
             let of_family = advertised.iter().filter(|subnet| {
                 let subnet = subnet.parse::<IpNet>();
                 subnet.is_ok_and(|subnet| IpFamily::of_net(subnet) == family)
@@ -119,11 +125,18 @@ impl Topologies {
             Some(reader.row(tables.switch_ports, &name)?.uuid())
         });
         let group = advertised::port_group();
+        let former = reader.row(tables.router_ports_groups, group.name.as_str());
+        let former = former.filter(|_| is_partial);
+        let former = former.and_then(|row| row.column("ports"));
+        let former = former
+            .into_iter()
+            .flat_map(Datum::atoms)
+            .filter_map(Atom::as_uuid);
         rows.put(
             tables.router_ports_groups,
             &PortsOfRouters {
                 name: group.name.clone(),
-                ports: ports.collect(),
+                ports: ports.chain(former).collect(),
                 external_ids: group.external_ids,
             },
         );
