@@ -1,8 +1,11 @@
 //! Log lines on standard error.
 
+use std::fmt::{self, Debug};
 use std::io::{self, Write};
 
 use patchbay_model::printable::{is_unprintable, printable, push_printable};
+use tracing::field::Field;
+use tracing_subscriber::fmt::format::Writer;
 
 /// Maximum length of a log line, in bytes. The problems of a ClusterNetworkConnect are one line.
 const MAX_LOG_LINE_BYTES: usize = 16 << 10;
@@ -30,7 +33,23 @@ impl Write for LogWriter {
     }
 }
 
-/// Returns the line of an event. Colours stay; the subscriber escapes those of texts from outside.
+/// Writes a field of an event, or its message. The text may be from outside, so the colours in it are
+/// escaped, too.
+pub(super) fn write_field(
+    writer: &mut Writer<'_>,
+    field: &Field,
+    value: &dyn Debug,
+) -> fmt::Result {
+    let text = format!("{value:?}");
+    let text = printable(&text, MAX_LOG_LINE_BYTES);
+    match field.name() {
+        "message" => writer.write_str(&text),
+        name => write!(writer, "{name}={text}"),
+    }
+}
+
+/// Returns the line of an event. Colours stay, because they are the subscriber's: [`write_field`]
+/// escapes those of texts.
 fn log_line(event: &str) -> String {
     let text = event.strip_suffix('\n').unwrap_or(event);
     let mut line = String::with_capacity(text.len() + 1);
@@ -74,7 +93,47 @@ fn colour_len(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::field::MakeExt as _;
+    use tracing_subscriber::fmt::format::debug_fn;
+
     use super::*;
+
+    /// Output of a subscriber.
+    #[derive(Clone, Default)]
+    struct Output(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Output {
+        fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(text)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn texts_from_outside_have_no_colours_of_their_own() {
+        let output = Output::default();
+        let writer = output.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .fmt_fields(debug_fn(write_field).delimited(" "))
+            .with_writer(move || writer.clone())
+            .with_ansi(true)
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let error = "\u{1b}[31mred\u{1b}[0m";
+            tracing::warn!(%error, text = error, number = 1, "message {error}");
+        });
+        let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
+        let escaped = "\\u001b[31mred\\u001b[0m";
+        let expected = format!("message {escaped} error={escaped} text=\"");
+        assert!(text.contains(&expected), "{text:?}");
+        assert!(text.trim_end().ends_with("\" number=1"), "{text:?}");
+        assert!(!text.contains("\u{1b}[31m"), "{text:?}");
+    }
 
     #[test]
     fn an_event_is_one_line_without_control_characters() {

@@ -81,12 +81,14 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 use patchbay_reach::Outcome;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::debug_fn;
 
 use args::{Command, CommandLine};
 use colours::Colours;
 use console::Console;
 use failure::Failure;
-use log_writer::LogWriter;
+use log_writer::{LogWriter, write_field};
 use output::Output;
 
 /// mimalloc, because planning allocates and frees millions of short strings.
@@ -171,6 +173,7 @@ fn start_log(command: Option<&Command>) {
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new(default)))
+        .fmt_fields(debug_fn(write_field).delimited(" "))
         .with_writer(LogWriter::new)
         .with_ansi(Colours::of(&io::stderr()).are_on())
         // Reporting an internal error panics if standard error is closed.
