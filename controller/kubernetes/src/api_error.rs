@@ -34,6 +34,8 @@ pub(super) fn describe(error: &Error) -> String {
         // The innermost source names the cause: a refused connection, or an untrusted certificate.
         Error::Service(error) => format!("no response from the API server: {}", innermost_source(&**error)),
         Error::HyperError(error) => format!("no response from the API server: {}", innermost_source(error)),
+        // A response that is too long or ends early, when it is read.
+        Error::ReadEvents(error) => format!("cannot read the watch: {}", innermost_source(error)),
         other => other.to_string(),
     }
 }

@@ -13,6 +13,7 @@ use tower::BoxError;
 use tower::util::AndThenLayer;
 
 use super::credential_files::following_client;
+use super::response_limit::ResponseLimit;
 
 /// Longest silence on a connection. It exceeds `Timing::watch_idle_timeout`, which ends an idle
 /// watch first.
@@ -32,6 +33,8 @@ const MAX_PAGE_TEXT_BYTES: usize = 120;
 /// The client copies a `Retry-After` header into the `Status` of the error, whatever server or
 /// proxy sent it. An HTML page is an error, whatever its code is.
 ///
+/// A response has at most 64 MiB, and a line of a watch 16 MiB.
+///
 /// Certificates, keys and tokens are read again when their files change.
 ///
 /// # Errors
@@ -47,7 +50,8 @@ fn fixed_client(mut config: Config) -> kube::Result<Client> {
     config.headers.push((USER_AGENT, user_agent));
     config.read_timeout.get_or_insert(READ_TIMEOUT);
     let layer = AndThenLayer::new(to_api_response);
-    Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+    let builder = ClientBuilder::try_from(config)?.with_layer(&ResponseLimit);
+    Ok(builder.with_layer(&layer).build())
 }
 
 /// Changes a response into one that `kube` understands.

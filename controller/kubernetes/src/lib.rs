@@ -105,6 +105,7 @@ mod read_failure;
 mod read_failure_events;
 mod report_publisher;
 mod request_pool;
+mod response_limit;
 mod run;
 mod store;
 mod task_set;

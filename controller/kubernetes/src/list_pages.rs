@@ -1,8 +1,13 @@
 //! Pages of lists.
 
-use kube::api::ListParams;
-use kube::core::ListMeta;
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 
+use kube::api::ListParams;
+use kube::core::{ListMeta, ObjectList};
+use serde_json::Value;
+
+use super::api::key_of;
 use super::watch_error::WatchError;
 
 /// Objects of the first page of a list. Their size is not known, and may be 1 MB each.
@@ -15,6 +20,49 @@ const MAX_PAGE_OBJECTS: u32 = 250;
 /// several times while it is decoded, and several kinds are listed at the same time. A page of 250
 /// nodes, each with the subnets of 1,000 networks in its annotations, is 12 MB.
 const PAGE_BYTES: usize = 16_000_000;
+
+/// Most objects of one list. It is more than API servers are tested with, of any kind.
+const MAX_LIST_OBJECTS: usize = 1_000_000;
+
+/// Pages of one list, whose keys show whether it makes progress.
+#[derive(Debug, Default)]
+pub(super) struct ListProgress {
+    /// Hashes of the keys so far.
+    seen: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl ListProgress {
+    /// Notes the objects of a page.
+    ///
+    /// # Errors
+    /// The page has a continue token but no new object, or the list has too many objects. Without an
+    /// error a list whose tokens always change would not end.
+    pub(super) fn note(&mut self, page: &ObjectList<Value>) -> Result<(), WatchError> {
+        let before = self.seen.len();
+        for object in &page.items {
+            self.seen.insert(self.hasher.hash_one(key_of(object)));
+        }
+        let token = page.metadata.continue_.as_deref();
+        let has_more = token.is_some_and(|token| !token.is_empty());
+        match self.seen.len() {
+            count if count > MAX_LIST_OBJECTS => Err(WatchError::TooManyObjects(MAX_LIST_OBJECTS)),
+            count if count == before && has_more => Err(WatchError::NoNewObjects),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reduces the number of objects of a page whose response was too long. Returns `false` if that is not
+/// possible.
+pub(super) fn shrink_page(page: &mut ListParams, error: &WatchError) -> bool {
+    let limit = page.limit.unwrap_or(MAX_PAGE_OBJECTS);
+    let can_shrink = limit > 1 && error.is_too_long();
+    if can_shrink {
+        page.limit = Some((limit / 8).max(1));
+    }
+    can_shrink
+}
 
 /// The parameters of the first page. `labels`: label selector; empty: all objects.
 pub(super) fn first_page(labels: &str) -> ListParams {
@@ -53,6 +101,8 @@ fn page_limit(objects: usize, bytes: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -70,6 +120,26 @@ mod tests {
         assert!(matches!(next(Some("b")), Err(WatchError::RepeatedPage)));
         assert!(matches!(next(Some("")), Ok(false)));
         assert!(matches!(next(None), Ok(false)));
+    }
+
+    #[test]
+    fn a_list_whose_tokens_always_change_ends() {
+        let mut progress = ListProgress::default();
+        let mut note = |names: &[&str], token: &str| {
+            let items = names.iter().map(|name| json!({"metadata": {"name": name}}));
+            let page = json!({
+                "metadata": {"continue": token}, "items": items.collect::<Vec<_>>(),
+            });
+            progress.note(&serde_json::from_value(page).unwrap())
+        };
+        assert!(note(&["a", "b"], "1").is_ok());
+        assert!(note(&["b", "c"], "2").is_ok());
+        assert!(matches!(
+            note(&["a", "c"], "3"),
+            Err(WatchError::NoNewObjects)
+        ));
+        assert!(matches!(note(&[], "4"), Err(WatchError::NoNewObjects)));
+        assert!(note(&[], "").is_ok(), "the last page");
     }
 
     #[test]

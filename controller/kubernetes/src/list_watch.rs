@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::api::{Api, key_of, version_of};
 use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
-use super::list_pages::{first_page, next_page};
+use super::list_pages::{ListProgress, first_page, next_page, shrink_page};
 use super::object_sink::ObjectSink;
 use super::read_failure::{
     ReadFailure, ReadFailureCause, ReadRequest, cause_of, describe_undefined, is_lasting,
@@ -213,11 +213,16 @@ impl ListWatch {
 
     async fn try_list(&mut self) -> Result<String, WatchError> {
         let mut page = first_page(self.labels);
-        let mut undecodable = BTreeSet::new();
+        let (mut undecodable, mut progress) = (BTreeSet::new(), ListProgress::default());
         self.sink.begin_list();
         loop {
             let listed = self.api.list(&page);
-            let (listed, bytes) = with_timeout(self.timing.request_timeout, listed).await?;
+            let listed = with_timeout(self.timing.request_timeout, listed).await;
+            let (listed, bytes) = match listed {
+                Err(error) if shrink_page(&mut page, &error) => continue,
+                listed => listed?,
+            };
+            progress.note(&listed)?;
             let size = (listed.items.len(), bytes);
             for object in listed.items {
                 let key = key_of(&object);

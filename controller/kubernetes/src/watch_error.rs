@@ -6,7 +6,7 @@ use kube::core::Status;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use super::api_error;
+use super::{api_error, response_limit};
 
 /// End of a watch that did not fail.
 #[derive(Debug)]
@@ -40,6 +40,11 @@ pub(super) enum WatchError {
     /// The next page of a list is the same one again.
     #[error("a page of the list has the continue token of the page before, so the list has no end")]
     RepeatedPage,
+    /// The token of the next page is another one, but a page has no object that is not listed yet.
+    #[error("a page of the list has a continue token and no new object, so the list has no end")]
+    NoNewObjects,
+    #[error("the list has more than {0} objects")]
+    TooManyObjects(usize),
     #[error("the watch ended at once")]
     EndedAtOnce,
 }
@@ -59,6 +64,11 @@ impl WatchError {
             Self::Request(kube::Error::Api(status)) | Self::ErrorEvent(status) => Some(status.code),
             _ => None,
         }
+    }
+
+    /// `true` if the response was too long.
+    pub(super) fn is_too_long(&self) -> bool {
+        matches!(self, Self::Request(error) if response_limit::is_too_long(error))
     }
 
     /// `true` if no watch can continue at the last known resource version.
