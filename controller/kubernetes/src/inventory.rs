@@ -16,13 +16,18 @@ use thiserror::Error;
 
 use super::api::Api;
 use super::api_error;
-use super::list_pages::{first_page, next_page};
+use super::list_pages::{ListProgress, first_page, next_page, shrink_page};
 use super::networks::{keep_all, without_node_details};
 use super::tolerant_object::TolerantObject;
 use super::watch_error::WatchError;
 
 /// Attempts per page, if the API server asks to wait.
 const MAX_PAGE_ATTEMPTS: usize = 5;
+
+/// Attempts to list a kind, if the API server forgets the version of the list meanwhile.
+const MAX_LISTS: usize = 5;
+/// HTTP code of a version that the API server has forgotten.
+const FORGOTTEN: u16 = 410;
 
 /// A list failed.
 #[derive(Debug, Error)]
@@ -77,8 +82,11 @@ async fn list<K: InventoryKind + Clone + Debug>(
             ..Problem::default()
         }),
     };
-    match list_all(&Api::all::<K>(client.clone()), &mut add).await {
-        Ok(()) => Ok(()),
+    match list_all(&Api::all::<K>(client.clone())).await {
+        Ok(objects) => {
+            objects.into_iter().for_each(&mut add);
+            Ok(())
+        }
         Err(error) if error.code() == Some(404) => {
             inventory.warnings.push(Problem {
                 message: format!("the cluster has no objects of kind {kind}"),
@@ -90,27 +98,44 @@ async fn list<K: InventoryKind + Clone + Debug>(
     }
 }
 
-/// Lists all objects, page by page.
-async fn list_all(api: &Api, add: &mut (dyn FnMut(Value) + Send)) -> Result<(), WatchError> {
+/// Lists all objects, page by page. A list whose later pages the API server has forgotten (410)
+/// begins again.
+async fn list_all(api: &Api) -> Result<Vec<Value>, WatchError> {
+    let mut lists = 0;
+    loop {
+        lists += 1;
+        match list_once(api).await {
+            Err(error) if error.code() == Some(FORGOTTEN) && lists < MAX_LISTS => {}
+            listed => return listed,
+        }
+    }
+}
+
+async fn list_once(api: &Api) -> Result<Vec<Value>, WatchError> {
     let mut page = first_page("");
-    let mut attempts = 0;
+    let mut progress = ListProgress::default();
+    let (mut objects, mut attempts) = (Vec::new(), 0);
     loop {
         attempts += 1;
         let (listed, bytes) = match api.list(&page).await {
             Ok(listed) => listed,
-            Err(error) => match api_error::retry_after(&error) {
-                Some(wait) if attempts < MAX_PAGE_ATTEMPTS => {
-                    tokio::time::sleep(wait).await;
-                    continue;
+            Err(error) => {
+                let wait = api_error::retry_after(&error);
+                let error = WatchError::Request(error);
+                match wait {
+                    Some(wait) if attempts < MAX_PAGE_ATTEMPTS => tokio::time::sleep(wait).await,
+                    _ if shrink_page(&mut page, &error) => {}
+                    _ => return Err(error),
                 }
-                _ => return Err(WatchError::Request(error)),
-            },
+                continue;
+            }
         };
+        progress.note(&listed)?;
         let size = (listed.items.len(), bytes);
-        listed.items.into_iter().for_each(&mut *add);
+        objects.extend(listed.items);
         attempts = 0;
         if !next_page(&mut page, &listed.metadata, size)? {
-            return Ok(());
+            return Ok(objects);
         }
     }
 }

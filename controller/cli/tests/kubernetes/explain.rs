@@ -1,10 +1,12 @@
 //! `patchbay explain` on a cluster.
 
+use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use crate::apiserver::{Fault, Reply};
 use crate::command::{kubeconfig_as, patchbay};
+use crate::networks::object;
 use crate::testbed::{CONNECT, Testbed, ZONE, until_connected};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -76,4 +78,34 @@ async fn a_cluster_is_explained() {
     let line = "  not connected: unable to create router control plane protection: Copp row ovnkube-default does not exist yet -> Northbound row Copp ovnkube-default\n";
     assert!(text.contains(line), "{text}");
     cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_begins_again_when_its_later_pages_are_forgotten() {
+    let bed = Testbed::simulated().await;
+    bed.connect().await;
+    // More than one page.
+    for number in 0..40 {
+        let node = json!({"metadata": {"name": format!("more-{number}")}});
+        bed.create(&object::<Node>(node)).await;
+    }
+    bed.api().fail(Fault {
+        method: "CONTINUE",
+        path: "/nodes",
+        reply: Reply::Status(410, None),
+        times: 1,
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig_as("patchbay-cluster", folder.path(), &bed.api().url());
+    let mut command = patchbay(&["explain", "cnc", CONNECT, "--kubeconfig"]);
+    let output = command.arg(config).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(!errors.contains("cannot list"), "{errors}");
+    let requests = bed.api().requests();
+    let forgotten = requests.iter().filter(|one| one.status == 410);
+    assert_eq!(forgotten.count(), 1);
+    let lists = requests
+        .iter()
+        .filter(|one| one.path.ends_with("/nodes") && one.method == "GET");
+    assert_eq!(lists.count(), 4, "two pages, twice");
 }
