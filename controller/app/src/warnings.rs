@@ -11,7 +11,7 @@ use patchbay_allocate::connects::ACCEPTED;
 use patchbay_allocate::networks::{NETWORK_CREATED, TRANSPORT_ACCEPTED};
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{
-    HOST_CIDRS, NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL, host_addresses,
+    NadKey, NadProblem, NetConfError, Networks, PRIMARY_NETWORK_LABEL, unreadable_annotations,
 };
 use patchbay_resources::cnc::NetworkSelector;
 use patchbay_resources::manifests::{
@@ -51,14 +51,15 @@ fn in_no_namespace<T: InventoryKind>(inventory: &Inventory) -> Vec<Problem> {
     in_no_namespace.collect()
 }
 
-/// Returns warnings about addresses of nodes that cannot be read.
+/// Returns warnings about addresses and gateways of nodes that cannot be read.
 pub(crate) fn address_warnings(inventory: &Inventory) -> Vec<Problem> {
     let nodes = inventory.nodes.in_order().into_iter();
-    let unread = nodes.filter_map(|(_, node)| {
-        let error = host_addresses(Some(node.object.annotations())).err()?;
-        let field = Some(format!("metadata.annotations[{HOST_CIDRS}]"));
-        let message = format!("not a list of addresses with the lengths of their ranges: {error}");
-        Some(problem(node, field, message))
+    let unread = nodes.flat_map(|(_, node)| {
+        let unreadable = unreadable_annotations(Some(node.object.annotations())).into_iter();
+        unreadable.map(|(annotation, reason)| {
+            let field = Some(format!("metadata.annotations[{annotation}]"));
+            problem(node, field, reason)
+        })
     });
     unread.collect()
 }

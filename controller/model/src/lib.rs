@@ -113,4 +113,6 @@ pub use settings::{ClusterSettings, Feature, GatewayMode, USER_DEFINED_JOIN_SUBN
 pub use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};
 pub use unread_networks::UnreadNetworks;
-pub use uplink::{HOST_CIDRS, Uplink, VLAN_IDS, host_addresses, primary_interface};
+pub use uplink::{
+    HOST_CIDRS, Uplink, VLAN_IDS, host_addresses, primary_interface, unreadable_annotations,
+};

@@ -166,6 +166,42 @@ pub fn host_addresses(
     Ok(Some(networks.iter().map(IpNet::addr).collect()))
 }
 
+/// Returns the annotations of a node about its addresses and its gateway that cannot be read, each
+/// with the reason.
+pub fn unreadable_annotations(
+    annotations: Option<&BTreeMap<String, String>>,
+) -> Vec<(&'static str, String)> {
+    let text = |key| annotations.and_then(|annotations| annotations.get(key));
+    let gateway = text(GATEWAY_CONFIG).and_then(|text| {
+        let read = serde_json::from_str::<BTreeMap<String, RawConfig>>(text);
+        read.err()
+            .map(|error| format!("not the gateway configurations of networks: {error}"))
+    });
+    let interface = text(PRIMARY_INTERFACE).and_then(|text| {
+        let mut addresses = match serde_json::from_str::<BTreeMap<String, String>>(text) {
+            Ok(addresses) => addresses.into_values(),
+            Err(error) => return Some(format!("not addresses by family: {error}")),
+        };
+        // A family without an address may be empty.
+        addresses.find_map(|address| {
+            let error = address.parse::<IpNet>().err()?;
+            (!address.is_empty()).then(|| format!("not addresses by family: {address:?}: {error}"))
+        })
+    });
+    let hosts = host_addresses(annotations)
+        .err()
+        .map(|error| format!("not a list of addresses with the lengths of their ranges: {error}"));
+    let found = [
+        (HOST_CIDRS, hosts),
+        (GATEWAY_CONFIG, gateway),
+        (PRIMARY_INTERFACE, interface),
+    ];
+    let found = found.into_iter();
+    found
+        .filter_map(|(key, reason)| Some((key, reason?)))
+        .collect()
+}
+
 /// Subnets of the interface that the node's bridge has. Empty: the annotation is missing or cannot
 /// be read.
 pub fn primary_interface(annotations: Option<&BTreeMap<String, String>>) -> Vec<IpNet> {
@@ -188,6 +224,32 @@ mod tests {
     fn read(config: &str) -> Uplink {
         let annotations = [(GATEWAY_CONFIG.to_owned(), config.to_owned())].into();
         Uplink::read(Some(&annotations)).unwrap()
+    }
+
+    #[test]
+    fn annotations_that_cannot_be_read_are_named() {
+        let annotations = |values: [&str; 3]| {
+            let keys = [HOST_CIDRS, GATEWAY_CONFIG, PRIMARY_INTERFACE];
+            keys.into_iter()
+                .zip(values)
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let good = annotations([
+            r#"["10.0.0.1/24"]"#,
+            r#"{"default":{"mode":"shared"}}"#,
+            r#"{"ipv4":"10.0.0.1/24","ipv6":""}"#,
+        ]);
+        assert!(unreadable_annotations(Some(&good)).is_empty());
+        assert!(unreadable_annotations(None).is_empty());
+        let bad = annotations([
+            r#"["10.0.0.1"]"#,
+            r#"{"default":{"next-hops":["x"]}}"#,
+            r#"{"ipv4":"x"}"#,
+        ]);
+        let found = unreadable_annotations(Some(&bad));
+        let keys: Vec<_> = found.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys, [HOST_CIDRS, GATEWAY_CONFIG, PRIMARY_INTERFACE]);
     }
 
     #[test]

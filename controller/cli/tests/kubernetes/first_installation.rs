@@ -1,4 +1,5 @@
-//! What a cluster lacks when Patchbay is installed first: definitions, and annotations of nodes.
+//! What a cluster lacks when Patchbay is installed first: definitions, and annotations of nodes. Also
+//! annotations of nodes that cannot be read.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -158,6 +159,29 @@ async fn a_node_without_a_chassis_id_is_in_an_event_and_in_the_conditions_of_its
     let network = udns(&bed).get(RED).await.unwrap();
     let [status, ..] = condition(&network, "NetworkCreated").unwrap();
     assert_eq!(status, "True");
+    manager.stop().await;
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn annotations_of_a_node_that_cannot_be_read_are_in_events() {
+    let mut bed = Testbed::simulated().await;
+    bed.networks = true;
+    let unreadable = json!({
+        "k8s.ovn.org/host-cidrs": r#"["10.0.0.1"]"#,
+        "k8s.ovn.org/l3-gateway-config": r#"{"default":{"next-hops":["x"]}}"#,
+        "k8s.ovn.org/node-primary-ifaddr": r#"{"ipv4":"x"}"#,
+    });
+    let patch = Patch::Merge(json!({"metadata": {"annotations": unreadable}}));
+    let parameters = PatchParams::default();
+    bed.nodes().patch(ZONE, &parameters, &patch).await.unwrap();
+    let zone = Zone::without_networks(ZONE).await;
+    let manager = bed.run_cluster("one");
+    let controller = bed.run_zone(&zone);
+    for annotation in unreadable.as_object().unwrap().keys() {
+        let expected = format!("metadata.annotations[{annotation}]: cannot be read: not ");
+        crate::missing_rights::until_warned(&bed, "Node", ZONE, &expected).await;
+    }
     manager.stop().await;
     controller.stop().await;
 }

@@ -10,7 +10,9 @@ use patchbay_app::Cluster;
 use patchbay_app::northbound::Remote;
 use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::client::ClientClosed;
-use patchbay_model::{ClusterSettings, EGRESS_FIREWALL, NODE_CHASSIS_ID, POD_NETWORKS, PodKey};
+use patchbay_model::{
+    ClusterSettings, EGRESS_FIREWALL, NODE_CHASSIS_ID, POD_NETWORKS, PodKey, unreadable_annotations,
+};
 use patchbay_networks::SkipReason;
 use patchbay_pods::{AllocationScope, PodAllocator};
 use patchbay_policies::PolicySubject;
@@ -150,7 +152,7 @@ impl ZoneWork {
         let of_pods = of_pods.map(|(pod, problem)| pod_problem(pod, problem));
         let mut of_pods: BTreeSet<ObjectProblem> = allocation.chain(of_pods).collect();
         let mut of_objects: BTreeSet<ObjectProblem> = object_problems(&rows).collect();
-        let mut of_node = node_problems(self.rows.zone(), &rows);
+        let mut of_node = node_problems(self.rows.zone(), &cluster.inventory, &rows);
         let read_problems = self.sources.read_problems();
         let lines = of_pods.iter().chain(&of_objects).chain(&of_node);
         let lines = lines.map(ToString::to_string);
@@ -256,8 +258,14 @@ fn object_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = ObjectProblem>
     policies.chain(services).chain(egress)
 }
 
-/// Problems of the zone's node: without a chassis id, it holds back all networks and ports.
-fn node_problems(zone: &str, outcome: &ZoneOutcome) -> BTreeSet<ObjectProblem> {
+/// Problems of the zone's node: a missing chassis id, which holds back networks and ports, and
+/// annotations that cannot be read.
+fn node_problems(
+    zone: &str,
+    inventory: &Inventory,
+    outcome: &ZoneOutcome,
+) -> BTreeSet<ObjectProblem> {
+    let key = ObjectKey::cluster(zone);
     let mut skipped = outcome.skipped_networks.iter();
     let is_held = skipped.any(|skipped| skipped.reason == SkipReason::NoChassisId);
     let held = is_held.then(|| {
@@ -266,8 +274,15 @@ fn node_problems(zone: &str, outcome: &ZoneOutcome) -> BTreeSet<ObjectProblem> {
              the zone, and pods of the node get no ports in them, until it has the system-id of the node's Open vSwitch"
         )
     });
-    held.map(|text| ObjectProblem::new(Node::KIND, ObjectKey::cluster(zone), text))
-        .into_iter()
+    let node = inventory.nodes.get(&key);
+    let annotations = node.and_then(|node| node.object.metadata.annotations.as_ref());
+    let unreadable = unreadable_annotations(annotations).into_iter();
+    let unreadable = unreadable.map(|(annotation, reason)| {
+        format!("metadata.annotations[{annotation}]: cannot be read: {reason}")
+    });
+    let texts = held.into_iter().chain(unreadable);
+    texts
+        .map(|text| ObjectProblem::new(Node::KIND, key.clone(), text))
         .collect()
 }
 
