@@ -13,12 +13,18 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
+use patchbay_engine::backoff::with_jitter;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::api_error;
 use super::config::LeaseConfig;
+use super::other_managers::{LABEL, OtherManagers};
+
+/// Shortest time after a claim that was given up, in intervals between attempts. With jitter, it ends
+/// in one of several of them.
+const YIELD_INTERVALS: u32 = 4;
 
 /// A term of this process as the leader, with its deadline.
 ///
@@ -66,6 +72,9 @@ pub(super) struct LeaderElector {
     uid: Option<Uuid>,
     /// Start of the last successful renewal. `None`: not the holder.
     renewed: Option<Instant>,
+    /// Time before which the API server wants no request. `None`: at once.
+    not_before: Option<Instant>,
+    others: OtherManagers,
 }
 
 impl LeaderElector {
@@ -76,7 +85,10 @@ impl LeaderElector {
         identity: String,
     ) -> (Self, watch::Receiver<Option<LeaderTerm>>) {
         let (term, receiver) = watch::channel(None);
+        let others = OtherManagers::new(client.clone(), lease.namespace.clone());
         let elector = Self {
+            others,
+            not_before: None,
             api: Api::namespaced(client, &lease.namespace),
             lease,
             identity,
@@ -106,9 +118,19 @@ impl LeaderElector {
         }
     }
 
-    /// Tries once to get or renew the lease, and publishes the term.
+    /// Tries once to get or renew the lease, unless the API server wants no request yet, and publishes
+    /// the term.
     async fn attempt(&mut self) {
+        let is_wanted = self.not_before.is_none_or(|time| Instant::now() >= time);
+        if is_wanted {
+            self.try_once().await;
+        }
+        self.publish_term();
+    }
+
+    async fn try_once(&mut self) {
         let start = Instant::now();
+        self.not_before = None;
         let limit = match self.renewed {
             Some(renewed) => (renewed + self.lease.renew_deadline).duration_since(start),
             None => self.lease.renew_deadline,
@@ -122,12 +144,25 @@ impl LeaderElector {
                 self.renewed = None;
                 None
             }
-            Ok(Err(error)) => Some(api_error::describe(&error)),
+            Ok(Err(error)) => {
+                self.not_before = api_error::retry_after(&error).map(|wait| start + wait);
+                Some(api_error::describe(&error))
+            }
             Err(_) => Some(api_error::describe_unanswered(limit)),
         };
         if let Some(error) = error {
             tracing::warn!(error, "cannot get or renew the lease");
         }
+    }
+
+    /// `true` during a term of this process.
+    fn is_leading(&self) -> bool {
+        let deadline = self.lease.renew_deadline;
+        self.renewed
+            .is_some_and(|renewed| renewed.elapsed() < deadline)
+    }
+
+    fn publish_term(&mut self) {
         let deadline = self.lease.renew_deadline;
         self.renewed = self.renewed.filter(|renewed| renewed.elapsed() < deadline);
         let term = self.renewed.map(|renewed| LeaderTerm {
@@ -144,20 +179,38 @@ impl LeaderElector {
     ///
     /// A conflict may be with an own write whose response was lost. The object then names this
     /// process, so a second try finds out.
+    ///
+    /// A lease that is claimed while a manager in another namespace holds its own is released.
     async fn acquire(&mut self) -> Result<bool, kube::Error> {
-        match self.try_acquire().await {
-            Err(kube::Error::Api(status)) if status.code == 409 => self.try_acquire().await,
-            tried => tried,
+        let was_leading = self.is_leading();
+        let is_held = match self.try_acquire().await {
+            Err(kube::Error::Api(status)) if status.code == 409 => self.try_acquire().await?,
+            tried => tried?,
+        };
+        if is_held && !was_leading && self.others.hold_a_lease().await? {
+            self.release().await?;
+            // So that two managers do not claim at the same time again and again.
+            let wait = with_jitter(self.lease.retry * YIELD_INTERVALS);
+            self.not_before = Some(Instant::now() + wait);
+            return Ok(false);
         }
+        Ok(is_held)
+    }
+
+    /// `true` if this process may not claim its lease now, because a manager in another namespace
+    /// holds its own.
+    async fn must_wait_for_others(&mut self) -> Result<bool, kube::Error> {
+        Ok(!self.is_leading() && self.others.hold_a_lease().await?)
     }
 
     async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
         let Some(object) = self.api.get_opt(&self.lease.name).await? else {
-            if !self.may_create() {
+            if !self.may_create() || self.must_wait_for_others().await? {
                 return Ok(false);
             }
             let metadata = ObjectMeta {
                 name: Some(self.lease.name.clone()),
+                labels: Some([label()].into()),
                 ..ObjectMeta::default()
             };
             let spec = self.claim(None);
@@ -174,11 +227,13 @@ impl LeaderElector {
             );
         };
         let spec = object.spec.clone().unwrap_or_default();
-        if !self.may_claim(&spec) {
+        if !self.may_claim(&spec) || self.must_wait_for_others().await? {
             return Ok(false);
         }
+        let mut metadata = object.metadata;
+        metadata.labels.get_or_insert_default().extend([label()]);
         let claimed = LeaseObject {
-            metadata: object.metadata,
+            metadata,
             spec: Some(self.claim(Some(&spec))),
         };
         let name = self.lease.name.clone();
@@ -278,8 +333,17 @@ impl LeaderElector {
     }
 }
 
+/// Label of the leases of cluster managers.
+fn label() -> (String, String) {
+    let (key, value) = LABEL;
+    (key.to_owned(), value.to_owned())
+}
+
 /// Time after which another process may take a lease that its holder does not renew.
-fn duration_of(spec: &LeaseSpec) -> Duration {
+pub(super) fn duration_of(spec: &LeaseSpec) -> Duration {
     let seconds = spec.lease_duration_seconds.unwrap_or_default();
     Duration::from_secs(u64::try_from(seconds).unwrap_or_default().max(1))
 }
+
+#[cfg(test)]
+mod tests;

@@ -100,6 +100,7 @@ mod node_subnets;
 mod northbound_client;
 mod northbound_reachability;
 mod object_sink;
+mod other_managers;
 mod projections;
 mod read_failure;
 mod read_failure_events;

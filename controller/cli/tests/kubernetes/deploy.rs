@@ -354,6 +354,7 @@ async fn the_roles_allow_all_requests_and_little_else() {
                 "leases create",
                 "leases get",
                 "leases list",
+                "leases list",
                 "leases update",
                 "leases watch",
                 "namespaces list",

@@ -1,5 +1,8 @@
 //! Leader election between several processes.
 
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -8,6 +11,7 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use crate::apiserver::{Fault, Reply};
+use crate::command::{kubeconfig, patchbay};
 use crate::testbed::{CONNECT, Testbed, eventually, subnets};
 
 async fn holder(bed: &Testbed) -> Option<String> {
@@ -226,4 +230,79 @@ async fn a_lease_that_was_edited_is_taken() {
     bed.connect().await;
     bed.until_allocated(2).await;
     one.stop().await;
+}
+
+/// A cluster manager with the lease of a namespace.
+struct Manager(Child);
+
+impl Manager {
+    fn start(namespace: &str, config: &Path) -> Self {
+        let mut command = patchbay(&["run", "--mode", "cluster", "--namespace", namespace]);
+        command.arg("--kubeconfig").arg(config);
+        Self(command.stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Stops it. Returns its log.
+    async fn stop(mut self) -> String {
+        ovsdb_sim::testing::signal(&self.0, "TERM");
+        eventually("it ends", async || self.0.try_wait().unwrap()).await;
+        let mut log = String::new();
+        let errors = self.0.stderr.as_mut().unwrap();
+        errors.read_to_string(&mut log).unwrap();
+        log
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+async fn holder_in(bed: &Testbed, namespace: &str) -> Option<String> {
+    let leases = Api::<Lease>::namespaced(bed.client.clone(), namespace);
+    let lease = leases.get_opt("patchbay-cluster").await.unwrap()?;
+    lease.spec?.holder_identity
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manager_waits_for_that_of_another_namespace() {
+    let bed = Testbed::simulated().await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig(folder.path(), &bed.api().url());
+    let first = Manager::start("one", &config);
+    eventually("the first one leads", async || holder_in(&bed, "one").await).await;
+    let second = Manager::start("two", &config);
+    // Lists of the leases of all namespaces.
+    let lists = || {
+        let requests = bed.api().requests();
+        let lists = requests
+            .iter()
+            .filter(|one| one.path.ends_with("/v1/leases"));
+        lists.count()
+    };
+    let before = lists();
+    eventually("the second one looks four times", async || {
+        (lists() >= before + 4).then_some(())
+    })
+    .await;
+    assert_eq!(holder_in(&bed, "two").await, None);
+    assert!(holder_in(&bed, "one").await.is_some());
+    first.stop().await;
+    eventually("the second one leads", async || {
+        holder_in(&bed, "two").await
+    })
+    .await;
+    assert_eq!(holder_in(&bed, "one").await, None);
+    let log = second.stop().await;
+    let named = log
+        .lines()
+        .filter(|line| line.contains("in another namespace holds its lease"));
+    let named: Vec<&str> = named.collect();
+    assert!(
+        named.len() == 1 && named[0].contains("one/patchbay-cluster"),
+        "{log}"
+    );
 }

@@ -323,6 +323,20 @@ async fn the_manager_writes_only_what_it_manages() {
     manager
         .may_not("POST", &leases, lease("patchbay-zone-x"))
         .await;
+    // Leases of managers in other namespaces are listed, and nothing else.
+    let all = "/apis/coordination.k8s.io/v1/leases";
+    manager.may("GET", all, Value::Null).await;
+    let elsewhere = "/apis/coordination.k8s.io/v1/namespaces/elsewhere/leases";
+    manager
+        .may_not("POST", elsewhere, lease("patchbay-cluster"))
+        .await;
+    let held = format!("{elsewhere}/patchbay-cluster");
+    manager.may_not("GET", &held, Value::Null).await;
+    manager
+        .may_not("PUT", &held, lease("patchbay-cluster"))
+        .await;
+    let zone = Account::of(&bed, "patchbay-zone", ZONE);
+    zone.may_not("GET", all, Value::Null).await;
     let own = format!("{leases}/patchbay-cluster");
     manager.may("GET", &own, Value::Null).await;
     manager.may("PUT", &own, lease("patchbay-cluster")).await;
