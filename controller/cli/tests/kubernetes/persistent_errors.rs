@@ -252,7 +252,10 @@ async fn a_rejection_by_the_database_is_reported_in_the_status() {
         let mut rows = sets.iter().map(Result::unwrap);
         rows.find(|(_, set)| is_connect_row(&set.external_ids))
     };
-    let (row, own) = zone.until("there is an address set", set).await;
+    let filled = zone.until("there is an address set of two networks", |zone| {
+        set(zone).filter(|(_, set)| set.addresses.len() == 2)
+    });
+    let (row, own) = filled.await;
     node.stop().await;
     // Names of address sets are unique, and another owner has this one now.
     let owner = "k8s.ovn.org/owner-controller".to_owned();
