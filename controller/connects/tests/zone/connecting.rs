@@ -93,13 +93,25 @@ fn edits_of_another_client_are_reverted() {
 fn unmanaged_columns_are_left_unchanged() {
     let mut world = World::red_and_blue();
     world.pass();
-    world.edit::<LogicalRouterPort>("crtor-c_red_n2", |port| port.enabled = Some(false));
+    world.edit::<LogicalRouterPort>("crtor-c_red_n2", |port| {
+        port.ipv6_prefix.insert("fd00::/64".to_owned());
+    });
     assert!(world.plan().is_empty());
     world.edit::<LogicalRouterPort>("crtor-c_red_n2", |port| port.mac.clear());
     world.pass();
     let port = world.row::<LogicalRouterPort>("crtor-c_red_n2");
-    assert_eq!(port.enabled, Some(false));
+    assert_eq!(port.ipv6_prefix.len(), 1);
     assert_eq!(port.mac, "0a:58:c0:a8:00:06");
+}
+
+#[test]
+fn a_disabled_port_of_a_link_is_enabled_again() {
+    let mut world = World::red_and_blue();
+    world.pass();
+    world.edit::<LogicalRouterPort>("crtor-c_red_n2", |port| port.enabled = Some(false));
+    world.pass();
+    let port = world.row::<LogicalRouterPort>("crtor-c_red_n2");
+    assert_ne!(port.enabled, Some(false));
 }
 
 #[test]

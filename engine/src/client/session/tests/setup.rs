@@ -67,7 +67,7 @@ fn a_server_that_no_longer_qualifies_is_disconnected() {
             r#"{"modify":{"connected":false}}"#,
             "the server is not connected to its cluster",
         ),
-        (r#"{"delete":null}"#, "no database D: the server has "),
+        (r#"{"delete":null}"#, "no database D: the server has none"),
     ] {
         let mut scene = Scene::new();
         scene
