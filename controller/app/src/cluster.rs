@@ -17,6 +17,7 @@ use patchbay_model::{
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_resources::cnc::ClusterNetworkConnect;
+use patchbay_resources::conversion::undecoded_networks;
 use patchbay_resources::manifests::{
     DEFAULT_MAX_MANIFEST_BYTES, Inventory, InventoryKind, LoadError, ObjectKey, Objects as Sources,
     Origin, Problem, Sourced, read_manifests_within,
@@ -24,10 +25,11 @@ use patchbay_resources::manifests::{
 use patchbay_resources::object::{Object, Pod, Time};
 use patchbay_resources::state::{StateFolder, restore};
 
+use super::ignored::ignored_warnings;
 use super::range_warnings::range_warnings;
 use super::warnings::connect_refusals;
 use super::zone_view::ZoneView;
-use super::{pods, warnings};
+use super::{pods, refused, warnings};
 
 /// Position of the first added object, after those of manifests.
 const FIRST_ADDED_POSITION: u64 = u64::MAX / 2;
@@ -48,6 +50,8 @@ pub struct Cluster {
     unconnected: BTreeMap<String, Unconnected>,
     /// Warnings about the objects, one line each.
     pub warnings: Vec<String>,
+    /// Errors of objects of manifests that are not used as they are, one line each.
+    pub errors: Vec<String>,
 }
 
 /// Reads manifests of at most `max_bytes` together, and restores the annotations and status that an
@@ -92,7 +96,7 @@ impl Cluster {
 
     /// Completes the objects as the managers of a cluster would: allocates ids and subnets of nodes
     /// and networks, addresses of pods, then subnets and tunnel keys of ClusterNetworkConnects, and
-    /// sets the status.
+    /// sets the status. Objects that cannot be read are in [`errors`](Self::errors).
     ///
     /// # Errors
     /// The objects contradict each other.
@@ -113,13 +117,16 @@ impl Cluster {
             has_every_kind: false,
             unconnected: BTreeMap::new(),
             warnings: Vec::new(),
+            errors: Vec::new(),
         };
         let networks = cluster.networks();
         let inventory = &cluster.inventory;
         found.extend(warnings::network_warnings(inventory));
+        found.extend(warnings::host_bits_warnings(inventory));
         found.extend(warnings::selector_warnings(inventory, &networks));
         found.extend(warnings::namespace_warnings(inventory));
         found.extend(warnings::address_warnings(inventory));
+        found.extend(ignored_warnings(inventory, &networks, &cluster.settings));
         let nodes = cluster.read_nodes();
         let ranges = range_warnings(&cluster.settings, &networks, &nodes);
         found.extend(ranges.into_iter().map(without_location));
@@ -129,6 +136,8 @@ impl Cluster {
         found.extend(warnings::definition_warnings(
             inventory, &networks, &reported,
         ));
+        let errors = refused::errors(inventory).collect();
+        cluster.errors = warnings::texts(errors);
         cluster.warnings = warnings::texts(found);
         Ok(cluster)
     }
@@ -164,6 +173,7 @@ impl Cluster {
             has_every_kind: false,
             unconnected: BTreeMap::new(),
             warnings,
+            errors: Vec::new(),
         }
     }
 
@@ -272,10 +282,11 @@ impl Cluster {
 
     /// The networks that the network attachment definitions define.
     pub fn networks(&self) -> Networks {
-        patchbay_resources::conversion::networks(
+        let networks = patchbay_resources::conversion::networks(
             objects(&self.inventory.network_attachment_definitions),
             objects(&self.inventory.namespaces),
-        )
+        );
+        networks.with_undecoded(undecoded_networks(&self.inventory))
     }
 
     /// Names of all zones, which are the names of the nodes, in the order of the manifests.
@@ -364,11 +375,8 @@ impl Cluster {
             services: objects(&self.inventory.services)
                 .filter_map(patchbay_resources::conversion::service)
                 .collect(),
-            connects: self
-                .connects()
-                .map(|object| {
-                    let name = object.name_any();
-                    let mut input = patchbay_resources::conversion::connect_input(object);
+            connects: refused::connect_inputs(&self.inventory)
+                .map(|(name, mut input)| {
                     input.refusal = refusals.remove(&name);
                     (name, Arc::new(input))
                 })

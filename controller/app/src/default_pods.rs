@@ -2,7 +2,7 @@
 
 use patchbay_model::Role;
 use patchbay_resources::manifests::LoadError;
-use patchbay_resources::object::{ObjectMeta, Pod, PodSpec};
+use patchbay_resources::object::{Object as _, ObjectMeta, Pod, PodSpec};
 
 use crate::Cluster;
 
@@ -17,7 +17,7 @@ impl Cluster {
     /// # Errors
     /// The objects contradict each other.
     pub fn with_default_pods(self) -> Result<Self, LoadError> {
-        if !self.inventory.pods.is_empty() {
+        if !self.inventory.pods.is_empty() || self.inventory.lacks(&[Pod::KIND]) {
             return Ok(self);
         }
         let nodes = self.zones();

@@ -18,7 +18,7 @@ use patchbay_resources::manifests::{
     Inventory, InventoryKind, ObjectKey, Problem, Sourced, describe,
 };
 use patchbay_resources::selector::{self, LabelIndex};
-use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus};
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UnmaskedSubnet};
 
 /// Maximum number of namespaces or reasons that a warning lists; the rest is a count.
 const MAX_LISTED: usize = 5;
@@ -209,6 +209,25 @@ pub(crate) fn network_refusals(inventory: &Inventory) -> Vec<Problem> {
     let cudns = inventory.cluster_user_defined_networks.iter();
     let cudns = cudns.map(|(_, cudn)| refusal(cudn, cudn.object.status.as_ref()));
     udns.chain(cudns).flatten().collect()
+}
+
+/// Returns a warning for each subnet with host bits: it is read without them, as in OVN-Kubernetes.
+pub(crate) fn host_bits_warnings(inventory: &Inventory) -> Vec<Problem> {
+    let udns = inventory.user_defined_networks.iter();
+    let udns = udns.flat_map(|(_, udn)| unmasked(udn, udn.object.spec.unmasked_subnets()));
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let cudns = cudns.flat_map(|(_, cudn)| unmasked(cudn, cudn.object.spec.unmasked_subnets()));
+    udns.chain(cudns).collect()
+}
+
+fn unmasked<T: InventoryKind>(
+    network: &Sourced<T>,
+    subnets: Vec<UnmaskedSubnet>,
+) -> impl Iterator<Item = Problem> {
+    subnets.into_iter().map(|UnmaskedSubnet { field, subnet }| {
+        let message = format!("{subnet} has host bits, and is read as {}", subnet.trunc());
+        problem(network, Some(field), message)
+    })
 }
 
 /// Warning about a network with an uplink. OVN-Kubernetes takes the gateway from the `UplinkState`

@@ -46,12 +46,16 @@ pub(super) async fn apply(
     let applied = session
         .apply(manifests, inventory, (state.as_ref(), prune), console)
         .await;
-    let refusals = session.cluster.as_ref().map(Cluster::refusals);
+    let cluster = session.cluster.as_ref();
+    let refused = cluster.map_or(0, |cluster| cluster.inventory.refused.len());
+    let refusals = cluster.map(Cluster::refusals);
     leave_to_exit(session);
     applied?;
     let refusals = refusals.into_iter().flatten();
     let objects: Vec<String> = refusals.filter_map(|refusal| refusal.object).collect();
-    if objects.is_empty() {
+    if refused > 0 {
+        Err(Failure::Refused { count: refused })
+    } else if objects.is_empty() {
         Ok(())
     } else {
         Err(Failure::NotAccepted(objects))

@@ -96,18 +96,21 @@ impl Console<'_> {
 
     /// Writes the failure of a command to standard error, one line per reason.
     pub(super) fn report_failure(&mut self, failure: &Failure) {
-        let mut lines = failure.reasons();
-        let more = lines.len().saturating_sub(MAX_REASONS);
-        lines.truncate(MAX_REASONS);
-        if more > 0 {
-            lines.push(format!("{more} more errors"));
-        }
-        for line in lines {
-            // An error here cannot be reported anywhere.
-            self.report(&format!("error: {line}")).unwrap_or_default();
-        }
+        // An error here cannot be reported anywhere.
+        self.report_errors(&failure.reasons()).unwrap_or_default();
         for line in failure.log() {
             self.report(line).unwrap_or_default();
+        }
+    }
+
+    /// Writes errors to standard error, one line each.
+    pub(super) fn report_errors(&mut self, errors: &[String]) -> io::Result<()> {
+        for error in errors.iter().take(MAX_REASONS) {
+            self.report(&format!("error: {error}"))?;
+        }
+        match errors.len().checked_sub(MAX_REASONS) {
+            Some(more @ 1..) => self.report(&format!("error: {more} more errors")),
+            _ => Ok(()),
         }
     }
 

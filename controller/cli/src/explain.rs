@@ -14,7 +14,7 @@ use super::args::{self, Database, Explained, Format};
 use super::console::Console;
 use super::failure::Failure;
 use super::state::{folder, lock_to_read};
-use super::zones::{now, open_zone};
+use super::zones::{now, open_zone, report_objects};
 
 /// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other
 /// nodes, so two zones show all problems.
@@ -27,9 +27,7 @@ pub(super) async fn explain(
 ) -> Result<bool, Failure> {
     let Explained::Cnc = arguments.kind;
     let cluster = read_cluster(arguments, console).await?;
-    for warning in &cluster.warnings {
-        console.warn("objects", warning)?;
-    }
+    report_objects(&cluster, console)?;
     let name = &*arguments.name;
     let database = match &arguments.nb {
         Some(remote) => Database::Remote(remote.clone()),

@@ -22,6 +22,9 @@ pub(super) enum Failure {
     Arguments(String),
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The errors of the objects are written already.
+    #[error("{}", refused_objects(*count))]
+    Refused { count: usize },
     #[error(transparent)]
     State(#[from] StateError),
     #[error(
@@ -133,6 +136,15 @@ fn limit_hint(is_timeout: bool) -> &'static str {
     } else {
         ""
     }
+}
+
+fn refused_objects(count: usize) -> String {
+    let objects = if count == 1 {
+        "1 object cannot".to_owned()
+    } else {
+        format!("{count} objects cannot")
+    };
+    format!("{objects} be read, see above; the others are used")
 }
 
 fn service_ports(protocols: &[String]) -> String {

@@ -80,6 +80,7 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         cluster: arguments.cluster.clone(),
     };
     let cluster = inputs.read(None, console.input)?;
+    console.report_errors(&cluster.errors)?;
     let server = if arguments.ovsdb_server {
         DatabaseServer::OvsdbServer
     } else {
@@ -205,11 +206,12 @@ async fn check(
     Ok(report.differences() == 0)
 }
 
-/// Reasons why answers as promised are no evidence that the manifests work: objects that are not
-/// accepted, and connects that select no network or are not connected everywhere.
+/// Reasons why answers as promised are no evidence that the manifests work: objects that cannot be
+/// read or are not accepted, and connects that select no network or are not connected everywhere.
 fn shortfalls(lab: &Lab, cluster: &Cluster) -> Vec<String> {
     let refusals = cluster.refusals();
-    let mut shortfalls: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+    let refusals = refusals.iter().map(ToString::to_string);
+    let mut shortfalls: Vec<String> = cluster.errors.iter().cloned().chain(refusals).collect();
     let reports = lab.nodes().filter_map(|node| {
         let outcome = lab.outcome(node).ok()?;
         Some((node.to_owned(), outcome.reports.clone()))
@@ -366,6 +368,7 @@ async fn apply(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let read = inputs.read_again(cluster).await?;
+    console.report_errors(&read.errors)?;
     let watch = ChangeWatch::start(lab, cluster, &read).await;
     lab.apply(&read).await?;
     *cluster = Arc::new(read);

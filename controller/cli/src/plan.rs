@@ -47,6 +47,7 @@ pub(super) async fn plan(
         zones.push(ZoneChanges::new(name, zone.northbound(), &outcome.kept));
         reconciled.push(zone);
     }
+    let refused = cluster.inventory.refused.len();
     leave_to_exit((cluster, reconciled));
     match arguments.output {
         Format::Text => {
@@ -55,6 +56,9 @@ pub(super) async fn plan(
             }
         }
         format => console.document(&PlanDocument { zones: &zones }, format)?,
+    }
+    if refused > 0 {
+        return Err(Failure::Refused { count: refused });
     }
     Ok(zones.iter().all(ZoneChanges::is_empty))
 }

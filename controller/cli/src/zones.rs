@@ -1,6 +1,6 @@
 //! The zones of a command: their nodes, their databases, and one pass over a zone.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -36,11 +36,16 @@ pub(super) fn complete_cluster(
 ) -> Result<(Cluster, Vec<String>), Failure> {
     let settings = arguments.input.cluster.settings(&inventory)?;
     let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
-    for warning in &cluster.warnings {
-        console.warn("objects", warning)?;
-    }
+    report_objects(&cluster, console)?;
     let zones = select_zones(arguments, cluster.zones())?;
     Ok((cluster, zones))
+}
+
+/// Prints errors and warnings about the objects.
+pub(super) fn report_objects(cluster: &Cluster, console: &mut Console<'_>) -> io::Result<()> {
+    console.report_errors(&cluster.errors)?;
+    let mut warnings = cluster.warnings.iter();
+    warnings.try_for_each(|warning| console.warn("objects", warning))
 }
 
 /// The zone of `--zone`, or the zones of all nodes.

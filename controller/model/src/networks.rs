@@ -155,6 +155,8 @@ pub struct Networks {
     /// Definitions with a problem that have had a network, with the names that it may have. Without
     /// names it may be any one.
     former_definitions: BTreeMap<NadKey, BTreeSet<String>>,
+    /// Names of networks whose custom resources cannot be decoded.
+    undecoded: BTreeSet<String>,
 }
 
 impl Networks {
@@ -216,6 +218,19 @@ impl Networks {
         }
         networks.remove_networks_with_shared_names();
         networks
+    }
+
+    /// Adds the names of networks whose custom resources cannot be decoded.
+    #[must_use]
+    pub fn with_undecoded(mut self, names: BTreeSet<String>) -> Self {
+        self.undecoded = names;
+        self
+    }
+
+    /// Names of networks that are not known, because their custom resources cannot be decoded.
+    pub fn undecoded(&self) -> impl Iterator<Item = &str> {
+        let names = self.undecoded.iter().map(String::as_str);
+        names.filter(|name| self.by_name(name).is_none())
     }
 
     /// Removes networks whose rows would have the names of another network's rows. The network with

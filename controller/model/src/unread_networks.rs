@@ -14,9 +14,13 @@ pub struct UnreadNetworks {
 }
 
 impl UnreadNetworks {
-    /// The networks of definitions that have a problem.
+    /// The networks of definitions that have a problem, and those of custom resources that cannot be
+    /// decoded.
     pub fn new(networks: &Networks) -> Self {
-        let mut this = Self::default();
+        let mut this = Self {
+            any: false,
+            prefixes: networks.undecoded().map(network_prefix).collect(),
+        };
         for (nad, problem) in networks.problems() {
             match problem {
                 NadProblem::Refused { network, .. }

@@ -267,12 +267,13 @@ impl RuleScene<'_> {
 }
 
 fn block_match(block: &IpBlock, side: &str) -> String {
-    let IpBlock { cidr, except } = block;
-    let field = format!("{}.{side}", ip_word(IpFamily::of_net(*cidr)));
-    if except.is_empty() {
+    // OVN refuses addresses with host bits.
+    let (cidr, except) = (block.cidr.trunc(), block.except.iter().map(IpNet::trunc));
+    let field = format!("{}.{side}", ip_word(IpFamily::of_net(cidr)));
+    if block.except.is_empty() {
         return format!("{field} == {cidr}");
     }
-    let except: Vec<String> = except.iter().map(IpNet::to_string).collect();
+    let except: Vec<String> = except.map(|net| net.to_string()).collect();
     format!(
         "({field} == {cidr} && {field} != {{{}}})",
         except.join(", ")

@@ -77,7 +77,12 @@ impl FirewallScene<'_> {
             .iter()
             .filter(|subnet| subnet.contains(&cidr.network()) || cidr.contains(&subnet.network()));
         let own: Vec<String> = own.map(|subnet| format!("{field} != {subnet}")).collect();
-        let destinations = format!("{field} == {text}");
+        // OVN refuses addresses with host bits.
+        let destinations = if cidr == cidr.trunc() {
+            format!("{field} == {text}")
+        } else {
+            format!("{field} == {}", cidr.trunc())
+        };
         if own.is_empty() {
             destinations
         } else {

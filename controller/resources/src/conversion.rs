@@ -10,9 +10,10 @@ use patchbay_model::{
 };
 
 use crate::cnc::{self, ClusterNetworkConnect};
-use crate::manifests::Inventory;
+use crate::manifests::{Inventory, ObjectKey};
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{Namespace, Node as NodeObject, Object};
+use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 mod admin_policy;
 mod egress_firewall;
@@ -49,6 +50,22 @@ pub fn networks<'a>(
     Networks::from_definitions(nads.into_iter().map(definition), &labelled(namespaces))
 }
 
+/// Networks of custom resources that cannot be decoded. Rows of these networks may exist.
+pub fn undecoded_networks(inventory: &Inventory) -> BTreeSet<String> {
+    let undecoded = inventory.undecoded.iter();
+    let networks = undecoded.filter_map(|(kind, key)| network_of_resource(kind, key));
+    networks.collect()
+}
+
+/// Name of the network of a custom resource. `None`: the kind defines no networks.
+pub fn network_of_resource(kind: &str, key: &ObjectKey) -> Option<String> {
+    if kind == ClusterUserDefinedNetwork::KIND {
+        return Some(names::cudn_network(&key.name));
+    }
+    let namespace = key.namespace.as_deref()?;
+    (kind == UserDefinedNetwork::KIND).then(|| names::udn_network(namespace, &key.name))
+}
+
 /// Names of the namespaces with the label for primary networks.
 fn labelled<'a>(namespaces: impl IntoIterator<Item = &'a Namespace>) -> BTreeSet<String> {
     let is_labelled =
@@ -82,7 +99,8 @@ pub fn network_objects<'a>(
             nads().map(|(_, nad)| definition(&nad.object)),
             &labelled(inventory.namespaces.iter().map(|(_, one)| &one.object)),
             settings,
-        ),
+        )
+        .with_undecoded(undecoded_networks(inventory)),
         definitions: nads()
             .map(|(_, nad)| definition(&nad.object))
             .map(|definition| (definition.key.clone(), definition))

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod evpn;
+mod host_bits;
 mod layer2;
 mod layer3;
 mod localnet;
@@ -22,6 +23,8 @@ mod validation;
 
 #[cfg(test)]
 mod tests;
+
+pub use host_bits::UnmaskedSubnet;
 
 /// Topology of a [`UserDefinedNetwork`].
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]

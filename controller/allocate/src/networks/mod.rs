@@ -41,7 +41,9 @@ pub use manager::{Layer2Layouts, ManagerSettings, NetworkManager};
 pub use status::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, TRANSPORT_ACCEPTED};
 
 use patchbay_model::{ClusterSettings, Networks};
+use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, LoadError};
+use patchbay_resources::object::Object as _;
 
 /// Completes an inventory: nodes get ids, chassis ids, transit addresses and a subnet of every
 /// layer3 network; UDNs and CUDNs get attachment definitions with network ids and tunnel keys, and
@@ -87,7 +89,8 @@ pub fn allocate_pods(inventory: &mut Inventory, settings: &ClusterSettings, now:
         ..ManagerSettings::default()
     };
     let (pods, _) = pods::AttachedPods::collect(inventory);
-    let claims = if inventory.ipam_claims.is_empty() {
+    let lacks_claims = inventory.lacks(&[IPAMClaim::KIND]);
+    let claims = if lacks_claims || inventory.ipam_claims.is_empty() {
         Claims::Unknown
     } else {
         Claims::Complete

@@ -168,7 +168,9 @@ impl ZoneControllers {
             let mut outcome = self.commit_objects(&mut pass, cluster).await?;
             let activity = self.network_activity(cluster);
             let inputs = cluster.inputs(&self.zone, activity.as_ref());
-            commit_connects(&mut self.connects, &mut pass, &inputs, &mut outcome).await?;
+            if !HeldRows::of(cluster).has_connects() {
+                commit_connects(&mut self.connects, &mut pass, &inputs, &mut outcome).await?;
+            }
             pass.end()?;
             outcome.warnings = pass.warnings;
             outcome.kept = self.kept();

@@ -21,6 +21,8 @@ const PRIMARY_ROLE: &str = "primary";
 pub(super) struct HeldRows<'a> {
     inventory: &'a Inventory,
     settings: &'a ClusterSettings,
+    /// `true`: the inventory has all objects of every kind.
+    is_watched: bool,
 }
 
 impl<'a> HeldRows<'a> {
@@ -28,6 +30,7 @@ impl<'a> HeldRows<'a> {
         Self {
             inventory: &cluster.inventory,
             settings: cluster.settings(),
+            is_watched: cluster.is_watched(),
         }
     }
 
@@ -76,9 +79,16 @@ impl<'a> HeldRows<'a> {
             || self.lacks_with(Feature::AdminNetworkPolicy, &kinds)
     }
 
-    /// `true` if the rows of services stay.
+    /// `true` if the rows of services stay. In manifests, endpoints follow from pods.
     pub(super) fn has_services(&self) -> bool {
-        self.has_networks() || self.inventory.lacks(&[Service::KIND, EndpointSlice::KIND])
+        self.has_networks()
+            || self.inventory.lacks(&[Service::KIND, EndpointSlice::KIND])
+            || (!self.is_watched && self.inventory.lacks(&[Pod::KIND]))
+    }
+
+    /// `true` if the rows of all connects stay.
+    pub(super) fn has_connects(&self) -> bool {
+        self.has_networks() || self.inventory.lacks(&[Service::KIND])
     }
 
     /// `true` if the rows of EgressIPs stay.

@@ -283,13 +283,12 @@ fn a_policy_that_would_leave_its_pods_open_is_refused() {
             "spec.podSelector.matchExpressions[0].operator",
         ),
     ] {
-        let error = complete(&format!(
+        let cluster = complete(&format!(
             "- {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: p, namespace: \
              green}}, spec: {{{spec}}}}}\n"
         ));
-        let error = error.unwrap_err().to_string();
-        assert!(error.contains("NetworkPolicy green/p"), "{error}");
-        assert!(error.contains(reason), "{error}");
+        let errors = cluster.unwrap().errors;
+        assert_named(&errors, &["NetworkPolicy green/p", reason]);
     }
 }
 

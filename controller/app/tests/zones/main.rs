@@ -9,12 +9,14 @@ mod claims;
 mod dynamic_allocation;
 mod egress;
 mod firewall;
+mod ignored_objects;
 mod lifetimes;
 mod namespace_groups;
 mod new_ports;
 mod node_addresses;
 mod policies;
 mod policy_rules;
+mod refused_objects;
 mod rejected_rows;
 mod services;
 

@@ -10,23 +10,78 @@ fn fails(run: &Run, expected: &[&str]) {
     }
 }
 
-#[test]
-fn all_mistakes_are_reported_at_once() {
-    let manifests = example_text()
-        .replace("cidr: 103.103.0.0/16", "cidr: 103.103.0.1/16")
+/// Mistakes in two objects.
+fn with_mistakes() -> String {
+    example_text()
+        .replace("cidr: 103.103.0.0/16", "cidr: 103.103.0.0/33")
         .replace(
             "networkPrefix: 24",
             "networkPrefix: 24\n    gateway: 192.168.0.1",
-        );
-    fails(
-        &run_on("apply", &manifests),
-        &[
-            "error: standard input:",
-            "ClusterUserDefinedNetwork blue-network: spec.network.layer3.subnets[0].cidr: ",
-            "ClusterNetworkConnect blue-green-connect: spec.connectSubnets[0]",
-            "gateway",
-        ],
+        )
+}
+
+const MISTAKES: [&str; 4] = [
+    "error: standard input:",
+    "ClusterUserDefinedNetwork blue-network: spec.network.layer3.subnets[0].cidr: CIDR is invalid",
+    "ClusterNetworkConnect blue-green-connect: spec.connectSubnets[0]",
+    "gateway",
+];
+
+#[test]
+fn all_mistakes_are_reported_at_once() {
+    let manifests = with_mistakes() + "---\napiVersion: v1\nkind: Nod\nmetadata: {name: n}\n";
+    let mut expected = MISTAKES.to_vec();
+    expected.push("did you mean Node");
+    fails(&run_on("apply", &manifests), &expected);
+}
+
+/// The rows of the other objects are applied, and the status is that of a failure.
+#[test]
+fn objects_that_cannot_be_read_stop_nothing_else() {
+    for (command, printed) in [
+        ("apply --zone ovn-worker", "blue-green-connect: the connect"),
+        ("plan --zone ovn-worker", "green.network"),
+    ] {
+        let run = run_on(command, &with_mistakes());
+        assert_eq!(run.code, Some(1), "{}", run.stderr);
+        let end = "error: 2 objects cannot be read, see above; the others are used\n";
+        assert!(run.stderr.ends_with(end), "{}", run.stderr);
+        for text in MISTAKES {
+            assert!(run.stderr.contains(text), "{text}\nin {}", run.stderr);
+        }
+        assert!(run.stdout.contains(printed), "{}", run.stdout);
+        assert!(!run.stdout.contains("blue.network"), "{}", run.stdout);
+    }
+    // A state folder has the former version of the objects.
+    let folder = tempfile::tempdir().unwrap();
+    let state = format!("--state {}", folder.path().display());
+    let good = run_on(&format!("apply --zone ovn-worker {state}"), &example_text());
+    let good = good.succeeded();
+    let run = run_on(
+        &format!("apply --zone ovn-worker {state}"),
+        &with_mistakes(),
     );
+    assert_eq!((run.code, &run.stdout), (Some(1), &good), "{}", run.stderr);
+    let former = "the former version of the object is used";
+    assert_eq!(run.stderr.matches(former).count(), 2, "{}", run.stderr);
+}
+
+/// An API server stores host bits, and OVN-Kubernetes drops them.
+#[test]
+fn host_bits_of_subnets_are_dropped_with_a_warning() {
+    let manifests = example_text().replace("cidr: 103.103.0.0/16", "cidr: 103.103.7.0/16");
+    let written = run_on("apply --zone ovn-worker", &manifests);
+    let warning = "ClusterUserDefinedNetwork blue-network: spec.network.layer3.subnets[0].cidr: \
+                   103.103.7.0/16 has host bits, and is read as 103.103.0.0/16\n";
+    assert_eq!(written.code, Some(0), "{}", written.stderr);
+    assert!(written.stderr.contains(warning), "{}", written.stderr);
+    let annotation = |text: &str| {
+        let mut lines = text.lines();
+        let found = lines.find(|line| line.contains("network-connect-subnet"));
+        found.unwrap().to_owned()
+    };
+    let masked = run_on("apply --zone ovn-worker", &example_text()).succeeded();
+    assert_eq!(annotation(&written.stdout), annotation(&masked));
 }
 
 #[test]

@@ -93,8 +93,9 @@ fn warnings_and_errors_are_at_most_a_screenful() {
     let failed = run_on("plan", &connects);
     assert_eq!(failed.code, Some(1));
     let lines: Vec<&str> = failed.stderr.lines().collect();
-    assert_eq!(lines.len(), 21, "{}", failed.stderr);
+    assert_eq!(lines.len(), 22, "{}", failed.stderr);
     assert!(lines[20].ends_with(" more errors"), "{}", lines[20]);
+    assert!(lines[21].contains("no Node"), "{}", lines[21]);
 }
 
 #[test]

@@ -148,11 +148,9 @@ impl Definition {
 }
 
 /// Returns `true` for messages of rules that only Patchbay has: label selectors that select nothing
-/// in any cluster, and host bits that OVN-Kubernetes ignores. `docs/design/crd.md` lists them.
+/// in any cluster. `docs/design/crd.md` lists them.
 pub(crate) fn is_stricter(message: &str) -> bool {
-    message.contains(".matchLabels[")
-        || message.contains(".matchExpressions[")
-        || message.ends_with("CIDR must be a masked network address (no host bits set)")
+    message.contains(".matchLabels[") || message.contains(".matchExpressions[")
 }
 
 fn validate<T: DeserializeOwned>(

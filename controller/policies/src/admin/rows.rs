@@ -190,7 +190,7 @@ impl RuleScene<'_> {
                 ids: self.address_set_ids(*family),
                 addresses: nodes
                     .map(format_address)
-                    .chain(networks.map(ToString::to_string))
+                    .chain(networks.map(|network| network.trunc().to_string()))
                     .collect(),
             }
         });

@@ -1,11 +1,14 @@
 //! Decoding of manifest objects into their types.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::inventory::{Inventory, InventoryKind, ObjectKey, Origin, Sourced, describe};
+use super::inventory::{
+    Inventory, InventoryKind, ObjectKey, Origin, RefusedObject, Sourced, describe,
+};
 use super::located::{self, PlaceError, Segment};
 use super::manifest_object::ManifestObject;
 use super::misspelled_kind::find_misspelling;
@@ -16,8 +19,8 @@ use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, ObjectMeta, Pod, RouteAdvertisements,
-    Service, VTEP,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, ObjectMeta, Pod,
+    RouteAdvertisements, Service, VTEP,
 };
 use crate::settings::ClusterSettings;
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -31,12 +34,30 @@ const MAX_DECODE_ATTEMPTS: usize = 20;
 /// Maximum number of problems that are kept of one object; the rest is a count.
 const MAX_OBJECT_PROBLEMS: usize = 20;
 
+/// Kinds whose controllers make pods in a cluster.
+const WORKLOAD_KINDS: [&str; 9] = [
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+    "VirtualMachine",
+    "VirtualMachineInstance",
+];
+
 /// Decoder of YAML documents into an inventory, which also collects their errors.
 pub(super) struct Decoder {
     /// Origin of an object at a location: manifest or state file.
     origin: fn(SourceLocation) -> Origin,
     pub(super) inventory: Inventory,
     pub(super) errors: Vec<Problem>,
+    /// The first object of each kind that is not read, by `apiVersion` and kind, and the number of
+    /// the objects.
+    ignored: BTreeMap<(String, String), (Problem, usize)>,
+    /// Number of errors before each refused object.
+    errors_before: Vec<usize>,
     /// Number of objects so far, including invalid and ignored ones.
     pub(super) objects: u64,
     /// Number of files so far.
@@ -49,20 +70,36 @@ impl Decoder {
             origin,
             inventory: Inventory::default(),
             errors: Vec::new(),
+            ignored: BTreeMap::new(),
+            errors_before: Vec::new(),
             objects: 0,
             files: 0,
         }
     }
 
-    /// Returns the inventory, or all errors if there is at least one.
+    /// Returns the inventory. If there is at least one error, returns all of them, also those of
+    /// refused objects.
     pub(super) fn finish(self) -> Result<Inventory, LoadError> {
         if self.errors.is_empty() {
-            Ok(self.inventory)
-        } else {
-            Err(LoadError {
-                problems: self.errors,
-            })
+            let mut inventory = self.inventory;
+            let ignored = self.ignored.into_iter();
+            let warnings = ignored.map(|(kind, ignored)| ignored_warning(kind, ignored));
+            inventory.warnings.extend(warnings);
+            return Ok(inventory);
         }
+        let mut refused = self.errors_before.into_iter().zip(self.inventory.refused);
+        let mut next = refused.next();
+        let mut problems = Vec::new();
+        for (index, error) in self.errors.into_iter().enumerate() {
+            while let Some((_, object)) = next.take_if(|(before, _)| *before <= index) {
+                problems.extend(object.problems);
+                next = refused.next();
+            }
+            problems.push(error);
+        }
+        let rest = next.into_iter().chain(refused);
+        problems.extend(rest.flat_map(|(_, object)| object.problems));
+        Err(LoadError { problems })
     }
 
     /// Decodes all objects in the text of a file.
@@ -152,7 +189,8 @@ impl Decoder {
         }
     }
 
-    /// Reports an error for a misspelled kind, and a warning for any other kind that is not read.
+    /// Reports an error for a misspelled kind, and counts the objects of any other kind that is not
+    /// read.
     fn report_unread_kind(
         &mut self,
         raw: &ManifestObject<'_>,
@@ -163,8 +201,9 @@ impl Decoder {
         if let Some((field, message)) = find_misspelling(group, kind) {
             self.errors.push(raw.problem(field, message));
         } else {
-            let message = format!("ignored: patchbay does not use kind {kind} of {api_version}");
-            self.inventory.warnings.push(raw.problem("", message));
+            let key = (api_version.to_owned(), kind.to_owned());
+            let ignored = self.ignored.entry(key);
+            ignored.or_insert_with(|| (raw.problem("", ""), 0)).1 += 1;
         }
     }
 
@@ -208,41 +247,104 @@ impl Decoder {
             (object, violations) = T::decode_strictly(raw.to_json_without_status());
         }
         let Some(mut object) = object else {
-            self.report_violations(raw, &violations);
+            let key = written_key::<T>(raw);
+            self.refuse::<T>(raw, key, &violations);
             return;
         };
         fill_in_defaults(&mut object);
         violations.extend(meta_violations::<T>(object.meta()));
         violations.extend(object.violations());
-        self.report_violations(raw, &violations);
         let key = ObjectKey::of(object.meta());
-        if let Some(first) = T::objects(&self.inventory).get(&key) {
-            let message = format!("duplicate object, first defined at {}", first.origin);
+        if let Some(first) = self.first_origin::<T>(&key) {
+            let message = format!("duplicate object, first defined at {first}");
             self.errors.push(Problem {
                 object: Some(describe(&object)),
                 ..raw.problem("", message)
             });
-        } else {
-            // Invalid objects are inserted too, so that their duplicates are reported.
+        }
+        if violations.is_empty() {
             T::objects_mut(&mut self.inventory).insert(Sourced {
                 object,
                 origin,
                 position: self.objects,
             });
+        } else {
+            self.refuse::<T>(raw, key, &violations);
         }
+    }
+
+    /// Origin of the object of a key, be it refused or not. `None`: it is the first one, or has no
+    /// name.
+    fn first_origin<T: InventoryKind>(&self, key: &ObjectKey) -> Option<String> {
+        if let Some(first) = T::objects(&self.inventory).get(key) {
+            return Some(first.origin.to_string());
+        }
+        let mut refused = self.inventory.refused.iter();
+        let first = refused.find(|one| one.kind == T::KIND && one.key == *key)?;
+        let location = first.problems.first()?.location.as_ref()?;
+        (!key.name.is_empty()).then(|| location.to_string())
+    }
+
+    /// Refuses an object, with the lines of its first violations. The settings of the cluster and
+    /// state files have no other objects that can do without them: their violations are errors.
+    fn refuse<T: InventoryKind>(
+        &mut self,
+        raw: &ManifestObject<'_>,
+        key: ObjectKey,
+        violations: &[Violation],
+    ) {
+        let first = violations.iter().take(MAX_OBJECT_PROBLEMS);
+        let mut problems: Vec<Problem> = first
+            .map(|violation| raw.violation_problem(violation))
+            .collect();
+        if let Some(more @ 1..) = violations.len().checked_sub(MAX_OBJECT_PROBLEMS) {
+            let message = format!("{more} more errors in this object");
+            problems.push(raw.problem("", message));
+        }
+        let is_manifest = matches!((self.origin)(raw.location("")), Origin::Manifest(_));
+        if !is_manifest || T::KIND == ClusterSettings::KIND {
+            self.errors.extend(problems);
+            return;
+        }
+        self.errors_before.push(self.errors.len());
+        self.inventory.undecoded.insert((T::KIND, key.clone()));
+        self.inventory.refused.push(RefusedObject {
+            kind: T::KIND,
+            key,
+            json: raw.to_json(),
+            position: self.objects,
+            problems,
+        });
     }
 }
 
-impl Decoder {
-    /// Reports the violations of an object, the first ones with their lines.
-    fn report_violations(&mut self, raw: &ManifestObject<'_>, violations: &[Violation]) {
-        let first = violations.iter().take(MAX_OBJECT_PROBLEMS);
-        self.errors
-            .extend(first.map(|violation| raw.violation_problem(violation)));
-        if let Some(more @ 1..) = violations.len().checked_sub(MAX_OBJECT_PROBLEMS) {
-            let message = format!("{more} more errors in this object");
-            self.errors.push(raw.problem("", message));
-        }
+/// Warning about the objects of a kind that is not read.
+fn ignored_warning(
+    (api_version, kind): (String, String),
+    (mut first, count): (Problem, usize),
+) -> Problem {
+    let pods = if WORKLOAD_KINDS.contains(&&*kind) {
+        "; manifests of its pods are needed, as a cluster has them"
+    } else {
+        ""
+    };
+    let others = match count - 1 {
+        0 => String::new(),
+        more => format!(", like {more} more of the kind"),
+    };
+    first.message =
+        format!("ignored{others}: patchbay does not use kind {kind} of {api_version}{pods}");
+    first
+}
+
+/// Namespace and name of an object that cannot be decoded, as far as they can be read.
+fn written_key<T: InventoryKind>(raw: &ManifestObject<'_>) -> ObjectKey {
+    let name = raw.meta_text("name").unwrap_or_default();
+    let namespace = raw.meta_text("namespace").unwrap_or("default");
+    if T::NAMESPACED {
+        ObjectKey::namespaced(namespace, name)
+    } else {
+        ObjectKey::cluster(name)
     }
 }
 

@@ -260,6 +260,21 @@ impl<T: InventoryKind> Objects<T> {
     }
 }
 
+/// An object of a manifest that cannot be decoded, or that breaks rules of its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RefusedObject {
+    /// Kind.
+    pub kind: &'static str,
+    /// Namespace and name, as far as they can be read.
+    pub key: ObjectKey,
+    /// The object as the manifest has it.
+    pub json: Value,
+    /// Position among all objects of the run.
+    pub position: u64,
+    /// Reasons.
+    pub problems: Vec<Problem>,
+}
+
 /// All objects of a run, by kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inventory {
@@ -303,6 +318,9 @@ pub struct Inventory {
     pub cluster_settings: Objects<ClusterSettings>,
     /// Kinds and keys of objects that exist, but are missing here, because they cannot be decoded.
     pub undecoded: BTreeSet<(&'static str, ObjectKey)>,
+    /// Objects of manifests that are not used. Those without a former version that is used instead
+    /// are in [`undecoded`](Self::undecoded), too.
+    pub refused: Vec<RefusedObject>,
     /// Kinds whose objects are missing here, because no list of them has succeeded.
     pub unlisted: BTreeSet<&'static str>,
     /// Warnings, such as objects of ignored kinds.
@@ -316,6 +334,12 @@ impl Inventory {
         let undecoded = self.undecoded.iter().map(|(kind, _)| kind);
         let mut lacking = undecoded.chain(&self.unlisted);
         lacking.any(|kind| kinds.contains(kind))
+    }
+
+    /// Refused objects of a kind that are missing here, because there is no former version.
+    pub fn missing(&self, kind: &str) -> impl Iterator<Item = &RefusedObject> {
+        let refused = self.refused.iter().filter(move |one| one.kind == kind);
+        refused.filter(|one| self.undecoded.contains(&(one.kind, one.key.clone())))
     }
 
     /// Settings of the cluster; without an object the empty ones.

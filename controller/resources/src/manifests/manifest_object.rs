@@ -57,6 +57,11 @@ impl ManifestObject<'_> {
         self.node.get(field).and_then(YamlNode::as_str)
     }
 
+    /// String value of a field of the metadata.
+    pub(super) fn meta_text(&self, field: &str) -> Option<&str> {
+        self.node.get("metadata")?.get(field)?.as_str()
+    }
+
     /// Location of the field with this path; an empty path stands for the object.
     pub(super) fn location(&self, field: &str) -> SourceLocation {
         SourceLocation {
@@ -69,16 +74,17 @@ impl ManifestObject<'_> {
 
     /// Kind, namespace and name for messages, as far as they can be read.
     pub(super) fn describe(&self) -> Option<String> {
-        let meta = |field| self.node.get("metadata")?.get(field)?.as_str();
         let kind = match self.type_meta() {
             Some((_, kind)) => kind,
             None => self.text("kind")?,
         };
-        Some(match (meta("namespace"), meta("name")) {
-            (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
-            (None, Some(name)) => format!("{kind} {name}"),
-            (_, None) => format!("{kind} without a name"),
-        })
+        Some(
+            match (self.meta_text("namespace"), self.meta_text("name")) {
+                (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+                (None, Some(name)) => format!("{kind} {name}"),
+                (_, None) => format!("{kind} without a name"),
+            },
+        )
     }
 
     /// Problem of the field with this path; an empty path stands for the object.

@@ -22,6 +22,7 @@ pub use files::{
     read_state_files,
 };
 pub use inventory::{
-    Inventory, InventoryKind, ObjectChange, ObjectKey, Objects, Origin, Sourced, describe,
+    Inventory, InventoryKind, ObjectChange, ObjectKey, Objects, Origin, RefusedObject, Sourced,
+    describe,
 };
 pub use problem::{Problem, SourceLocation};

@@ -7,8 +7,19 @@ use super::*;
 
 /// Decodes manifests from the standard input.
 fn read(yaml: &str) -> Result<Inventory, Vec<String>> {
-    read_manifests(&["-".into()], &mut yaml.as_bytes())
-        .map_err(|error| error.problems.iter().map(ToString::to_string).collect())
+    let texts = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
+    let inventory = read_manifests(&["-".into()], &mut yaml.as_bytes())
+        .map_err(|error| texts(error.problems))?;
+    let refused: Vec<Problem> = inventory
+        .refused
+        .iter()
+        .flat_map(|object| object.problems.clone())
+        .collect();
+    if refused.is_empty() {
+        Ok(inventory)
+    } else {
+        Err(texts(refused))
+    }
 }
 
 const BLUE: &str = "
@@ -314,8 +325,8 @@ kind: Node
             format!("standard input:5 (document 1): {cudn}: metadata.label: unknown field"),
             format!("standard input:8 (document 1): {cudn}: spec.namespaceSelector.matchLabel: unknown field"),
             format!(
-                "standard input:15 (document 1): {cudn}: spec.network.layer3.subnets[0].cidr: CIDR must be a masked \
-                 network address (no host bits set)"
+                "standard input:16 (document 1): {cudn}: spec.network.layer3.subnets[0].hostSubnet: HostSubnet must be \
+                 smaller than CIDR subnet"
             ),
             "standard input:20 (document 2): Node without a name: metadata.annotations[k8s.ovn.org/node-id]: invalid \
              type: integer `2`, expected a string; quote the value"

@@ -11,16 +11,23 @@ use serde_json::{Map, Value};
 use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
-use crate::manifests::{Inventory, InventoryKind, LoadError, Origin, Problem, Sourced, describe};
+use crate::manifests::{
+    Inventory, InventoryKind, LoadError, ObjectKey, Origin, Problem, Sourced, describe,
+};
 use crate::nad::NetworkAttachmentDefinition;
-use crate::object::{Node, Object, Pod};
+use crate::object::{
+    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod, RouteAdvertisements, Service,
+    VTEP,
+};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 /// Adds the state of an earlier run to the objects of the manifests.
 ///
 /// Added are the controller's annotations and the status where the manifests lack them, and
 /// attachment definitions that belong to a custom resource. The spec is always that of the
-/// manifests. State of objects that are no longer in the manifests is dropped.
+/// manifests. State of objects that are no longer in the manifests is dropped. An object of the
+/// manifests that cannot be decoded has the former version of the state, if the state has it whole.
 ///
 /// # Errors
 /// [`LoadError`] if an annotation of the state cannot be read, or if a spec has changed in a way
@@ -45,6 +52,7 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
     if !problems.is_empty() {
         return Err(LoadError { problems });
     }
+    restore_former_versions(manifests, state);
     restore_kind(manifests, state, |new: &mut Node, old| {
         restore_annotations(new, old, &[NODE_ID]);
         restore_node_subnets(new, old);
@@ -179,6 +187,50 @@ fn recreation_hint<T>(sourced: &Sourced<T>) -> String {
         Origin::Manifest(_) | Origin::Rendered(_) | Origin::Cluster => {
             "restart patchbay to recreate the object".to_owned()
         }
+    }
+}
+
+/// Puts former versions in place of objects that cannot be decoded.
+fn restore_former_versions(manifests: &mut Inventory, state: &Inventory) {
+    // State files have a part of nodes and pods, and no objects of other kinds.
+    restore_former::<UserDefinedNetwork>(manifests, state, true);
+    restore_former::<ClusterUserDefinedNetwork>(manifests, state, true);
+    restore_former::<ClusterNetworkConnect>(manifests, state, true);
+    restore_former::<NetworkAttachmentDefinition>(manifests, state, true);
+    restore_former::<IPAMClaim>(manifests, state, true);
+    restore_former::<Node>(manifests, state, false);
+    restore_former::<Pod>(manifests, state, false);
+    restore_former::<Namespace>(manifests, state, false);
+    restore_former::<Service>(manifests, state, false);
+    restore_former::<EndpointSlice>(manifests, state, false);
+    restore_former::<NetworkPolicy>(manifests, state, false);
+    restore_former::<MultiNetworkPolicy>(manifests, state, false);
+    restore_former::<AdminNetworkPolicy>(manifests, state, false);
+    restore_former::<BaselineAdminNetworkPolicy>(manifests, state, false);
+    restore_former::<EgressFirewall>(manifests, state, false);
+    restore_former::<EgressIP>(manifests, state, false);
+    restore_former::<RouteAdvertisements>(manifests, state, false);
+    restore_former::<VTEP>(manifests, state, false);
+}
+
+/// Puts former versions of one kind. `is_whole`: state files have whole objects of the kind.
+fn restore_former<T: InventoryKind>(manifests: &mut Inventory, state: &Inventory, is_whole: bool) {
+    let missing = manifests
+        .missing(T::KIND)
+        .map(|one| (one.key.clone(), one.position));
+    let missing: Vec<(ObjectKey, u64)> = missing.collect();
+    for (key, position) in missing {
+        let former = T::objects(state).get(&key);
+        let is_usable =
+            |former: &&Sourced<T>| is_whole || !matches!(former.origin, Origin::State(_));
+        let Some(former) = former.filter(is_usable) else {
+            continue;
+        };
+        T::objects_mut(manifests).insert(Sourced {
+            position,
+            ..former.clone()
+        });
+        manifests.undecoded.remove(&(T::KIND, key));
     }
 }
 

@@ -92,7 +92,7 @@ fn check_ranges(
     let cidrs: Vec<IpNet> = texts
         .iter()
         .enumerate()
-        .filter_map(|(index, text)| rules.any_cidr(&format!("{field}[{index}]"), text))
+        .filter_map(|(index, text)| rules.cidr(&format!("{field}[{index}]"), text))
         .collect();
     rules.check(
         cidrs.iter().all(|cidr| cidr.trunc() == *cidr),

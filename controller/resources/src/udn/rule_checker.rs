@@ -68,21 +68,8 @@ impl RuleChecker {
         fits
     }
 
-    /// A network address. Its consumers drop host bits silently, so that two people would read two
-    /// networks into one text; here host bits are refused, which an API server does not do.
-    pub(super) fn cidr(&mut self, field: &str, text: &str) -> Option<IpNet> {
-        let cidr = self.any_cidr(field, text)?;
-        let masked = cidr.trunc() == cidr;
-        self.check(
-            masked,
-            field,
-            "CIDR must be a masked network address (no host bits set)",
-        );
-        masked.then_some(cidr)
-    }
-
     /// A CIDR with or without host bits.
-    pub(super) fn any_cidr(&mut self, field: &str, text: &str) -> Option<IpNet> {
+    pub(super) fn cidr(&mut self, field: &str, text: &str) -> Option<IpNet> {
         if !self.at_most(field, text, 43) {
             return None;
         }

@@ -78,7 +78,7 @@ fn layer3_subnets() {
         &[
             "spec.layer3.subnets[0].cidr: CIDR is invalid",
             "spec.layer3.subnets[1].hostSubnet: should be greater than or equal to 1",
-            "spec.layer3.subnets[1].cidr: CIDR must be a masked network address (no host bits set)",
+            "spec.layer3.subnets[1].hostSubnet: HostSubnet must be smaller than CIDR subnet",
         ],
     );
     udn_breaks(

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use patchbay_model::config_check::checked_config;
 use patchbay_model::{ClusterSettings, CniConfig, DatapathKey, NETWORK_ID, NetworkId, TUNNEL_KEYS};
-use patchbay_resources::conversion::is_owned_by_network;
+use patchbay_resources::conversion::{is_owned_by_network, network_of_resource};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
+use patchbay_resources::object::Object as _;
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 use crate::networks::annotations::{annotation, annotation_field};
 use crate::networks::memory::Memory;
@@ -60,7 +62,14 @@ pub(super) fn read_networks(
         }
     }
     memory.primary = primary_definitions(&configs, &refused, &memory.primary);
+    let is_defined = |name: &str| configs.iter().any(|(_, _, config)| config.name == name);
+    let mut missing = missing_networks(inventory);
+    missing.retain(|(_, network)| !is_defined(&network.name));
+    let mut missing = missing.into_iter().peekable();
     for (key, nad, config) in configs {
+        while let Some((_, network)) = missing.next_if(|(position, _)| *position < nad.position) {
+            networks.push(network);
+        }
         let namespace = key.namespace.clone().unwrap_or_default();
         let mut primary = memory
             .primary
@@ -109,6 +118,7 @@ pub(super) fn read_networks(
             network.inconsistent_nads.push(key.clone());
         }
     }
+    networks.extend(missing.map(|(_, network)| network));
     for network in &mut networks {
         restore_all(inventory, network, memory, problems);
         for other in &network.inconsistent_nads {
@@ -122,6 +132,36 @@ pub(super) fn read_networks(
     }
     inventory.warnings.extend(warnings);
     (networks, refused)
+}
+
+/// Networks of custom resources that are missing because they cannot be decoded, with their
+/// positions. They have no definitions, and keep the ids and keys that other networks must not get,
+/// because rows of the networks may be there.
+fn missing_networks(inventory: &Inventory) -> Vec<(u64, DefinedNetwork)> {
+    let kinds = [UserDefinedNetwork::KIND, ClusterUserDefinedNetwork::KIND];
+    let missing = kinds.into_iter().flat_map(|kind| inventory.missing(kind));
+    let mut found: Vec<(u64, DefinedNetwork)> = missing
+        .filter_map(|object| {
+            let name = network_of_resource(object.kind, &object.key)?;
+            let spec = &object.json["spec"];
+            let network = spec.get("network").unwrap_or(spec);
+            let is_layer2 = network["topology"] == "Layer2";
+            let network = DefinedNetwork {
+                name,
+                nads: Vec::new(),
+                is_rendered: false,
+                needs_router_key: is_layer2 && network["layer2"]["role"] == "Primary",
+                id: None,
+                keys: None,
+                config: CniConfig::default(),
+                inconsistent_nads: Vec::new(),
+                is_unusable: false,
+            };
+            Some((object.position, network))
+        })
+        .collect();
+    found.sort_by_key(|(position, _)| *position);
+    found
 }
 
 /// The definition of the primary network of each namespace: the one that was known, even while it is
