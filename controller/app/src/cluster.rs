@@ -25,6 +25,7 @@ use patchbay_resources::manifests::{
 use patchbay_resources::object::{Object, Pod, Time};
 use patchbay_resources::state::{StateFolder, restore};
 
+use super::equal_keys::equal_key_warnings;
 use super::ignored::ignored_warnings;
 use super::range_warnings::range_warnings;
 use super::warnings::connect_refusals;
@@ -126,6 +127,7 @@ impl Cluster {
         found.extend(warnings::selector_warnings(inventory, &networks));
         found.extend(warnings::namespace_warnings(inventory));
         found.extend(warnings::address_warnings(inventory));
+        found.extend(equal_key_warnings(inventory, &networks));
         found.extend(ignored_warnings(inventory, &networks, &cluster.settings));
         let nodes = cluster.read_nodes();
         let ranges = range_warnings(&cluster.settings, &networks, &nodes);

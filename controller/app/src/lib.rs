@@ -49,6 +49,7 @@ mod admin;
 mod cluster;
 mod default_pods;
 mod egress;
+mod equal_keys;
 mod ignored;
 pub mod northbound;
 mod object_names;

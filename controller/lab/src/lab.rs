@@ -87,7 +87,7 @@ pub struct Lab {
     next_device: usize,
     /// Number of the next node.
     next_node: usize,
-    /// Source of the placeholders of new rows, for reconcilers that begin again.
+    /// Source of the placeholders of new rows.
     uuids: UuidSource,
     pub(crate) spawner: Spawner,
     /// Dropped last, because programs write into it until they end.

@@ -8,6 +8,7 @@ mod chassis;
 mod claims;
 mod dynamic_allocation;
 mod egress;
+mod equal_keys;
 mod firewall;
 mod ignored_objects;
 mod lifetimes;

@@ -7,7 +7,6 @@ use patchbay_app::Cluster;
 use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::ObjectKey;
-use patchbay_schemas::uuids::UuidSource;
 use tokio::task::yield_now;
 
 use super::{Lab, LabError, LabPod, Zone};
@@ -97,8 +96,7 @@ impl Lab {
             let (release, spawner) = (&self.release, &self.spawner);
             let node = Node::create(id.clone(), folder, self.server, release, spawner).await?;
             let northbound = node.databases.northbound.clone();
-            let uuids = UuidSource::seeded(id.number as u64);
-            let reconciler = ZoneReconciler::new(&*id.name, northbound, uuids);
+            let reconciler = ZoneReconciler::new(&*id.name, northbound, self.uuids.fork());
             created.push(id.name.clone());
             let socket = node.folder.join(outside::DEVICE_SOCKET);
             let host = EndpointConfig::outside(self.next_device);
