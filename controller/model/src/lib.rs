@@ -49,6 +49,7 @@ mod transit_subnets;
 mod tunnel_key;
 mod unread_networks;
 mod uplink;
+pub mod vpc;
 
 pub use address::{
     PointToPoint, PointToPointError, format_address, format_net, gateway_mac, link_local_address,

@@ -139,6 +139,8 @@ pub struct NetworkSelection {
     pub namespace: String,
     /// Name of the attachment definition.
     pub name: String,
+    /// Name of the pod's interface. `None`: Multus numbers it.
+    pub interface: Option<String>,
     /// Requested addresses. The error is the reason why they cannot be.
     pub request: Result<AddressRequest, Box<str>>,
 }

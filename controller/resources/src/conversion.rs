@@ -24,6 +24,7 @@ mod pod;
 mod policy;
 mod route_advertisement;
 mod service;
+mod vpc;
 
 pub use admin_policy::{admin_network_policy, baseline_admin_network_policy};
 pub use egress_firewall::egress_firewall;
@@ -32,6 +33,7 @@ pub use pod::pod;
 pub use policy::{multi_network_policy, network_policy};
 pub use route_advertisement::route_advertisement;
 pub use service::{endpoint_slice, network_service, service, service_object};
+pub use vpc::vpc_node;
 
 /// Key of a network attachment definition.
 pub fn nad_key(nad: &NetworkAttachmentDefinition) -> NadKey {

@@ -144,3 +144,14 @@ fn kinds_that_are_not_read() {
         "ignored: patchbay does not use kind VirtualMachine of kubevirt.io/v1; manifests of its pods are needed",
     );
 }
+
+#[test]
+fn objects_of_kube_ovn_in_a_zone() {
+    let vpc = "{apiVersion: kubeovn.io/v1, kind: Vpc, metadata: {name: alpha-vpc}, spec: {namespaces: [plain]}}";
+    let subnet = "{apiVersion: kubeovn.io/v1, kind: Subnet, metadata: {name: alpha}, spec: {vpc: alpha-vpc, cidrBlock: 10.0.0.0/24}}";
+    let text = "ignored, because a VPC is in one Northbound database for all nodes";
+    warns(&[vpc], &format!("kubeovn.io Vpc alpha-vpc: {text}"));
+    let both = format!("kubeovn.io Subnet alpha and 1 more: {text}");
+    warns(&[vpc, subnet], &both);
+    does_not_warn(&[], text);
+}

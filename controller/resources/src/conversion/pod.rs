@@ -126,6 +126,7 @@ fn container_ports(
 struct Element {
     name: String,
     namespace: Option<String>,
+    interface: Option<String>,
     ips: Vec<String>,
     mac: Option<String>,
     #[serde(rename = "default-route")]
@@ -201,6 +202,7 @@ fn elements(text: &str) -> Result<Vec<Element>, String> {
         Ok(Element {
             name: name.to_owned(),
             namespace: namespace.map(str::to_owned),
+            interface: interface.map(str::to_owned),
             ..Element::default()
         })
     });
@@ -235,6 +237,7 @@ fn selections(
             .namespace
             .filter(|namespace| !namespace.is_empty())
             .unwrap_or_else(|| namespace.to_owned()),
+        interface: element.interface.filter(|name| !name.is_empty()),
         name: element.name,
     });
     Some(selections.collect())
@@ -352,6 +355,27 @@ mod tests {
         ] {
             assert_eq!(read_mac(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn selections_have_the_name_of_the_interface() {
+        let interfaces = |text: &str| {
+            let metadata = json!({"name": "a", "annotations": {NETWORK_SELECTIONS: text}});
+            let object = serde_json::from_value(json!({"metadata": metadata, "spec": {}}));
+            let selections = pod(&object.unwrap()).selections.unwrap();
+            let names = selections.into_iter().map(|one| (one.name, one.interface));
+            names.collect::<Vec<_>>()
+        };
+        let selected =
+            |name: &str, interface: Option<&str>| (name.to_owned(), interface.map(str::to_owned));
+        assert_eq!(
+            interfaces("alpha/net@eth1, net"),
+            [selected("net", Some("eth1")), selected("net", None)]
+        );
+        assert_eq!(
+            interfaces(r#"[{"name": "net", "interface": "eth1"}, {"name": "net"}]"#),
+            [selected("net", Some("eth1")), selected("net", None)]
+        );
     }
 
     #[test]

@@ -17,6 +17,10 @@ use super::{LoadError, Problem, SourceLocation};
 use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
+use crate::object::kube_ovn::{
+    IP, KUBE_OVN_GROUP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan,
+    Vpc,
+};
 use crate::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
     MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, ObjectMeta, Pod,
@@ -185,7 +189,24 @@ impl Decoder {
             ("k8s.ovn.org", "ClusterNetworkConnect") => {
                 self.decode::<ClusterNetworkConnect>(raw, version);
             }
+            (KUBE_OVN_GROUP, _) => self.read_kube_ovn_object(raw, api_version, kind),
             _ => self.report_unread_kind(raw, api_version, group, kind),
+        }
+    }
+
+    fn read_kube_ovn_object(&mut self, raw: &ManifestObject<'_>, api_version: &str, kind: &str) {
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        match kind {
+            "ProviderNetwork" => self.decode::<ProviderNetwork>(raw, version),
+            "Vlan" => self.decode::<Vlan>(raw, version),
+            "Subnet" => self.decode::<Subnet>(raw, version),
+            "Vpc" => self.decode::<Vpc>(raw, version),
+            "OvnEip" => self.decode::<OvnEip>(raw, version),
+            "OvnSnatRule" => self.decode::<OvnSnatRule>(raw, version),
+            "OvnDnatRule" => self.decode::<OvnDnatRule>(raw, version),
+            "OvnFip" => self.decode::<OvnFip>(raw, version),
+            "IP" => self.decode::<IP>(raw, version),
+            _ => self.report_unread_kind(raw, api_version, KUBE_OVN_GROUP, kind),
         }
     }
 
@@ -234,7 +255,7 @@ impl Decoder {
             return;
         }
         let origin = (self.origin)(raw.location(""));
-        let (mut object, mut violations) = T::decode_strictly(raw.to_json());
+        let (mut object, mut violations) = T::decode_strictly(pruned::<T>(raw.to_json()));
         let is_in_status = |violation: &Violation| {
             let rest = violation.field.strip_prefix("status");
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -244,7 +265,8 @@ impl Decoder {
             && has_status_subresource::<T>()
             && matches!(origin, Origin::Manifest(_))
         {
-            (object, violations) = T::decode_strictly(raw.to_json_without_status());
+            let json = pruned::<T>(raw.to_json_without_status());
+            (object, violations) = T::decode_strictly(json);
         }
         let Some(mut object) = object else {
             let key = written_key::<T>(raw);
@@ -468,7 +490,27 @@ fn remove_unknown(json: &mut Value, error: &PlaceError) -> bool {
 
 /// `true` when `status` is a subresource. An API server drops the status of a new object then.
 fn has_status_subresource<T: InventoryKind>() -> bool {
-    T::GROUP == "k8s.ovn.org"
+    T::GROUP == "k8s.ovn.org" || T::GROUP == KUBE_OVN_GROUP && T::KIND != IP::KIND
+}
+
+/// A custom resource of Kube-OVN without its members that are `null`. An API server drops them,
+/// because no field of the definitions is nullable.
+fn pruned<T: InventoryKind>(mut json: Value) -> Value {
+    if T::GROUP == KUBE_OVN_GROUP {
+        drop_nulls(&mut json);
+    }
+    json
+}
+
+fn drop_nulls(json: &mut Value) {
+    match json {
+        Value::Object(members) => {
+            members.retain(|_, value| !value.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
 }
 
 /// Sets the fields that an API server sets in a new object: default namespace, and name label of

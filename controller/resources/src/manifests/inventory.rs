@@ -17,6 +17,9 @@ use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
+use crate::object::kube_ovn::{
+    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan, Vpc,
+};
 use crate::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
     MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, ObjectMeta, Pod,
@@ -314,6 +317,24 @@ pub struct Inventory {
     pub cluster_user_defined_networks: Objects<ClusterUserDefinedNetwork>,
     /// `ClusterNetworkConnect` objects.
     pub cluster_network_connects: Objects<ClusterNetworkConnect>,
+    /// Physical networks of Kube-OVN.
+    pub provider_networks: Objects<ProviderNetwork>,
+    /// VLANs of the physical networks.
+    pub vlans: Objects<Vlan>,
+    /// Subnets of VPCs, and external subnets.
+    pub subnets: Objects<Subnet>,
+    /// Virtual private clouds.
+    pub vpcs: Objects<Vpc>,
+    /// Addresses of external subnets.
+    pub ovn_eips: Objects<OvnEip>,
+    /// Source addresses of connections of VPCs.
+    pub ovn_snat_rules: Objects<OvnSnatRule>,
+    /// Forwarded ports of external addresses.
+    pub ovn_dnat_rules: Objects<OvnDnatRule>,
+    /// Floating addresses.
+    pub ovn_fips: Objects<OvnFip>,
+    /// Records of addresses in subnets.
+    pub ips: Objects<IP>,
     /// Settings of the cluster: at most one object.
     pub cluster_settings: Objects<ClusterSettings>,
     /// Kinds and keys of objects that exist, but are missing here, because they cannot be decoded.
@@ -431,6 +452,15 @@ inventory_kinds! {
     UserDefinedNetwork, user_defined_networks, |udn| udn.spec.violations();
     ClusterUserDefinedNetwork, cluster_user_defined_networks, |cudn| cudn.spec.violations();
     ClusterNetworkConnect, cluster_network_connects, |cnc| cnc.spec.violations();
+    ProviderNetwork, provider_networks, |network| network.spec.violations();
+    Vlan, vlans, |vlan| vlan.spec.violations();
+    Subnet, subnets, |_| Vec::new();
+    Vpc, vpcs, |_| Vec::new();
+    OvnEip, ovn_eips, |_| Vec::new();
+    OvnSnatRule, ovn_snat_rules, |_| Vec::new();
+    OvnDnatRule, ovn_dnat_rules, |_| Vec::new();
+    OvnFip, ovn_fips, |_| Vec::new();
+    IP, ips, |_| Vec::new();
     ClusterSettings, cluster_settings, ClusterSettings::violations;
 }
 

@@ -3,6 +3,8 @@
 //! An ignored object counts as absent, and the rows of absent objects are removed from databases.
 //! So an object of an unknown kind is ignored only if its kind is probably spelled as intended.
 
+use crate::object::kube_ovn::KUBE_OVN_GROUP;
+
 /// `apiVersion` and kind of the objects that Patchbay reads.
 const READ_KINDS: [(&str, &str); 20] = [
     ("patchbay/v1", "ClusterSettings"),
@@ -30,15 +32,29 @@ const READ_KINDS: [(&str, &str); 20] = [
     ("v1", "List"),
 ];
 
+/// Kinds of [`KUBE_OVN_GROUP`] that Patchbay reads. Other groups have kinds of these names, too.
+const READ_KUBE_OVN_KINDS: [&str; 9] = [
+    "ProviderNetwork",
+    "Vlan",
+    "Subnet",
+    "Vpc",
+    "OvnEip",
+    "OvnSnatRule",
+    "OvnDnatRule",
+    "OvnFip",
+    "IP",
+];
+
 /// Largest number of edits between a kind and a misspelling of it.
 const MAX_MISSPELLING_EDITS: usize = 3;
 
 /// Returns field and message for a kind that is probably a misspelling of a kind in
 /// [`READ_KINDS`]. `None`: ignore the object.
 pub(super) fn find_misspelling(group: &str, kind: &str) -> Option<(&'static str, String)> {
-    let (api_version, intended) = READ_KINDS
-        .into_iter()
-        .find(|read_kind| is_misspelling_of(*read_kind, group, kind))?;
+    let mut kinds = READ_KINDS.into_iter();
+    let (api_version, intended) = kinds
+        .find(|read_kind| is_misspelling_of(*read_kind, group, kind))
+        .or_else(|| find_kube_ovn_kind(group, kind))?;
     Some(if kind == intended {
         let message = format!("unknown version of kind {intended}, did you mean {api_version}?");
         ("apiVersion", message)
@@ -46,6 +62,14 @@ pub(super) fn find_misspelling(group: &str, kind: &str) -> Option<(&'static str,
         let message = format!("unknown kind, did you mean {intended} of {api_version}?");
         ("kind", message)
     })
+}
+
+/// `apiVersion` and kind of Kube-OVN that `kind` of `group` probably stands for.
+fn find_kube_ovn_kind(group: &str, kind: &str) -> Option<(&'static str, &'static str)> {
+    let kinds = READ_KUBE_OVN_KINDS.into_iter();
+    let similar = kinds.filter(|read_kind| is_similar(kind, read_kind));
+    let intended = similar.min_by_key(|read_kind| !read_kind.eq_ignore_ascii_case(kind))?;
+    is_similar(group, KUBE_OVN_GROUP).then_some(("kubeovn.io/v1", intended))
 }
 
 /// `true` when `kind` of `group` probably stands for the read kind.
@@ -128,8 +152,32 @@ mod tests {
             ("longhorn.io", "Node"),
             ("k8s.cni.cncf.io", "IPAMLease"),
             ("policy.networking.k8s.io", "ClusterNetworkPolicy"),
+            ("ec2.aws.crossplane.io", "VPC"),
+            ("ec2.aws.crossplane.io", "Subnet"),
+            ("kubeovn.io", "Vip"),
+            ("kubeovn.io", "IPPool"),
+            ("kubeovn.io", "VpcDns"),
+            ("kubeovn.io", "SwitchLBRule"),
+            ("kubeovn.io", "IptablesDnatRule"),
         ] {
             assert_eq!(find_misspelling(group, kind), None, "{group} {kind}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_kube_ovn_are_misspelled_in_groups_of_a_similar_name_only() {
+        for (group, kind, intended) in [
+            ("kubeovn.io", "VPC", "Vpc"),
+            ("kubeovn.io", "Subnets", "Subnet"),
+            ("kubeovn.io", "OvnSNATRule", "OvnSnatRule"),
+            ("kube-ovn.io", "OvnFip", "OvnFip"),
+        ] {
+            let (_, message) = find_misspelling(group, kind).unwrap();
+            assert!(
+                message.contains(&format!("{intended} of kubeovn.io/v1"))
+                    || message.contains("did you mean kubeovn.io/v1?"),
+                "{message}"
+            );
         }
     }
 }

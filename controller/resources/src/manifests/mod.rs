@@ -14,6 +14,8 @@ mod problem;
 mod yaml;
 
 #[cfg(test)]
+mod kube_ovn_tests;
+#[cfg(test)]
 mod tests;
 
 pub use decode::{UnknownFields, from_json};

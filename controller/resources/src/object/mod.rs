@@ -11,6 +11,7 @@ mod custom;
 mod discovery;
 mod egress_firewall;
 mod egress_ip;
+pub mod kube_ovn;
 mod meta;
 mod pod;
 mod policy;

@@ -15,6 +15,9 @@ use crate::manifests::{
     Inventory, InventoryKind, LoadError, ObjectKey, Origin, Problem, Sourced, describe,
 };
 use crate::nad::NetworkAttachmentDefinition;
+use crate::object::kube_ovn::{
+    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan, Vpc,
+};
 use crate::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
     MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod, RouteAdvertisements, Service,
@@ -211,6 +214,15 @@ fn restore_former_versions(manifests: &mut Inventory, state: &Inventory) {
     restore_former::<EgressIP>(manifests, state, false);
     restore_former::<RouteAdvertisements>(manifests, state, false);
     restore_former::<VTEP>(manifests, state, false);
+    restore_former::<ProviderNetwork>(manifests, state, false);
+    restore_former::<Vlan>(manifests, state, false);
+    restore_former::<Subnet>(manifests, state, false);
+    restore_former::<Vpc>(manifests, state, false);
+    restore_former::<OvnEip>(manifests, state, false);
+    restore_former::<OvnSnatRule>(manifests, state, false);
+    restore_former::<OvnDnatRule>(manifests, state, false);
+    restore_former::<OvnFip>(manifests, state, false);
+    restore_former::<IP>(manifests, state, false);
 }
 
 /// Puts former versions of one kind. `is_whole`: state files have whole objects of the kind.
