@@ -41,8 +41,9 @@ pub(super) enum Command {
     /// something is not, or no network is selected, 1 error.
     Explain(Explain),
     /// Follow the first packet of a connection through the switches and routers of a Northbound
-    /// database, and show the row that stops it. Exit status: 0 it arrives, 2 it is stopped, 1
-    /// error; of many answers 0, each has its own verdict, and 1 if a question cannot be asked.
+    /// database, and show the row that stops it or the reply. Exit status: 0 the reply arrives, 2 it
+    /// does not, 3 a zone that was not asked decides, 1 error; of many answers 0, each has its own
+    /// verdict, and 1 if a question cannot be asked.
     Reach(Box<Reach>),
     #[cfg(feature = "lab")]
     /// Run the nodes of manifests on real OVN, without Kubernetes and root, and send packets

@@ -107,8 +107,8 @@ fn without_times(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_readme_shows_what_the_demo_prints() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+fn the_readme_of_the_example_shows_what_the_demo_prints() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/blue-green/README.md");
     let readme = fs::read_to_string(readme).unwrap();
     let (_, shown) = readme.split_once("```text\n# zone ").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();

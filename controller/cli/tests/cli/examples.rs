@@ -6,7 +6,7 @@ use std::path::Path;
 use super::command::{Run, patchbay};
 
 /// Command with which the READMEs start the program.
-const PROGRAM: &str = "cargo run --release --bin patchbay -- ";
+const PROGRAM: &str = "cargo patchbay ";
 
 /// Commands of a README, each with the lines of its output that the README shows.
 fn shown(readme: &str) -> Vec<(&str, Vec<&str>)> {

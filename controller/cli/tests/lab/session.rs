@@ -101,7 +101,7 @@ fn the_commands_of_the_readme_end_with_a_ping() {
     }
     let path = format!("{}:{}", bin.display(), env::var("PATH").unwrap());
     let run = |line: &str| {
-        let program = "cargo run --release --bin patchbay -- ";
+        let program = "cargo patchbay ";
         assert!(line.contains(program), "{line}");
         let line = line.replace(program, &format!("{} ", env!("CARGO_BIN_EXE_patchbay")));
         let mut command = Command::new("sh");
