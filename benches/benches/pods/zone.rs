@@ -19,7 +19,8 @@ use patchbay_resources::conversion;
 use patchbay_rows::{Change, PlanError};
 use patchbay_schemas::nb::{self, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_services::{ServiceController, ZoneServices};
+use patchbay_services::ServiceController;
+use patchbay_zone::ZoneObjects;
 use serde_json::json;
 
 /// Pods that come one by one.
@@ -120,7 +121,7 @@ fn measure_once(count: usize) -> Result<Figures> {
     zone.commit(change)?;
     zone.plan_services()?;
     let watch = Stopwatch::start()?;
-    zone.services.put_slice(slice(0, 0..SLICE_ENDPOINTS - 1));
+    zone.objects.put_slice(slice(0, 0..SLICE_ENDPOINTS - 1));
     let change = zone.plan_services()?;
     let endpoint_removed = watch.stop()?;
     ensure!(change.transaction.is_some(), "the endpoint is still there");
@@ -185,7 +186,7 @@ fn service_key() -> ServiceKey {
 pub(crate) struct Zone {
     pub(crate) pods: ZonePods,
     pub(crate) policies: ZonePolicies,
-    pub(crate) services: ZoneServices,
+    pub(crate) objects: ZoneObjects,
     pub(crate) allocator: PodAllocator,
     pub(crate) pod_controller: PodController,
     pub(crate) policy_controller: PolicyController,
@@ -252,13 +253,13 @@ impl Zone {
         let mut policies = ZonePolicies::new("n1", &settings);
         policies.set_objects(&objects, &labelled);
         policies.put_namespace("blue", &BTreeMap::new(), &BTreeMap::new());
-        let mut services = ZoneServices::new("n1", &settings);
-        services.set_networks(&objects.networks);
-        services.put_node(node);
+        let mut zone_objects = ZoneObjects::new("n1", &settings);
+        zone_objects.set_networks(&objects.networks);
+        zone_objects.put_node(node);
         Ok(Self {
             pods,
             policies,
-            services,
+            objects: zone_objects,
             allocator: PodAllocator::new(AllocationScope::Zone),
             pod_controller: PodController::new(UuidSource::seeded(2)),
             policy_controller: PolicyController::new(UuidSource::seeded(3)),
@@ -331,17 +332,17 @@ impl Zone {
                 "ports": [{"port": 80, "targetPort": 8080, "protocol": "TCP"}],
             },
         }))?;
-        self.services
+        self.objects
             .put_service(conversion::network_service(&service));
         for number in 0..endpoints.div_ceil(SLICE_ENDPOINTS) {
-            self.services.put_slice(slice(number, 0..SLICE_ENDPOINTS));
+            self.objects.put_slice(slice(number, 0..SLICE_ENDPOINTS));
         }
         Ok(())
     }
 
     fn plan_services(&mut self) -> Result<Change, PlanError> {
         let snapshot = self.database.snapshot();
-        self.service_controller.plan(&self.services, &snapshot)
+        self.service_controller.plan(&self.objects, &snapshot)
     }
 
     /// Commits a change. Returns the time of the transaction.

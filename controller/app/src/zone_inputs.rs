@@ -4,14 +4,13 @@ mod following;
 
 use std::collections::BTreeSet;
 
-use patchbay_egress::ZoneEgress;
 use patchbay_model::{ClusterSettings, NetworkActivity, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
 use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_resources::manifests::Inventory;
-use patchbay_services::ZoneServices;
+use patchbay_zone::ZoneObjects;
 
 use super::Cluster;
 use super::zone_view::ZoneView;
@@ -31,8 +30,8 @@ pub(crate) struct ZoneInputs {
     /// `None`: there are neither pods nor policies.
     pub(crate) policies: Option<ZonePolicies>,
     pub(crate) admin_policies: ZoneAdminPolicies,
-    pub(crate) services: ZoneServices,
-    pub(crate) egress: ZoneEgress,
+    /// Inputs of the rows of services and EgressIPs.
+    pub(crate) objects: ZoneObjects,
     /// Nodes on which networks are rendered. `None`: all.
     activity: Option<NetworkActivity>,
     /// Owners of the node subnets of the networks.
@@ -61,8 +60,7 @@ impl ZoneInputs {
         });
         Self {
             admin_policies: view.admin_policies(pods.as_ref()),
-            services: view.services(),
-            egress: view.egress(pods.as_ref()),
+            objects: view.zone_objects(pods.as_ref()),
             activity: view.into_activity(),
             networks,
             pods,

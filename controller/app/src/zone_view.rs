@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use patchbay_egress::ZoneEgress;
 use patchbay_model::{NetworkActivity, NetworkObjects, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
 use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
 use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_resources::conversion::network_objects;
-use patchbay_services::ZoneServices;
+use patchbay_zone::ZoneObjects;
 
-use super::{Cluster, admin, egress, pods, policies, services};
+use super::zone_objects::zone_objects;
+use super::{Cluster, admin, pods, policies};
 
 /// Networks and definitions that a zone renders, and the inputs that follow from them.
 #[derive(Debug)]
@@ -93,17 +93,10 @@ impl<'a> ZoneView<'a> {
         admin::zone_admin_policies(inventory, self.zone, settings, pods)
     }
 
-    pub(crate) fn egress(&self, pods: Option<&ZonePods>) -> ZoneEgress {
-        let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
-        egress::zone_egress(inventory, self.zone, settings, &self.objects, pods)
-    }
-
     /// A service without mirrored EndpointSlices has those that follow from its selector and the
     /// pods, unless the objects are those of a running cluster.
-    pub(crate) fn services(&self) -> ZoneServices {
-        let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
-        let derives = !self.cluster.is_watched();
-        services::zone_services(inventory, self.zone, settings, &self.objects, derives)
+    pub(crate) fn zone_objects(&self, pods: Option<&ZonePods>) -> ZoneObjects {
+        zone_objects(self.cluster, self.zone, &self.objects, pods)
     }
 
     /// The networks and definitions that the zone renders.

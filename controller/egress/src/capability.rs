@@ -8,7 +8,7 @@ use std::sync::Arc;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::external_ids::key;
 use patchbay_model::names::{gateway_router, network_in_rows};
-use patchbay_model::{IpFamily, Network, PodKey, Topology, format_address, object_kind};
+use patchbay_model::{Feature, IpFamily, Network, PodKey, Topology, format_address, object_kind};
 use patchbay_rows::{
     Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
     Scope,
@@ -18,14 +18,14 @@ use patchbay_schemas::nb::QoS;
 use patchbay_schemas::schema::{Constraint, DatabaseSchema};
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::{Cell, ServedPod, Server, ZoneObjects};
 
-use super::inputs::{EgressCell, ZoneEgress};
-use super::problem::{EgressProblem, EgressProblemReason};
+use super::next_hop::next_hop;
+use super::problem::{EgressProblem, EgressProblemReason, object_problems};
 use super::rows::{
-    ServedPod, is_egress_row, reply_rules, served_set, served_set_name, service_pods_set,
+    PodPolicies, is_egress_row, reply_rules, served_set, served_set_name, service_pods_set,
     stay_policies,
 };
-use super::serving::{self, Server};
 use super::tables::{DEFAULT_ROUTER, PolicyOwner, SetName, Tables};
 
 /// Keeps the egress rows of one zone as they should be. See `patchbay_rows`.
@@ -66,8 +66,8 @@ impl EgressController {
     ///
     /// # Errors
     /// The database's schema cannot express the rows.
-    pub fn plan(&mut self, inputs: &ZoneEgress, snapshot: &Snapshot) -> Result<Change, PlanError> {
-        self.is_idle = !inputs.is_on() && (self.is_idle || !has_rows(snapshot));
+    pub fn plan(&mut self, inputs: &ZoneObjects, snapshot: &Snapshot) -> Result<Change, PlanError> {
+        self.is_idle = !is_on(inputs) && (self.is_idle || !has_rows(snapshot));
         if self.is_idle {
             return Ok(Change::default());
         }
@@ -76,12 +76,29 @@ impl EgressController {
 
     /// Reasons why EgressIPs do not apply as their objects specify: those that the objects show,
     /// and those that the last plan has found.
-    pub fn problems(&self, inputs: &ZoneEgress) -> Vec<EgressProblem> {
-        let mut problems = inputs.problems();
+    pub fn problems(&self, inputs: &ZoneObjects) -> Vec<EgressProblem> {
+        let mut problems = object_problems(inputs);
         let reports = self.engine.reports().filter(|_| !self.is_idle);
         problems.extend(reports.flat_map(|(_, found)| found).cloned());
         problems.into_iter().collect()
     }
+}
+
+/// Returns `true` if the feature is on.
+pub(super) fn is_on(objects: &ZoneObjects) -> bool {
+    objects.settings().has_feature(Feature::EgressIp)
+}
+
+/// Families of the cluster, IPv4 first.
+fn families(objects: &ZoneObjects) -> Vec<IpFamily> {
+    let mut families = IpFamily::BOTH.to_vec();
+    families.retain(|family| objects.settings().has_family(*family));
+    families
+}
+
+/// A primary network, while the feature is on.
+fn network<'a>(objects: &'a ZoneObjects, name: &str) -> Option<&'a Arc<Network>> {
+    objects.primary_network(name).filter(|_| is_on(objects))
 }
 
 /// Returns `true` if the schema allows marks of rules in `QoS`.
@@ -125,7 +142,7 @@ type Rows = PartRows<Vec<EgressProblem>>;
 
 impl Capability for Egress {
     type Part = Part;
-    type Inputs = ZoneEgress;
+    type Inputs = ZoneObjects;
     type Group = ();
     type Report = Vec<EgressProblem>;
     type SharedKey = Infallible;
@@ -143,20 +160,20 @@ impl Capability for Egress {
         "patchbay: egress".to_owned()
     }
 
-    fn parts(&self, cell: &EgressCell, _: &ZoneEgress, part: &mut dyn FnMut(Part)) {
+    fn parts(&self, cell: &Cell, _: &ZoneObjects, part: &mut dyn FnMut(Part)) {
         match cell {
-            EgressCell::Zone => part(Part::Shared),
-            EgressCell::Network(name) => part(Part::Network(name.clone())),
-            EgressCell::Pod(network, pod) => part(Part::Pod(network.clone(), pod.clone())),
-            EgressCell::Node(_) | EgressCell::Unread => {}
+            Cell::Zone => part(Part::Shared),
+            Cell::Network(name) => part(Part::Network(name.clone())),
+            Cell::ServedPod(network, pod) => part(Part::Pod(network.clone(), pod.clone())),
+            _ => {}
         }
     }
 
-    fn exists(&self, part: &Part, inputs: &ZoneEgress) -> bool {
+    fn exists(&self, part: &Part, inputs: &ZoneObjects) -> bool {
         match part {
             Part::Shared => true,
-            Part::Network(name) => inputs.network(name).is_some(),
-            Part::Pod(network, pod) => inputs.pod(network, pod).is_some(),
+            Part::Network(name) => network(inputs, name).is_some(),
+            Part::Pod(network, pod) => inputs.served_pod(network, pod).is_some(),
         }
     }
 
@@ -214,10 +231,10 @@ impl Egress {
         reader: &Reader<'a, Self>,
         rows: &mut Rows,
     ) -> Option<&'a Network> {
-        reader.read(&EgressCell::Zone);
-        let inputs = reader.read(&EgressCell::Network(name.clone()));
-        let Some(network) = inputs.network(name) else {
-            if reader.read(&EgressCell::Unread).may_exist(name) {
+        reader.read(&Cell::Zone);
+        let inputs = reader.read(&Cell::Network(name.clone()));
+        let Some(network) = network(inputs, name) else {
+            if is_on(inputs) && reader.read(&Cell::Unread).may_exist(name) {
                 rows.keep_rest();
             }
             return None;
@@ -231,8 +248,8 @@ impl Egress {
     }
 
     fn shared_rows(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        let inputs = reader.read(&EgressCell::Zone);
-        for family in inputs.families().into_iter().filter(|_| inputs.is_on()) {
+        let inputs = reader.read(&Cell::Zone);
+        for family in families(inputs).into_iter().filter(|_| is_on(inputs)) {
             let set = service_pods_set(family);
             let set = SetName {
                 name: set.name,
@@ -244,9 +261,9 @@ impl Egress {
 
     fn network_rows(&self, network: &Network, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let tables = &self.tables;
-        let inputs = reader.read(&EgressCell::Zone);
+        let inputs = reader.read(&Cell::Zone);
         let name: Arc<str> = network.name.as_str().into();
-        let families = inputs.families();
+        let families = families(inputs);
         let router = network.router();
         let subnets: Vec<_> = network.pod_subnets.iter().map(|of| of.cidr).collect();
         let join = &inputs.settings().join_subnets;
@@ -274,8 +291,8 @@ impl Egress {
         rows: &mut Rows,
     ) {
         let tables = &self.tables;
-        let inputs = reader.read(&EgressCell::Pod(name.clone(), pod.clone()));
-        let Some(served) = inputs.pod(name, pod) else {
+        let inputs = reader.read(&Cell::ServedPod(name.clone(), pod.clone()));
+        let Some(served) = inputs.served_pod(name, pod) else {
             return;
         };
         let zone = inputs.zone();
@@ -300,7 +317,7 @@ impl Egress {
             let set = served_set_name(name, IpFamily::of(*address));
             rows.member(tables.served, set, format_address(*address).into());
         }
-        let made = ServedPod {
+        let made = PodPolicies {
             network: name,
             egress_ip: &server.egress_ip,
             pod: &pod_name,
@@ -321,8 +338,8 @@ impl Egress {
             let led = nodes.iter().copied().filter(|node| leads(node));
             let hops: BTreeSet<IpAddr> = led
                 .filter_map(|node| {
-                    let inputs = reader.read(&EgressCell::Node(node.clone()));
-                    inputs.next_hop(network, node, family)
+                    let inputs = reader.read(&Cell::Node(node.clone()));
+                    next_hop(inputs, network, node, family)
                 })
                 .collect();
             if !hops.is_empty() {
@@ -343,12 +360,12 @@ impl Egress {
         &self,
         network: &str,
         pod: &PodKey,
-        served: &'s serving::ServedPod,
+        served: &'s ServedPod,
         reader: &Reader<'_, Self>,
     ) -> (Option<&'s Server>, Vec<EgressProblem>) {
         let pod_name = pod.to_string();
         let has_rows = |server: &&Server| {
-            let made = ServedPod {
+            let made = PodPolicies {
                 network,
                 egress_ip: &server.egress_ip,
                 pod: &pod_name,

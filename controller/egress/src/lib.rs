@@ -10,12 +10,10 @@
 //! The host of the egress node replaces the source of packets with the mark by the EgressIP.
 
 mod capability;
-mod inputs;
+mod next_hop;
 mod problem;
 mod rows;
-mod serving;
 mod tables;
 
 pub use capability::EgressController;
-pub use inputs::{EgressCell, EgressObjects, ZoneEgress};
 pub use problem::{EgressProblem, EgressProblemReason};

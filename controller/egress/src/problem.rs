@@ -1,11 +1,15 @@
 //! Reasons why EgressIPs do not apply as their objects specify.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use patchbay_model::{EGRESS_IP_MARK, Feature, PodKey};
+use patchbay_zone::{UsableEgressIp, ZoneObjects};
 use thiserror::Error;
+
+use super::capability::is_on;
 
 /// Reason why an EgressIP does not apply as it specifies. `Display` names the object.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -63,4 +67,42 @@ pub enum EgressProblemReason {
         /// Name of the EgressIP that serves it.
         other: Arc<str>,
     },
+}
+
+/// Reasons why EgressIPs do not apply as their objects specify, as far as the objects alone show
+/// them.
+pub(super) fn object_problems(objects: &ZoneObjects) -> BTreeSet<EgressProblem> {
+    if is_on(objects) {
+        objects.usable_egress_ips().flat_map(unusable).collect()
+    } else {
+        let names = objects.egress_ips().cloned();
+        let off = EgressProblemReason::FeatureOff(Feature::EgressIp);
+        names
+            .map(|egress_ip| EgressProblem {
+                egress_ip,
+                reason: off.clone(),
+            })
+            .collect()
+    }
+}
+
+/// Selectors that cannot be read, and addresses that no node's bridge has.
+fn unusable(egress_ip: &UsableEgressIp) -> impl Iterator<Item = EgressProblem> {
+    let UsableEgressIp {
+        object, unusable, ..
+    } = egress_ip;
+    let selectors = object.problems.iter().cloned();
+    let secondary = unusable
+        .iter()
+        .map(|assignment| EgressProblemReason::SecondaryInterface {
+            address: assignment.address,
+            node: assignment.node.clone(),
+        });
+    selectors
+        .map(EgressProblemReason::Selector)
+        .chain(secondary)
+        .map(|reason| EgressProblem {
+            egress_ip: object.name.clone(),
+            reason,
+        })
 }

@@ -209,8 +209,8 @@ pub(super) fn reply_rules(network: &str, families: &[IpFamily]) -> Vec<QoS> {
     families.iter().map(rule).collect()
 }
 
-/// A pod that an EgressIP serves.
-pub(super) struct ServedPod<'a> {
+/// Policies of a pod that an EgressIP serves.
+pub(super) struct PodPolicies<'a> {
     pub(super) network: &'a str,
     pub(super) egress_ip: &'a str,
     /// Namespace and name.
@@ -218,7 +218,7 @@ pub(super) struct ServedPod<'a> {
     pub(super) mark: u32,
 }
 
-impl ServedPod<'_> {
+impl PodPolicies<'_> {
     /// Leads packets of the pod's address to egress nodes.
     pub(super) fn leave_policy(
         &self,

@@ -12,9 +12,10 @@ use patchbay_rows::{
     Scope,
 };
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::{Cell, ZoneObjects};
 
-use super::inputs::{ServiceCell, ZoneServices};
 use super::load_balancers::load_balancers;
+use super::node::NodePlace;
 use super::problem::ServiceProblem;
 use super::rules::{PortAddresses, Scene, ServiceRules};
 use super::tables::{DEFAULT_ROUTER, Tables};
@@ -56,10 +57,10 @@ impl ServiceController {
     /// The database's schema cannot express the rows.
     pub fn plan(
         &mut self,
-        services: &ZoneServices,
+        objects: &ZoneObjects,
         snapshot: &Snapshot,
     ) -> Result<Change, PlanError> {
-        self.engine.plan(services, snapshot).into_change()
+        self.engine.plan(objects, snapshot).into_change()
     }
 
     /// Reasons why services are not forwarded as their objects specify, as the last plan has found
@@ -105,7 +106,7 @@ type Rows = PartRows<Vec<ServiceProblem>>;
 
 impl Capability for Services {
     type Part = Part;
-    type Inputs = ZoneServices;
+    type Inputs = ZoneObjects;
     type Group = ();
     type Report = Vec<ServiceProblem>;
     type SharedKey = NodeAddresses;
@@ -123,53 +124,49 @@ impl Capability for Services {
         "patchbay: services".to_owned()
     }
 
-    fn parts(&self, cell: &ServiceCell, inputs: &ZoneServices, part: &mut dyn FnMut(Part)) {
+    fn parts(&self, cell: &Cell, inputs: &ZoneObjects, part: &mut dyn FnMut(Part)) {
         let of = |network: &Arc<str>, service: &ServiceKey| Part {
             network: network.clone(),
             service: service.clone(),
         };
         match cell {
-            ServiceCell::Service(key) => {
-                let network = inputs.primary_network(&key.namespace);
+            Cell::Service(key) => {
+                let network = inputs.primary_network_of(&key.namespace);
                 if let Some(network) = network.filter(|_| inputs.service(key).is_some()) {
                     part(of(network, key));
                 }
             }
-            ServiceCell::Namespace(namespace) => {
-                let network = inputs.primary_network(namespace);
+            Cell::PrimaryNetwork(namespace) => {
+                let network = inputs.primary_network_of(namespace);
                 if let Some(network) = network {
                     for service in inputs.services_in(namespace) {
                         part(of(network, service));
                     }
                 }
             }
-            ServiceCell::Zone
-            | ServiceCell::Node
-            | ServiceCell::NodeAddresses
-            | ServiceCell::Network(_)
-            | ServiceCell::Unread => {}
+            _ => {}
         }
     }
 
-    fn exists(&self, part: &Part, inputs: &ZoneServices) -> bool {
-        inputs.primary_network(&part.service.namespace) == Some(&part.network)
+    fn exists(&self, part: &Part, inputs: &ZoneObjects) -> bool {
+        inputs.primary_network_of(&part.service.namespace) == Some(&part.network)
             && inputs.service(&part.service).is_some()
     }
 
     fn shared(&self, NodeAddresses: &NodeAddresses, reader: &Reader<'_, Self>) -> BTreeSet<IpAddr> {
-        reader.read(&ServiceCell::NodeAddresses).node_addresses()
+        reader.read(&Cell::NodeAddresses).node_addresses()
     }
 
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let is_shared = reader.row(self.tables.routers, DEFAULT_ROUTER).is_some();
-        reader.read(&ServiceCell::Network(part.network.clone()));
-        let inputs = reader.read(&ServiceCell::Unread);
-        let is_unknown = inputs.network(&part.network).is_none();
+        reader.read(&Cell::Network(part.network.clone()));
+        let inputs = reader.read(&Cell::Unread);
+        let is_unknown = inputs.primary_network(&part.network).is_none();
         if is_shared || is_unknown && inputs.may_exist(&part.network) {
             rows.keep_rest();
         }
-        reader.read(&ServiceCell::Namespace(part.service.namespace.clone()));
-        let inputs = reader.read(&ServiceCell::Service(part.service.clone()));
+        reader.read(&Cell::PrimaryNetwork(part.service.namespace.clone()));
+        let inputs = reader.read(&Cell::Service(part.service.clone()));
         if !self.exists(part, inputs) {
             return;
         }
@@ -195,16 +192,19 @@ impl Services {
         reader: &Reader<'_, Self>,
         rows: &mut Rows,
     ) {
-        reader.read(&ServiceCell::Zone);
-        let inputs = reader.read(&ServiceCell::Node);
-        let network = inputs.network(&part.network);
+        let zone = reader.read(&Cell::Zone).zone();
+        let inputs = reader.read(&Cell::Node(zone.clone()));
+        reader.read(&Cell::NodeSubnets(zone.clone()));
+        let network = inputs.primary_network(&part.network);
         let Some(network) = network else {
             return rows.keep_rest();
         };
-        let place = inputs.place(network);
+        let place = inputs
+            .node(zone)
+            .and_then(|node| NodePlace::new(node, network, inputs.settings()));
         let scene = Scene {
             settings: inputs.settings(),
-            node: inputs.zone(),
+            node: zone,
             network,
             place: place.as_ref(),
             service,
@@ -237,7 +237,7 @@ impl Services {
             network,
             service,
             inputs.settings(),
-            inputs.zone(),
+            zone,
             place.as_ref(),
             rules,
         );

@@ -13,14 +13,14 @@
 //!                     on this node                             client's address
 //! ```
 //!
-//! Everything is a pure function of services, endpoints, networks and nodes ([`ZoneServices`]).
+//! Everything is a pure function of services, endpoints, networks and nodes
+//! ([`ZoneObjects`](patchbay_zone::ZoneObjects)).
 //! [`ServiceController`] keeps the rows in a database with the row engine (`patchbay-rows`). See
 //! `docs/design/services.md`.
 
 mod backends;
 mod capability;
 mod derived;
-mod inputs;
 mod load_balancers;
 mod node;
 mod problem;
@@ -29,5 +29,4 @@ mod tables;
 
 pub use capability::ServiceController;
 pub use derived::derived_slices;
-pub use inputs::{ServiceCell, ZoneServices};
 pub use problem::ServiceProblem;

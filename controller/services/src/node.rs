@@ -1,25 +1,10 @@
 //! Nodes as load balancers depend on them.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_model::{
-    ClusterSettings, Network, Node, NodeObject, Topology, Uplink, host_addresses, names,
-};
-
-/// A node with its addresses and its gateway.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct ServiceNode {
-    name: String,
-    /// Addresses of the annotation. `None`: those of the uplink.
-    host_addresses: Option<Vec<IpAddr>>,
-    /// From the annotation, or derived from the node's id. `None`: neither is known.
-    uplink: Option<Uplink>,
-    /// `true` if the chassis id is known. Without it, gateway routers have no place.
-    has_chassis: bool,
-    subnets: BTreeMap<String, Vec<IpNet>>,
-}
+use patchbay_model::{ClusterSettings, Network, Topology, Uplink, names};
+use patchbay_zone::ZoneNode;
 
 /// Place of a network on the zone's node.
 #[derive(Debug)]
@@ -41,62 +26,33 @@ pub(super) struct NodeGateway {
     pub(super) addresses: Vec<IpAddr>,
 }
 
-impl ServiceNode {
-    /// Reads a node. An annotation that cannot be read counts as missing, and is reported elsewhere.
-    pub(super) fn read(object: NodeObject<'_>) -> Self {
-        let (node, _) = Node::read(object.name, object.annotations, None);
-        let uplink = Uplink::read(object.annotations);
-        Self {
-            uplink: uplink.or_else(|| node.id.map(Uplink::derived)),
-            has_chassis: node.chassis_id.is_some(),
-            name: node.name,
-            host_addresses: host_addresses(object.annotations).unwrap_or_default(),
-            subnets: node.subnets,
-        }
-    }
-
-    /// All addresses of the node.
-    pub(super) fn addresses(&self) -> Vec<IpAddr> {
-        match (&self.host_addresses, &self.uplink) {
-            (Some(addresses), _) => addresses.clone(),
-            (None, Some(uplink)) => uplink.addresses.iter().map(IpNet::addr).collect(),
-            (None, None) => Vec::new(),
-        }
-    }
-
-    /// The place of a network on the node. `None`: the network has no switch there yet.
-    pub(super) fn place(&self, network: &Network, settings: &ClusterSettings) -> Option<NodePlace> {
+impl NodePlace {
+    /// The place of a network on a node. `None`: the network has no switch there yet.
+    pub(super) fn new(
+        node: &ZoneNode,
+        network: &Network,
+        settings: &ClusterSettings,
+    ) -> Option<Self> {
+        let of = &node.node;
         let has_switch =
-            network.topology == Topology::Layer2 || self.subnets.contains_key(&network.name);
-        let uplink = self.uplink.as_ref().filter(|_| self.has_chassis);
-        let uplink = uplink.filter(|uplink| uplink.is_enabled);
-        let uplink = uplink.map(|uplink| uplink.clone().of_families(settings));
-        let has_node_ports = uplink
-            .as_ref()
-            .is_some_and(|uplink| uplink.has_node_ports(settings));
-        has_switch.then(|| NodePlace {
-            switch: network.switch(&self.name),
-            gateway: uplink.map(|uplink| NodeGateway {
-                router: names::gateway_router(&network.name, &self.name),
+            network.topology == Topology::Layer2 || of.subnets.contains_key(&network.name);
+        let known = node.uplink.clone();
+        let of_cluster = known.map(|uplink| uplink.of_families(settings));
+        // Without a chassis id, gateway routers have no place.
+        let is_enabled = |uplink: &&Uplink| uplink.is_enabled && of.chassis_id.is_some();
+        let gateway = of_cluster.as_ref().filter(is_enabled);
+        let has_node_ports = gateway.is_some_and(|uplink| uplink.has_node_ports(settings));
+        has_switch.then(|| Self {
+            switch: network.switch(&of.name),
+            gateway: gateway.map(|uplink| NodeGateway {
+                router: names::gateway_router(&network.name, &of.name),
                 addresses: uplink.addresses.iter().map(IpNet::addr).collect(),
             }),
             node_port_addresses: if has_node_ports {
-                self.host_addresses_of(settings)
+                node.addresses(of_cluster.as_ref())
             } else {
                 Vec::new()
             },
         })
-    }
-
-    fn host_addresses_of(&self, settings: &ClusterSettings) -> Vec<IpAddr> {
-        let Some(addresses) = &self.host_addresses else {
-            let uplink = self
-                .uplink
-                .clone()
-                .map(|uplink| uplink.of_families(settings));
-            let addresses = uplink.map_or_else(Vec::new, |uplink| uplink.addresses);
-            return addresses.iter().map(IpNet::addr).collect();
-        };
-        addresses.clone()
     }
 }

@@ -265,12 +265,12 @@ impl ZoneControllers {
             policy_problems.extend(self.admin_policies.problems(admin_policies));
         }
         if !held.has_services() {
-            let mut plan = |snapshot: &Snapshot| self.services.plan(&inputs.services, snapshot);
+            let mut plan = |snapshot: &Snapshot| self.services.plan(&inputs.objects, snapshot);
             pass.commit(SERVICES, &mut plan).await?;
         }
         let mut egress_problems = Vec::new();
         if !held.has_egress() {
-            let egress = &inputs.egress;
+            let egress = &inputs.objects;
             let mut plan = |snapshot: &Snapshot| self.egress.plan(egress, snapshot);
             pass.commit(EGRESS, &mut plan).await?;
             egress_problems = self.egress.problems(egress);
@@ -353,11 +353,11 @@ impl ZoneControllers {
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .egress
-                .plan(&inputs.egress, snapshot)
+                .plan(&inputs.objects, snapshot)
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .services
-                .plan(&inputs.services, snapshot)
+                .plan(&inputs.objects, snapshot)
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .connects

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use patchbay_egress::ZoneEgress;
 use patchbay_model::{
     AttachedNetworks, ClusterSettings, Feature, NetworkActivity, PRIMARY_NETWORK_LABEL, PodKey,
 };
@@ -79,7 +78,7 @@ impl Following<'_> {
         self.follow_pods(has_other_networks);
         self.follow_gates(&policies_before);
         self.follow_admin_policies(inputs);
-        self.follow_egress(inputs, has_other_networks);
+        self.follow_egress(inputs);
     }
 
     /// `true` if networks, their definitions or namespaces may differ.
@@ -114,7 +113,7 @@ impl Following<'_> {
         let attached = AttachedNetworks::new(&objects.networks, definitions, view.labelled());
         self.pods.set_objects(objects, view.labelled());
         self.policies.set_networks(&attached, &objects.networks);
-        inputs.services.set_networks(&objects.networks);
+        inputs.objects.set_networks(&objects.networks);
         inputs.activity = view.into_activity();
     }
 
@@ -169,27 +168,29 @@ impl Following<'_> {
     /// Follows labels of namespaces and nodes, and addresses of nodes.
     fn follow_labels_and_addresses(&mut self, inputs: &mut ZoneInputs) {
         for change in self.now.namespaces.changes_since(&self.before.namespaces) {
-            match change.current {
-                Some(namespace) => {
-                    policies::put_namespace(&mut self.policies, &namespace.object);
-                }
-                None => self.policies.remove_namespace(&change.key.name),
+            if let Some(namespace) = change.current {
+                let labels = namespace.object.labels();
+                inputs.objects.put_namespace(&change.key.name, labels);
+                policies::put_namespace(&mut self.policies, &namespace.object);
+            } else {
+                inputs.objects.remove_namespace(&change.key.name);
+                self.policies.remove_namespace(&change.key.name);
             }
         }
         for change in self.now.nodes.changes_since(&self.before.nodes) {
             if let Some(node) = change.current {
                 policies::put_node(&mut self.policies, &node.object);
-                inputs.services.put_node(node_object(&node.object));
+                inputs.objects.put_node(node_object(&node.object));
             } else {
                 self.policies.remove_node(&change.key.name);
-                inputs.services.remove_node(&change.key.name);
+                inputs.objects.remove_node(&change.key.name);
             }
         }
     }
 
     /// Follows services and their endpoints.
     fn follow_endpoints(&self, inputs: &mut ZoneInputs) {
-        let services = &mut inputs.services;
+        let services = &mut inputs.objects;
         for change in self.now.services.changes_since(&self.before.services) {
             match (change.former, change.current) {
                 (_, Some(current)) => services.put_service(network_service(&current.object)),
@@ -369,47 +370,19 @@ impl Following<'_> {
         }
     }
 
-    /// Follows EgressIPs, and what they select.
-    fn follow_egress(&self, inputs: &mut ZoneInputs, has_other_networks: bool) {
-        let (before, now) = (self.before, self.now);
-        if !self.settings.has_feature(Feature::EgressIp) {
-            if has_changed(&before.egress_ips, &now.egress_ips) {
-                let names = now.egress_ips.iter();
-                inputs.egress = ZoneEgress::off(names.map(|(key, _)| key.name.clone()));
-            }
-            return;
-        }
-        if has_other_networks {
-            let view = ZoneView::new(self.cluster, self.zone, inputs.activity.take());
-            inputs.egress = view.egress(Some(&self.pods));
-            inputs.activity = view.into_activity();
-            return;
-        }
-        let egress = &mut inputs.egress;
-        for change in now.namespaces.changes_since(&before.namespaces) {
+    /// Follows EgressIPs, and the pods that they may serve.
+    fn follow_egress(&self, inputs: &mut ZoneInputs) {
+        let objects = &mut inputs.objects;
+        for change in self.now.egress_ips.changes_since(&self.before.egress_ips) {
             match change.current {
-                Some(namespace) => {
-                    egress.put_namespace(&change.key.name, namespace.object.labels());
-                }
-                None => egress.remove_namespace(&change.key.name),
-            }
-        }
-        for change in now.nodes.changes_since(&before.nodes) {
-            match change.current {
-                Some(node) => egress.put_node(&node_object(&node.object)),
-                None => egress.remove_node(&change.key.name),
-            }
-        }
-        for change in now.egress_ips.changes_since(&before.egress_ips) {
-            match change.current {
-                Some(object) => egress.put_egress_ip(egress_ip(&object.object)),
-                None => egress.remove_egress_ip(&change.key.name),
+                Some(object) => objects.put_egress_ip(egress_ip(&object.object)),
+                None => objects.remove_egress_ip(&change.key.name),
             }
         }
         for key in &self.changed_pods {
             match self.pods.pod(key) {
-                Some(pod) => egress.put_pod(pod, self.pods.places(pod)),
-                None => egress.remove_pod(key),
+                Some(pod) => objects.put_pod(pod, self.pods.places(pod)),
+                None => objects.remove_pod(key),
             }
         }
     }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{ClusterSettings, Networks};
 use patchbay_schemas::nb::{LoadBalancer, LoadBalancerSelectionFields, LogicalRouter};
-use patchbay_services::ZoneServices;
+use patchbay_zone::ZoneObjects;
 
 use crate::world::{CONFIG, World, key, networks, port, service, slice, vips};
 
@@ -118,7 +118,7 @@ fn a_service_that_all_networks_reach_has_no_load_balancers_in_its_own() {
         reachable_default_services: vec!["blue/dns".to_owned()],
         ..ClusterSettings::default()
     };
-    world.inputs = ZoneServices::new("n1", &settings);
+    world.inputs = ZoneObjects::new("n1", &settings);
     world.inputs.set_networks(&networks(CONFIG));
     for (name, address) in [("dns", "10.96.0.10"), ("web", "10.96.0.7")] {
         world

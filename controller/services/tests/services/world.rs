@@ -11,7 +11,8 @@ use patchbay_model::{
 use patchbay_schemas::nb::{self, LoadBalancer, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_services::{ServiceController, ZoneServices};
+use patchbay_services::ServiceController;
+use patchbay_zone::ZoneObjects;
 
 pub(crate) const CONFIG: &str = r#"{"cniVersion":"1.1.0","joinSubnet":"100.65.0.0/16,fd99::/64","name":"blue_l3",
     "netAttachDefName":"blue/l3","role":"primary","subnets":"10.10.0.0/16/24","topology":"layer3",
@@ -50,7 +51,7 @@ pub(crate) fn annotations(name: &str, id: u8) -> BTreeMap<&'static str, String> 
     .into()
 }
 
-pub(crate) fn put_node(inputs: &mut ZoneServices, name: &str, annotations: BTreeMap<&str, String>) {
+pub(crate) fn put_node(inputs: &mut ZoneObjects, name: &str, annotations: BTreeMap<&str, String>) {
     let annotations = annotations.into_iter();
     let annotations = annotations
         .map(|(key, value)| (key.to_owned(), value))
@@ -124,7 +125,7 @@ pub(crate) fn slice(
 pub(crate) struct World {
     pub(crate) database: Database,
     pub(crate) controller: ServiceController,
-    pub(crate) inputs: ZoneServices,
+    pub(crate) inputs: ZoneObjects,
 }
 
 impl World {
@@ -147,7 +148,7 @@ impl World {
         })
         .unwrap();
         database.transact(txn.finish().operations()).unwrap();
-        let mut inputs = ZoneServices::new("n1", &ClusterSettings::default());
+        let mut inputs = ZoneObjects::new("n1", &ClusterSettings::default());
         inputs.set_networks(&networks(CONFIG));
         put_node(&mut inputs, "n1", annotations("n1", 2));
         put_node(&mut inputs, "n2", annotations("n2", 3));

@@ -1,7 +1,7 @@
 //! The controllers of a zone, and what they read.
 
 use patchbay_connects::ZoneController;
-use patchbay_egress::{EgressController, ZoneEgress};
+use patchbay_egress::EgressController;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_networks::{NetworkController, ZoneNetworks};
@@ -10,7 +10,8 @@ use patchbay_policies::admin::{AdminPolicyController, ZoneAdminPolicies};
 use patchbay_policies::{PolicyController, ZonePolicies};
 use patchbay_rows::PlanError;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_services::{ServiceController, ZoneServices};
+use patchbay_services::ServiceController;
+use patchbay_zone::ZoneObjects;
 
 use super::connects;
 
@@ -32,8 +33,7 @@ pub(super) struct Inputs {
     pub(super) pods: ZonePods,
     pub(super) policies: ZonePolicies,
     pub(super) admin_policies: ZoneAdminPolicies,
-    pub(super) services: ZoneServices,
-    pub(super) egress: ZoneEgress,
+    pub(super) objects: ZoneObjects,
     pub(super) connects: patchbay_connects::Inputs,
 }
 
@@ -88,11 +88,11 @@ impl Controllers {
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }
-        let plan = self.egress.plan(&inputs.egress, snapshot)?;
+        let plan = self.egress.plan(&inputs.objects, snapshot)?;
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }
-        let plan = self.services.plan(&inputs.services, snapshot)?;
+        let plan = self.services.plan(&inputs.objects, snapshot)?;
         Ok(plan.transaction)
     }
 }

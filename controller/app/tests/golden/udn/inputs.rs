@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use patchbay_app::activity::NetworkUsers;
-use patchbay_egress::{EgressObjects, ZoneEgress};
 use patchbay_model::{
     Feature, NetworkActivity, NetworkObjects, Networks, PRIMARY_NETWORK_LABEL, Pod, PodKey,
     PolicyKey, PolicyKind,
@@ -16,7 +15,7 @@ use patchbay_policies::ZonePolicies;
 use patchbay_policies::admin::{AdminPolicyNode, AdminPolicyObjects, ZoneAdminPolicies};
 use patchbay_resources::conversion;
 use patchbay_resources::object::{Namespace, Object};
-use patchbay_services::ZoneServices;
+use patchbay_zone::ZoneObjects;
 
 use super::controllers::Inputs;
 use super::objects::{AnnotatedNode, ObjectId, node_objects};
@@ -55,17 +54,17 @@ impl World {
         if let Some(activity) = &activity {
             objects.limit_to(&self.node, activity, &labelled, &self.settings);
         }
-        let mut zone_services = ZoneServices::new(&self.node, &self.settings);
-        zone_services.set_networks(&objects.networks);
+        let mut zone_objects = ZoneObjects::new(&self.node, &self.settings);
+        zone_objects.set_networks(&objects.networks);
         for node in &objects.nodes {
-            zone_services.put_node(*node);
+            zone_objects.put_node(*node);
         }
         for service in services.iter().map(conversion::network_service) {
-            zone_services.put_service(service);
+            zone_objects.put_service(service);
         }
         let slices = self.objects.slices()?;
         for slice in slices.iter().filter_map(conversion::endpoint_slice) {
-            zone_services.put_slice(slice);
+            zone_objects.put_slice(slice);
         }
         let mut pods = ZonePods::new(&self.node, &self.settings);
         pods.set_objects(&objects, &labelled);
@@ -76,25 +75,26 @@ impl World {
         self.update_policies(&objects, &labelled, &namespaces, &nodes, &pods)?;
         let policies = self.policies.clone();
         pods.set_gates(policies.gates());
-        let egress = EgressObjects {
-            pods: pods
-                .pods()
-                .map(|pod| (pod.clone(), pods.places(pod).collect()))
-                .collect(),
-            namespaces: names
-                .iter()
-                .zip(&namespaces)
-                .map(|(name, namespace)| (name.as_str(), namespace.labels()))
-                .collect(),
-            egress_ips: self.objects.egress_ips()?,
-        };
+        for (name, namespace) in names.iter().zip(&namespaces) {
+            zone_objects.put_namespace(name, namespace.labels());
+        }
+        for egress_ip in self.objects.egress_ips()? {
+            zone_objects.put_egress_ip(egress_ip);
+        }
+        for pod in pods.pods() {
+            zone_objects.put_pod(pod, pods.places(pod));
+        }
         let admin_policies = AdminPolicyObjects {
             policies: self.objects.admin_policies()?,
             pods: pods
                 .pods()
                 .map(|pod| self.in_default_network(pod))
                 .collect(),
-            namespaces: egress.namespaces.clone(),
+            namespaces: names
+                .iter()
+                .zip(&namespaces)
+                .map(|(name, namespace)| (name.as_str(), namespace.labels()))
+                .collect(),
             nodes: nodes
                 .iter()
                 .map(|node| {
@@ -113,19 +113,13 @@ impl World {
             pods.follow(former);
         }
         self.former = Some((zone_networks.clone(), pods.clone()));
-        let (networks, nodes) = (&objects.networks, &objects.nodes);
         Ok(Inputs {
             admin_policies,
             connects,
-            egress: if self.settings.has_feature(Feature::EgressIp) {
-                ZoneEgress::read(&self.node, &self.settings, networks, nodes, &egress)
-            } else {
-                ZoneEgress::off([])
-            },
             networks: zone_networks,
             policies,
             pods,
-            services: zone_services,
+            objects: zone_objects,
         })
     }
 

@@ -1,0 +1,82 @@
+//! Objects of a cluster that one zone keeps.
+
+use std::collections::BTreeSet;
+
+use patchbay_model::{EndpointSlice, Network, NetworkObjects, Networks, Pod, Service, ServiceKey};
+use patchbay_pods::ZonePods;
+use patchbay_resources::conversion::{egress_ip, endpoint_slice, network_service, pod};
+use patchbay_resources::manifests::Inventory;
+use patchbay_resources::object::Object as _;
+use patchbay_services::derived_slices;
+use patchbay_zone::ZoneObjects;
+
+use super::Cluster;
+
+/// The objects of a zone, with the networks that it renders.
+pub(crate) fn zone_objects(
+    cluster: &Cluster,
+    zone: &str,
+    rendered: &NetworkObjects<'_>,
+    pods: Option<&ZonePods>,
+) -> ZoneObjects {
+    let inventory = &cluster.inventory;
+    let mut objects = ZoneObjects::new(zone, cluster.settings());
+    objects.set_networks(&rendered.networks);
+    for node in &rendered.nodes {
+        objects.put_node(*node);
+    }
+    for (key, namespace) in inventory.namespaces.iter() {
+        objects.put_namespace(&key.name, namespace.object.labels());
+    }
+    for (_, object) in inventory.egress_ips.iter() {
+        objects.put_egress_ip(egress_ip(&object.object));
+    }
+    if let Some(pods) = pods {
+        for pod in pods.pods() {
+            objects.put_pod(pod, pods.places(pod));
+        }
+    }
+    for (_, slice) in inventory.endpoint_slices.iter() {
+        if let Some(slice) = endpoint_slice(&slice.object) {
+            objects.put_slice(slice);
+        }
+    }
+    for (_, service) in inventory.services.iter() {
+        objects.put_service(network_service(&service.object));
+    }
+    if !cluster.is_watched() {
+        for slice in missing_slices(inventory, &rendered.networks) {
+            objects.put_slice(slice);
+        }
+    }
+    objects
+}
+
+/// The slices of services that have no mirrored ones: those that follow from the selectors and the
+/// pods.
+fn missing_slices(inventory: &Inventory, networks: &Networks) -> Vec<EndpointSlice> {
+    let slices = inventory.endpoint_slices.iter();
+    let mirrored: BTreeSet<ServiceKey> = slices
+        .filter_map(|(_, slice)| endpoint_slice(&slice.object))
+        .filter(|slice| slice.network.is_some())
+        .map(|slice| slice.service)
+        .collect();
+    let pods: Vec<Pod> = (inventory.pods.iter())
+        .map(|(_, sourced)| pod(&sourced.object))
+        .collect();
+    let services = inventory.services.iter();
+    services
+        .map(|(_, service)| network_service(&service.object))
+        .filter(|service| !mirrored.contains(&service.key))
+        .filter_map(|service| {
+            let network = primary_network(networks, &service)?;
+            Some(derived_slices(&service, network, &pods))
+        })
+        .flatten()
+        .collect()
+}
+
+/// The primary network of a service's namespace.
+fn primary_network<'a>(networks: &'a Networks, service: &Service) -> Option<&'a Network> {
+    networks.by_nad(networks.primary_nad(&service.key.namespace)?)
+}

@@ -1,0 +1,87 @@
+//! Nodes, as rows depend on them.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use patchbay_model::{
+    Layer2Layout, Node, NodeObject, Uplink, host_addresses, primary_interface, transit_addresses,
+};
+
+/// A node, with the values of its annotations. One that cannot be read counts as missing, and is
+/// reported elsewhere.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ZoneNode {
+    /// Name, id, chassis and subnets.
+    pub node: Node,
+    /// Gateway of the annotation, or derived from the node's id. `None`: neither is known.
+    pub uplink: Option<Uplink>,
+    /// Addresses on transit switches, IPv4 first.
+    pub transit: Vec<IpAddr>,
+    /// Subnets of the interface that the node's bridge has: those of the annotation, or of the
+    /// uplink.
+    pub primary_subnets: Vec<IpNet>,
+    /// Layout of the rows of layer2 networks.
+    pub layer2: Layer2Layout,
+    /// Addresses of the annotation. `None`: those of the uplink.
+    annotated_addresses: Option<Vec<IpAddr>>,
+}
+
+impl ZoneNode {
+    pub(crate) fn read(object: &NodeObject<'_>) -> Self {
+        let (node, _) = Node::read(object.name, object.annotations, object.created);
+        let uplink = Uplink::read(object.annotations).or_else(|| node.id.map(Uplink::derived));
+        let mut primary_subnets = primary_interface(object.annotations);
+        if primary_subnets.is_empty() {
+            // A node of a file has a derived uplink.
+            primary_subnets.extend(uplink.iter().flat_map(|uplink| &uplink.addresses));
+        }
+        Self {
+            transit: transit_addresses(object.annotations)
+                .unwrap_or_default()
+                .iter()
+                .map(IpNet::addr)
+                .collect(),
+            layer2: Layer2Layout::read(object.annotations),
+            annotated_addresses: host_addresses(object.annotations).unwrap_or_default(),
+            node,
+            uplink,
+            primary_subnets,
+        }
+    }
+
+    /// Addresses of the host. `uplink`: the gateway, if the annotation has none.
+    pub fn addresses(&self, uplink: Option<&Uplink>) -> Vec<IpAddr> {
+        self.annotated_addresses.clone().unwrap_or_else(|| {
+            let addresses = uplink.into_iter().flat_map(|uplink| &uplink.addresses);
+            addresses.map(IpNet::addr).collect()
+        })
+    }
+
+    /// Addresses of the host in all families.
+    pub fn all_addresses(&self) -> Vec<IpAddr> {
+        self.addresses(self.uplink.as_ref())
+    }
+
+    /// `true` if two versions of a node differ in its subnets of networks only, or in nothing.
+    pub(crate) fn is_same_but_subnets(&self, other: &Self) -> bool {
+        let rest = |of: &Node| {
+            let unreadable_id = of.unreadable.id;
+            (of.created, of.id, unreadable_id, of.is_unmanaged)
+        };
+        rest(&self.node) == rest(&other.node)
+            && self.node.chassis_id == other.node.chassis_id
+            && self.uplink == other.uplink
+            && self.transit == other.transit
+            && self.primary_subnets == other.primary_subnets
+            && self.layer2 == other.layer2
+            && self.annotated_addresses == other.annotated_addresses
+    }
+
+    /// `true` if two versions of a node have the same subnets of networks.
+    pub(crate) fn has_same_subnets(&self, other: &Self) -> bool {
+        let (one, other) = (&self.node, &other.node);
+        one.subnets == other.subnets
+            && one.unreadable.subnets == other.unreadable.subnets
+            && one.refused == other.refused
+    }
+}

@@ -1,0 +1,202 @@
+//! Objects of a zone by kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use patchbay_model::names::network_prefix;
+use patchbay_model::{
+    ClusterSettings, EgressIp, EndpointSlice, Network, Networks, NodeObject, Role, Service,
+    ServiceKey, UnreadNetworks,
+};
+
+use super::namespace::ZoneNamespace;
+use super::node::ZoneNode;
+use super::serving::Serving;
+
+/// Everything that the rows of one zone follow from, besides the database.
+///
+/// Clones share what is equal, so that the difference of two versions is found at the cost of the
+/// difference.
+#[derive(Clone, Debug, Default)]
+pub struct ZoneObjects {
+    pub(crate) zone: Arc<Zone>,
+    pub(crate) nodes: OrdMap<Arc<str>, Arc<ZoneNode>>,
+    /// Networks with an overlay, by name.
+    pub(crate) networks: OrdMap<Arc<str>, Arc<Network>>,
+    /// Names of the primary networks of namespaces.
+    pub(crate) primary: OrdMap<Arc<str>, Arc<str>>,
+    pub(crate) unread: Arc<UnreadNetworks>,
+    pub(crate) namespaces: OrdMap<Arc<str>, Arc<ZoneNamespace>>,
+    pub(crate) services: OrdMap<ServiceKey, Arc<Service>>,
+    /// Mirrored slices of services, by name.
+    pub(crate) slices: OrdMap<ServiceKey, OrdMap<Arc<str>, Arc<EndpointSlice>>>,
+    pub(crate) egress_ips: OrdMap<Arc<str>, Arc<EgressIp>>,
+    pub(crate) serving: Serving,
+}
+
+/// The zone and the cluster's settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Zone {
+    name: Arc<str>,
+    settings: ClusterSettings,
+}
+
+impl ZoneObjects {
+    /// The zone of the node with this name, without objects.
+    pub fn new(zone: &str, settings: &ClusterSettings) -> Self {
+        Self {
+            zone: Arc::new(Zone {
+                name: zone.into(),
+                settings: settings.clone(),
+            }),
+            ..Self::default()
+        }
+    }
+
+    /// Name of the zone: that of its node.
+    pub fn zone(&self) -> &Arc<str> {
+        &self.zone.name
+    }
+
+    /// Settings of the cluster.
+    pub fn settings(&self) -> &ClusterSettings {
+        &self.zone.settings
+    }
+
+    /// Adds a node, or replaces the one of its name.
+    pub fn put_node(&mut self, object: NodeObject<'_>) {
+        let name: Arc<str> = object.name.into();
+        let node = Arc::new(ZoneNode::read(&object));
+        let former = self.nodes.insert(name.clone(), node);
+        self.follow_primary_subnets(&name, former.as_deref());
+    }
+
+    /// Removes the node of this name.
+    pub fn remove_node(&mut self, name: &str) {
+        let former = self.nodes.remove(name);
+        self.follow_primary_subnets(name, former.as_deref());
+    }
+
+    /// A node. `None`: there is none of this name.
+    pub fn node(&self, name: &str) -> Option<&ZoneNode> {
+        self.nodes.get(name).map(|node| &**node)
+    }
+
+    /// The addresses of all nodes.
+    pub fn node_addresses(&self) -> BTreeSet<IpAddr> {
+        let nodes = self.nodes.values();
+        nodes.flat_map(|node| node.all_addresses()).collect()
+    }
+
+    /// Sets the networks. Pods whose places change with them have to be put again.
+    pub fn set_networks(&mut self, networks: &Networks) {
+        let earlier = std::mem::take(&mut self.networks);
+        self.primary.clear();
+        for network in networks.iter() {
+            let name: Arc<str> = network.name.as_str().into();
+            if network.role == Role::Primary {
+                for namespace in &network.namespaces {
+                    self.primary.insert(namespace.as_str().into(), name.clone());
+                }
+            }
+            let unchanged = earlier.get(&name).filter(|known| ***known == *network);
+            let network = unchanged
+                .cloned()
+                .unwrap_or_else(|| Arc::new(network.clone()));
+            self.networks.insert(name, network);
+        }
+        self.unread = Arc::new(UnreadNetworks::new(networks));
+    }
+
+    /// A network with an overlay that is primary in some namespaces.
+    pub fn primary_network(&self, name: &str) -> Option<&Arc<Network>> {
+        let network = self.networks.get(name);
+        network.filter(|network| network.role == Role::Primary)
+    }
+
+    /// Name of the primary network of a namespace.
+    pub fn primary_network_of(&self, namespace: &str) -> Option<&Arc<str>> {
+        self.primary.get(namespace)
+    }
+
+    /// `true` if a network of this name may exist although it is not known.
+    pub fn may_exist(&self, network: &str) -> bool {
+        self.unread.may_have_prefix(&network_prefix(network))
+    }
+
+    /// Adds a namespace, or replaces the one of its name.
+    pub fn put_namespace(&mut self, name: &str, labels: &BTreeMap<String, String>) {
+        let namespace = Arc::new(ZoneNamespace::new(name, labels));
+        let former = self.namespaces.insert(name.into(), namespace);
+        self.follow_labels(name, former.as_deref());
+    }
+
+    /// Removes a namespace.
+    pub fn remove_namespace(&mut self, name: &str) {
+        let former = self.namespaces.remove(name);
+        self.follow_labels(name, former.as_deref());
+    }
+
+    /// Adds a service, or replaces the one of its name. As in OVN-Kubernetes, a service that the
+    /// settings let all networks reach has no load balancers in the network of its namespace, but a
+    /// route.
+    pub fn put_service(&mut self, service: Service) {
+        let reachable = &self.settings().reachable_default_services;
+        if !reachable.contains(&service.key.to_string()) {
+            self.services.insert(service.key.clone(), Arc::new(service));
+        }
+    }
+
+    /// Removes a service.
+    pub fn remove_service(&mut self, key: &ServiceKey) {
+        self.services.remove(key);
+    }
+
+    /// A service with load balancers. `None`: there is none of this name.
+    pub fn service(&self, key: &ServiceKey) -> Option<&Arc<Service>> {
+        self.services.get(key)
+    }
+
+    /// Keys of the services in a namespace.
+    pub fn services_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ServiceKey> {
+        let first = ServiceKey {
+            namespace: namespace.clone(),
+            name: "".into(),
+        };
+        let services = self.services.range(first.clone()..);
+        services
+            .map(|(key, _)| key)
+            .take_while(move |key| key.namespace == first.namespace)
+    }
+
+    /// Adds a slice, or replaces the one of its name. Slices of the default network have no effect.
+    pub fn put_slice(&mut self, slice: EndpointSlice) {
+        let slices = self.slices.entry(slice.service.clone()).or_default();
+        slices.insert(slice.name.clone(), Arc::new(slice));
+    }
+
+    /// Removes the slice of this name of a service.
+    pub fn remove_slice(&mut self, service: &ServiceKey, name: &str) {
+        if let Some(slices) = self.slices.get_mut(service) {
+            slices.remove(name);
+            if slices.is_empty() {
+                self.slices.remove(service);
+            }
+        }
+    }
+
+    /// The slices of a service that are mirrored into a network.
+    pub fn slices<'a>(
+        &'a self,
+        service: &ServiceKey,
+        network: &'a str,
+    ) -> impl Iterator<Item = &'a EndpointSlice> {
+        let slices = self.slices.get(service).into_iter();
+        slices
+            .flat_map(OrdMap::values)
+            .map(|slice| &**slice)
+            .filter(move |slice| slice.network.as_deref() == Some(network))
+    }
+}
