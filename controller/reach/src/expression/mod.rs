@@ -14,8 +14,6 @@ mod symbol;
 mod tree;
 mod value_set;
 
-use std::sync::Arc;
-
 pub(crate) use value_set::ValueSet;
 
 pub(crate) use names::{Names, PortGroupId};
@@ -27,10 +25,9 @@ use crate::northbound::SwitchId;
 use crate::packet::Packet;
 
 /// Parsed match of a row.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Match {
-    /// Shared by the switches on which the row is.
-    expression: Arc<Expression>,
+    expression: Expression,
     /// Port groups that the match names.
     groups: Vec<PortGroupId>,
 }
@@ -52,10 +49,12 @@ impl Match {
     pub(crate) fn parse(text: &str, names: &Names) -> Result<Self, MatchError> {
         let text = names.expand_templates(text);
         let (expression, groups) = Parser::parse(&text, names)?;
-        Ok(Self {
-            expression: expression.into(),
-            groups,
-        })
+        Ok(Self { expression, groups })
+    }
+
+    /// Port groups that the match names.
+    pub(crate) fn groups(&self) -> &[PortGroupId] {
+        &self.groups
     }
 
     /// A port group of the match that has no port on a switch. OVN does not know the group there,

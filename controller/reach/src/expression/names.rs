@@ -14,7 +14,7 @@ use crate::northbound::{PortId, SwitchId};
 const EXPANDED_MAX: usize = 16 << 20;
 
 /// Number of a port group.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct PortGroupId(usize);
 
 /// Names that matches refer to.

@@ -1,12 +1,11 @@
-//! ACLs of a switch: its own and those of the port groups with a port on it.
+//! ACLs that apply to a switch, and their decisions.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
-use patchbay_schemas::nb::{self, AclAction, AclDirection};
-use uuid::Uuid;
+use patchbay_schemas::nb::AclAction;
 
-use super::note::{Notes, RowRef};
-use super::rows::{Tables, option};
+use super::acl_list::AclList;
+use super::note::RowRef;
 use super::{Names, SwitchId};
 use crate::expression::Match;
 use crate::packet::Packet;
@@ -22,7 +21,7 @@ pub(crate) enum AclPlace {
     Egress,
 }
 
-/// ACL with its parsed match.
+/// ACL with its parsed match. All switches to which it applies share it.
 #[derive(Debug)]
 pub(crate) struct Acl {
     pub(crate) row: RowRef,
@@ -32,14 +31,15 @@ pub(crate) struct Acl {
     pub(crate) tier: i64,
     /// Name of the network function group that gets the packets which the ACL allows.
     pub(crate) function_group: Option<String>,
-    matches: Match,
+    pub(super) place: AclPlace,
+    pub(super) matches: Match,
 }
 
 /// ACLs that apply to a switch.
 #[derive(Debug, Default)]
 pub(crate) struct Acls {
     /// ACLs by their places, ordered by tier, then by falling priority, then by UUID.
-    places: [Vec<Acl>; 3],
+    places: [Vec<Arc<Acl>>; 3],
     /// `true` if an ACL applies to the switch.
     pub(crate) is_present: bool,
     /// `true` if one of the ACLs has the action `allow-related`.
@@ -48,7 +48,7 @@ pub(crate) struct Acls {
     /// the connection then count.
     pub(crate) translation: Option<RowRef>,
     /// Matches of the ACLs `allow-stateless` of each direction, `from-lport` first.
-    stateless: [Vec<Match>; 2],
+    stateless: [Vec<Arc<Match>>; 2],
 }
 
 /// Outcome of the ACLs in one place.
@@ -61,99 +61,47 @@ pub(crate) struct AclDecision<'a> {
     pub(crate) contradiction: Option<(&'a Acl, &'a Acl)>,
 }
 
+impl Acl {
+    /// `true` if a switch with the port groups of the match has the ACL. A network function group
+    /// needs a stateful ACL that allows.
+    pub(super) fn is_valid(&self, is_stateful: bool) -> bool {
+        let is_allowing = matches!(self.action, AclAction::Allow | AclAction::AllowRelated);
+        self.function_group.is_none() || is_stateful && is_allowing
+    }
+}
+
 impl Acls {
-    /// Reads ACLs from their rows, each at most once. `balances`: the switch has a VIP.
-    pub(super) fn new<'a>(
-        rows: impl IntoIterator<Item = (Uuid, &'a nb::Acl)>,
+    /// Collects the ACLs of a switch from the lists that apply to it, each at most once.
+    /// `balances`: the switch has a VIP. `translation`: the row with `acl_ct_translation`.
+    pub(super) fn collect(
+        lists: &[Arc<AclList>],
         (switch, balances): (SwitchId, bool),
-        tables: &Tables,
         names: &Names,
-        matches: &mut dyn FnMut(&str, RowRef) -> Option<Match>,
-        notes: &mut Notes,
+        translation: Option<RowRef>,
     ) -> Self {
-        let mut acls = Self::default();
-        let mut seen = HashSet::new();
-        let mut has_transport_port = false;
-        for (uuid, row) in rows {
-            if seen.insert(uuid) {
-                let group = row.network_function_group;
-                let group = group.and_then(|group| tables.function_groups.get(group));
-                let group = group.map(|group| group.name.clone());
-                acls.add((uuid, row), group, switch, names, matches, notes);
-                has_transport_port |= names_transport_port(&row.r#match);
+        let mut acls = Self {
+            is_present: lists.iter().any(|list| list.is_present),
+            is_stateful: lists.iter().any(|list| list.is_stateful),
+            ..Self::default()
+        };
+        let is_stateful = acls.is_stateful || balances;
+        let has_transport_port = lists.iter().any(|list| list.has_transport_port);
+        acls.translation = translation.filter(|_| is_stateful && has_transport_port);
+        let is_known = |matches: &Match| matches.missing_group(switch, names).is_none();
+        for list in lists {
+            let valid = list.acls.iter().filter(|acl| acl.is_valid(is_stateful));
+            for acl in valid.filter(|acl| is_known(&acl.matches)) {
+                acls.places[acl.place as usize].push(Arc::clone(acl));
+            }
+            for (own, all) in acls.stateless.iter_mut().zip(&list.stateless) {
+                own.extend(all.iter().filter(|matches| is_known(matches)).cloned());
             }
         }
-        let is_stateful = acls.is_stateful || balances;
         for place in &mut acls.places {
-            place.retain(|acl| {
-                let is_allowing = matches!(acl.action, AclAction::Allow | AclAction::AllowRelated);
-                let is_kept = acl.function_group.is_none() || is_stateful && is_allowing;
-                if !is_kept {
-                    notes.add(
-                        acl.row,
-                        "network_function_group needs a stateful ACL that allows",
-                    );
-                }
-                is_kept
-            });
-        }
-        if is_stateful && has_transport_port {
-            acls.translation = tables.global_row("acl_ct_translation");
-        }
-        for place in &mut acls.places {
-            place.sort_by_key(|acl| (acl.tier, -acl.priority, acl.row.uuid));
+            sort(place);
+            place.dedup_by_key(|acl| acl.row.uuid);
         }
         acls
-    }
-
-    fn add(
-        &mut self,
-        (uuid, row): (Uuid, &nb::Acl),
-        function_group: Option<String>,
-        switch: SwitchId,
-        names: &Names,
-        matches: &mut dyn FnMut(&str, RowRef) -> Option<Match>,
-        notes: &mut Notes,
-    ) {
-        let reference = RowRef::new::<nb::Acl>(uuid);
-        self.is_present = true;
-        self.is_stateful |= row.action == AclAction::AllowRelated;
-        let parsed = matches(&row.r#match, reference);
-        if row.action == AclAction::AllowStateless {
-            // Here OVN takes the match as it is, without parentheses around it.
-            let bare = parsed
-                .clone()
-                .or_else(|| Match::parse(&row.r#match, names).ok());
-            let known = bare.filter(|bare| bare.missing_group(switch, names).is_none());
-            let is_egress = row.direction == AclDirection::ToLport;
-            self.stateless[usize::from(is_egress)].extend(known);
-        }
-        let Some(parsed) = parsed else {
-            return;
-        };
-        if let Some(group) = parsed.missing_group(switch, names) {
-            notes.add(
-                reference,
-                format!("port group {group} has no port on the switch of the ACL"),
-            );
-            return;
-        }
-        let place = match row.direction {
-            AclDirection::ToLport => AclPlace::Egress,
-            AclDirection::FromLport if option(&row.options, "apply-after-lb") => {
-                AclPlace::AfterLoadBalancing
-            }
-            AclDirection::FromLport => AclPlace::BeforeLoadBalancing,
-        };
-        self.places[place as usize].push(Acl {
-            row: reference,
-            name: row.name.clone(),
-            action: row.action,
-            priority: row.priority,
-            tier: row.tier,
-            function_group,
-            matches: parsed,
-        });
     }
 
     /// The ACL that decides on a packet. In a tier the highest priority that matches counts; `pass`
@@ -163,13 +111,13 @@ impl Acls {
         let mut rest = &acls[..];
         let mut contradiction = None;
         while let Some(found) = rest.iter().position(|acl| acl.matches.matches(packet)) {
-            let acl = &rest[found];
+            let acl = &*rest[found];
             let other = rest[found + 1..]
                 .iter()
                 .take_while(|other| (other.tier, other.priority) == (acl.tier, acl.priority))
                 .filter(|other| Outcome::of(other) != Outcome::of(acl))
                 .find(|other| other.matches.matches(packet));
-            contradiction = contradiction.or(other.map(|other| (acl, other)));
+            contradiction = contradiction.or(other.map(|other| (acl, &**other)));
             if acl.action != AclAction::Pass {
                 return AclDecision {
                     acl: Some(acl),
@@ -192,10 +140,9 @@ impl Acls {
     }
 }
 
-/// `true` if a match may compare ports of TCP, UDP or SCTP.
-fn names_transport_port(text: &str) -> bool {
-    let mut fields = ["tcp.", "udp.", "sctp."].into_iter();
-    fields.any(|field| text.contains(field))
+/// Sorts ACLs of one place in the order in which they decide.
+pub(super) fn sort(acls: &mut [Arc<Acl>]) {
+    acls.sort_by_key(|acl| (acl.tier, -acl.priority, acl.row.uuid));
 }
 
 /// Effect of an ACL on the first packet of a connection.

@@ -18,6 +18,7 @@ use super::nat::read_rules;
 use super::note::{Notes, RowRef};
 use super::policy::Policies;
 use super::ports::Ports;
+use super::routable::Announcements;
 use super::route::Routes;
 use super::router::{CommitAll, ForcedSnat, Router, RouterKind};
 use super::rows::{Tables, option};
@@ -112,13 +113,13 @@ impl Northbound {
             names,
             load_balancers,
             static_macs,
-            routable_macs: HashMap::default(),
+            acl_translation: tables.global_row("acl_ct_translation"),
             drops_by_default: tables.global_option("default_acl_drop"),
             monitor_mac: tables.monitor_mac(),
             has_common_zone: tables.global_option("use_common_zone"),
             notes: notes.0,
         };
-        northbound.add_routable_addresses();
+        northbound.find_announcers();
         northbound
     }
 }
@@ -218,8 +219,7 @@ fn build_routers(
         };
         let nats = read_rules(tables.nats.of(&row.nat), &kind, &own, tables, names, notes);
         let forced = ForcedSnat::new(&row.options);
-        let attached =
-            load_balancers.attached(tables, &row.load_balancer, &row.load_balancer_group);
+        let attached = load_balancers.attached(&row.load_balancer, &row.load_balancer_group);
         let snat_addresses = nats
             .iter()
             .filter(|nat| nat.kind == NatType::Snat)
@@ -252,6 +252,7 @@ fn build_routers(
                 tables,
                 notes,
             ),
+            announcements: Announcements::default(),
             policies: Policies::new(
                 tables.policies.of(&row.policies),
                 (&own, ports),

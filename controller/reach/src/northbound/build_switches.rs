@@ -1,15 +1,14 @@
 //! Building the switches of the index from rows.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::OnceLock;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
-use foldhash::fast::RandomState;
 use patchbay_schemas::nb;
 use patchbay_schemas::typed::Ref;
 use uuid::Uuid;
 
 use super::Names;
-use super::acl::Acls;
+use super::acl_list::{AclList, AclNotes, AclReader, SwitchAcls};
 use super::forwarding_group::read_groups;
 use super::id::{PortId, SwitchId, SwitchPortId};
 use super::load_balancer_index::LoadBalancers;
@@ -21,7 +20,6 @@ use super::rows::{Tables, option};
 use super::switch::{MacLookup, RequestFlood, Switch, SwitchPortKind};
 use super::tunnel::tunnel_key;
 use crate::address::{Mac, Prefix};
-use crate::expression::Match;
 
 /// Longest link-local suffix of a prefix in `ipv6_prefix`, in bits of the prefix.
 const IPV6_PREFIX_LENGTH: u8 = 64;
@@ -36,39 +34,18 @@ pub(super) fn build_switches(
     load_balancers: &LoadBalancers,
     notes: &mut Notes,
 ) -> Vec<Switch> {
-    // ACLs of the port groups that have a port on a switch.
-    let mut group_acls: Vec<Vec<Ref<nb::Acl>>> = vec![Vec::new(); rows.len()];
-    for (_, group) in tables.port_groups.iter() {
-        let switches: HashSet<SwitchId> = group
-            .ports
-            .iter()
-            .filter_map(|port| ports.by_uuid.get(&port.uuid))
-            .map(|id| ports.switch_ports[id.0 as usize].switch)
-            .collect();
+    let mut reader = AclReader::new(tables, names);
+    let lists = read_acls(rows, ports, tables, &mut reader);
+    let mut acls: Vec<Vec<Arc<AclList>>> = vec![Vec::new(); rows.len()];
+    for (list, switches) in &lists {
         for switch in switches {
-            group_acls[switch.0 as usize].extend(&group.acls);
+            acls[switch.0 as usize].push(Arc::clone(list));
         }
     }
-    // One parsed match for all switches on which an ACL is.
-    let mut parsed: HashMap<Uuid, Option<Match>, RandomState> = HashMap::default();
-    let mut match_notes = Notes::default();
-    let mut find_match = |text: &str, row: RowRef| {
-        let cached = parsed.entry(row.uuid).or_insert_with(|| {
-            let result = Match::parse_nested(text, names);
-            result
-                .map_err(|error| match_notes.add(row, format!("bad match: {error}")))
-                .ok()
-        });
-        cached.clone()
-    };
     let mut switches = Vec::with_capacity(rows.len());
     for (number, (uuid, row)) in rows.iter().enumerate() {
         let id = SwitchId(number as u32);
-        let attached =
-            load_balancers.attached(tables, &row.load_balancer, &row.load_balancer_group);
-        let acl_rows = tables.acls.of(row.acls.iter().chain(&group_acls[number]));
-        let place = (id, attached.has_vip);
-        let acls = Acls::new(acl_rows, place, tables, names, &mut find_match, notes);
+        let attached = load_balancers.attached(&row.load_balancer, &row.load_balancer_group);
         let dns = tables.dns.of(&row.dns_records);
         let dns = dns
             .filter(|(_, dns)| !dns.records.is_empty())
@@ -83,9 +60,10 @@ pub(super) fn build_switches(
             by_mac: HashMap::default(),
             by_address: HashMap::default(),
             router_ports: Vec::new(),
+            announcers: Vec::new(),
             unknown: Vec::new(),
             links: Vec::new(),
-            acls,
+            acls: SwitchAcls::new(id, std::mem::take(&mut acls[number])),
             marks: Marks::new(tables.qos.of(&row.qos_rules), id, names, notes),
             load_balancers: attached,
             forwarding_groups: read_groups(
@@ -115,8 +93,40 @@ pub(super) fn build_switches(
         }
         switches.push(switch);
     }
-    notes.0.append(&mut match_notes.0);
+    let mut acl_notes = AclNotes::new(&switches, names);
+    for (list, switches) in &lists {
+        acl_notes.add(list, switches, notes);
+    }
+    notes.0.append(&mut reader.into_notes().0);
     switches
+}
+
+/// List of ACLs, with the switches to which it applies.
+type AppliedList = (Arc<AclList>, Vec<SwitchId>);
+
+/// Reads the ACLs of switches, and those of the port groups that have a port on one.
+fn read_acls<'a>(
+    rows: &[&'a (Uuid, nb::LogicalSwitch)],
+    ports: &Ports,
+    tables: &'a Tables,
+    reader: &mut AclReader<'a>,
+) -> Vec<AppliedList> {
+    let own = rows.iter().zip(0..).map(|((_, row), number)| {
+        let switches = vec![SwitchId(number)];
+        (&row.acls, switches)
+    });
+    let of_groups = tables.port_groups.iter().map(|(_, group)| {
+        let members = group.ports.iter();
+        let members = members.filter_map(|port| ports.by_uuid.get(&port.uuid));
+        let switches = members.map(|id| ports.switch_ports[id.0 as usize].switch);
+        let switches: BTreeSet<SwitchId> = switches.collect();
+        (&group.acls, switches.into_iter().collect())
+    });
+    let all = own.chain(of_groups);
+    let applied = all.filter(|(acls, switches)| !acls.is_empty() && !switches.is_empty());
+    applied
+        .map(|(acls, switches)| (reader.list(acls), switches))
+        .collect()
 }
 
 /// Adds the ports of a switch to its lookup tables.

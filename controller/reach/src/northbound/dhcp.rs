@@ -9,9 +9,11 @@ use crate::address::{Interface, Prefix};
 /// Options without which OVN does not answer DHCP requests.
 const REQUIRED: [&str; 3] = ["server_id", "server_mac", "lease_time"];
 
-/// Next hops that a machine learns from the DHCP options of its port.
+/// Next hops that machines learn from DHCP options. The ports with the options share them.
 #[derive(Debug, Default)]
 pub(crate) struct Gateways {
+    /// `cidr`: OVN gives options only to addresses in it.
+    served: Option<Prefix>,
     /// `classless_static_route`: network and next hop, the longest prefix first.
     routes: Vec<(Prefix, IpAddr)>,
     /// `router`
@@ -27,15 +29,8 @@ pub(crate) struct Hop {
 }
 
 impl Gateways {
-    /// The gateways of a port with interfaces. OVN gives options only to addresses in their `cidr`.
-    pub(super) fn new(row: &DhcpOptions, interfaces: &[Interface]) -> Self {
-        let cidr = Prefix::parse(&row.cidr);
-        let first = interfaces.iter().flat_map(|own| &own.addresses);
-        let first = first.map(|own| own.address).find(IpAddr::is_ipv4);
-        let is_served = first
-            .zip(cidr)
-            .is_some_and(|(own, cidr)| cidr.contains(own));
-        if !is_served || REQUIRED.iter().any(|key| !row.options.contains_key(*key)) {
+    pub(super) fn new(row: &DhcpOptions) -> Self {
+        if REQUIRED.iter().any(|key| !row.options.contains_key(*key)) {
             return Self::default();
         }
         let text = row.options.get("classless_static_route");
@@ -43,9 +38,19 @@ impl Gateways {
         routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length));
         let default = row.options.get("router");
         Self {
+            served: Prefix::parse(&row.cidr),
             routes,
             default: default.and_then(|text| text.trim().parse().ok()),
         }
+    }
+
+    /// `true` if a machine with these interfaces gets the options.
+    pub(super) fn serves(&self, interfaces: &[Interface]) -> bool {
+        let first = interfaces.iter().flat_map(|own| &own.addresses);
+        let first = first.map(|own| own.address).find(IpAddr::is_ipv4);
+        first
+            .zip(self.served)
+            .is_some_and(|(own, served)| served.contains(own))
     }
 
     /// The way to a destination. `None`: the options have none.

@@ -1,7 +1,8 @@
 //! Load balancers by their VIPs, and the datapaths that they are attached to.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::nb;
@@ -9,6 +10,7 @@ use patchbay_schemas::typed::Ref;
 use uuid::Uuid;
 
 use super::Names;
+use super::attached::{Attached, Members};
 use super::id::LoadBalancerId;
 use super::load_balancer::LoadBalancer;
 use super::note::Notes;
@@ -21,21 +23,8 @@ use crate::packet::IpPacket;
 pub(crate) struct LoadBalancers {
     all: Vec<LoadBalancer>,
     ids: HashMap<Uuid, LoadBalancerId, RandomState>,
+    groups: HashMap<Uuid, Arc<Members>, RandomState>,
     by_address: HashMap<IpAddr, Vec<(LoadBalancerId, usize)>, RandomState>,
-}
-
-/// Load balancers of a switch or router.
-#[derive(Debug, Default)]
-pub(crate) struct Attached {
-    ids: HashSet<LoadBalancerId, RandomState>,
-    /// Those of the ids that are attached to a router of the switch only.
-    of_routers: HashSet<LoadBalancerId, RandomState>,
-    /// `true` if one of the load balancers has a VIP.
-    pub(crate) has_vip: bool,
-    /// `true` if one of them does, without those of another datapath: a switch tracks packets for
-    /// it.
-    pub(crate) has_own_vip: bool,
-    has_stateless: bool,
 }
 
 impl LoadBalancers {
@@ -56,6 +45,10 @@ impl LoadBalancers {
             }
             balancers.all.push(balancer);
         }
+        for (uuid, row) in tables.load_balancer_groups.iter() {
+            let members = balancers.members(&row.load_balancer);
+            balancers.groups.insert(*uuid, Arc::new(members));
+        }
         balancers
     }
 
@@ -70,22 +63,21 @@ impl LoadBalancers {
     /// The load balancers of a datapath, own ones and those of its groups.
     pub(super) fn attached(
         &self,
-        tables: &Tables,
         own: &BTreeSet<Ref<nb::LoadBalancer>>,
         groups: &BTreeSet<Ref<nb::LoadBalancerGroup>>,
     ) -> Attached {
-        let mut attached = Attached::default();
-        let members = tables.load_balancer_groups.of(groups);
-        let of_groups = members.flat_map(|(_, group)| &group.load_balancer);
-        for reference in own.iter().chain(of_groups) {
-            if let Some(id) = self.ids.get(&reference.uuid) {
-                attached.ids.insert(*id);
-                attached.has_vip |= self.get(*id).has_vip();
-                attached.has_stateless |= self.get(*id).is_stateless;
-            }
-        }
-        attached.has_own_vip = attached.has_vip;
-        attached
+        let own = (!own.is_empty()).then(|| Arc::new(self.members(own)));
+        let groups = groups
+            .iter()
+            .filter_map(|group| self.groups.get(&group.uuid));
+        Attached::new(own.into_iter().chain(groups.map(Arc::clone)))
+    }
+
+    fn members(&self, references: &BTreeSet<Ref<nb::LoadBalancer>>) -> Members {
+        let known = references
+            .iter()
+            .filter_map(|reference| self.ids.get(&reference.uuid));
+        Members::new(known.map(|id| (*id, self.get(*id))))
     }
 
     /// VIPs of a datapath that match a packet, those with a port first. `serves`: which of them the
@@ -102,7 +94,7 @@ impl LoadBalancers {
         let candidates = || {
             places
                 .iter()
-                .filter(|(id, _)| attached.ids.contains(id))
+                .filter(|(id, _)| attached.contains(*id))
                 .map(|(id, place)| {
                     let balancer = self.get(*id);
                     (balancer, &balancer.vips[*place])
@@ -126,8 +118,8 @@ impl LoadBalancers {
     /// if the load balancer has hairpin addresses.
     pub(crate) fn has_destination(&self, attached: &Attached, packet: &IpPacket) -> bool {
         let places = self.by_address.get(&packet.destination);
-        let is_own = |id| attached.ids.contains(id) && !attached.of_routers.contains(id);
-        let mut own = places.into_iter().flatten().filter(|(id, _)| is_own(id));
+        let places = places.into_iter().flatten();
+        let mut own = places.filter(|(id, _)| attached.contains_own(*id));
         own.any(|(id, place)| {
             let balancer = self.get(*id);
             let vip = &balancer.vips[*place];
@@ -163,7 +155,7 @@ impl LoadBalancers {
     ) -> impl Iterator<Item = (&'a LoadBalancer, &'a Vip)> {
         let places = self.by_address.get(&address).into_iter().flatten();
         places
-            .filter(|(id, _)| attached.ids.contains(id))
+            .filter(|(id, _)| attached.contains(*id))
             .map(|(id, place)| {
                 let balancer = self.get(*id);
                 (balancer, &balancer.vips[*place])
@@ -199,8 +191,8 @@ impl LoadBalancers {
         attached: &'a Attached,
         packet: &IpPacket,
     ) -> impl Iterator<Item = (&'a LoadBalancer, &'a Vip)> {
-        let ids = attached.ids.iter().filter(|_| attached.has_stateless);
-        let balancers = ids.map(|id| self.get(*id));
+        let ids = attached.ids().filter(|_| attached.has_stateless);
+        let balancers = ids.map(|id| self.get(id));
         balancers
             .filter(|balancer| balancer.is_stateless && balancer.has_protocol(packet.transport))
             .flat_map(|balancer| balancer.vips.iter().map(move |vip| (balancer, vip)))
@@ -214,7 +206,7 @@ impl LoadBalancers {
         attached: &Attached,
         packet: &IpPacket,
     ) -> Option<&'a LoadBalancer> {
-        let mut balancers = attached.ids.iter().map(|id| self.get(*id));
+        let mut balancers = attached.ids().map(|id| self.get(id));
         balancers.find(|balancer| {
             let has_protocol = balancer.has_protocol(packet.transport);
             let mut vips = balancer.vips.iter();
@@ -228,23 +220,9 @@ impl LoadBalancers {
         attached: &'a Attached,
     ) -> impl Iterator<Item = (&'a LoadBalancer, &'a Vip)> {
         attached
-            .ids
-            .iter()
-            .map(|id| self.get(*id))
+            .ids()
+            .map(|id| self.get(id))
             .filter(|balancer| balancer.is_routable)
             .flat_map(|balancer| balancer.vips.iter().map(move |vip| (balancer, vip)))
-    }
-}
-
-impl Attached {
-    /// Adds the load balancers of a router.
-    pub(super) fn extend(&mut self, other: &Self) {
-        for id in &other.ids {
-            if self.ids.insert(*id) {
-                self.of_routers.insert(*id);
-            }
-        }
-        self.has_vip |= other.has_vip;
-        self.has_stateless |= other.has_stateless;
     }
 }

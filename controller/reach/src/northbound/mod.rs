@@ -1,6 +1,8 @@
 //! Index of a Northbound database: what the rows mean, ready to be asked.
 
 mod acl;
+mod acl_list;
+mod attached;
 mod backend_check;
 mod build;
 mod build_switches;
@@ -95,8 +97,8 @@ pub struct Northbound {
     pub(crate) names: Names,
     pub(crate) load_balancers: LoadBalancers,
     static_macs: HashMap<(RouterPortId, IpAddr), Mac, RandomState>,
-    /// MAC addresses of next hops that other routers announce.
-    routable_macs: HashMap<(RouterPortId, IpAddr), Mac, RandomState>,
+    /// Row with `acl_ct_translation`. `None`: the option is not set.
+    acl_translation: Option<RowRef>,
     /// `true` if packets that no ACL allows are dropped, on switches with ACLs.
     pub(crate) drops_by_default: bool,
     /// `svc_monitor_mac`: MAC address from which OVN sends health checks.

@@ -323,9 +323,10 @@ impl Northbound {
         if let Some(known) = found.filter(|found| found.is_known) {
             return Some(known);
         }
-        if let Some(mac) = self.routable_macs.get(&(id, address)) {
+        let router = self.router(port.router);
+        if let Some(mac) = self.announced(router).mac(id, address) {
             return Some(NextHopMac {
-                mac: *mac,
+                mac,
                 is_known: true,
                 asked: None,
                 others: 0,

@@ -1,11 +1,13 @@
 //! Ports of switches and routers, and how they are connected.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::nb::{self, LogicalRouterPort};
 use uuid::Uuid;
 
+use super::dhcp::Gateways;
 use super::id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
 use super::note::{Notes, RowRef};
 use super::router::{Link, RouterKind, RouterPort};
@@ -29,6 +31,8 @@ pub(super) struct Ports {
     pub(super) of_routers: Vec<Vec<RouterPortId>>,
     /// Ports of each switch.
     pub(super) of_switches: Vec<Vec<SwitchPortId>>,
+    /// Gateways of DHCP options, which ports share.
+    gateways: HashMap<Uuid, Arc<Gateways>, RandomState>,
 }
 
 impl Ports {
@@ -53,8 +57,11 @@ impl Ports {
             }
             self.by_name.insert(port.name.clone(), id.into());
             self.by_uuid.insert(uuid, id);
-            let dhcp = port.dhcpv4_options;
-            let dhcp = dhcp.and_then(|dhcp| tables.dhcp_options.get(dhcp));
+            let dhcp = port.dhcpv4_options.and_then(|dhcp| {
+                let row = tables.dhcp_options.get(dhcp)?;
+                let gateways = self.gateways.entry(dhcp.uuid);
+                Some(&*gateways.or_insert_with(|| Arc::new(Gateways::new(row))))
+            });
             let built = SwitchPort::new(uuid, port, switch, needs_up, dhcp);
             self.switch_ports.push(built);
             ids.push(id);

@@ -20,6 +20,8 @@ use crate::packet::IpPacket;
 const LENGTH_WEIGHT: u16 = 8;
 /// Part of the priority of a connected route.
 const CONNECTED_RANK: u16 = 6;
+/// Priority of a connected route to an IPv4 address.
+const CONNECTED_HOST_PRIORITY: u16 = 32 * LENGTH_WEIGHT + CONNECTED_RANK;
 /// Part of the priority of a static route by destination.
 const STATIC_RANK: u16 = 4;
 
@@ -170,30 +172,20 @@ impl Routes {
     }
 
     /// Adds the route to a network of a port.
-    pub(super) fn add_connected(&mut self, id: RouterPortId, port: &RouterPort, network: Prefix) {
-        let is_link_local = matches!(
-            network.address,
-            IpAddr::V6(address) if address.is_unicast_link_local()
-        );
-        let route = Route {
-            row: RowRef::new::<LogicalRouterPort>(port.uuid),
-            prefix: network,
-            kind: RouteKind::Connected,
-            output: Some(id),
-            next_hop: None,
-            has_other_outputs: false,
-            input: is_link_local.then_some(id),
-        };
+    fn add_connected(&mut self, id: RouterPortId, port: &RouterPort, network: Prefix) {
+        let route = Route::connected(id, port, network);
         self.add(Table::All, CONNECTED_RANK, route);
     }
 
-    /// The routes that a packet may take: any of them if there are several.
-    pub(crate) fn find(
-        &self,
+    /// The routes that a packet may take: any of them if there are several. `announced`: routes to
+    /// the destination that other routers announce.
+    pub(crate) fn find<'a>(
+        &'a self,
         packet: &IpPacket,
         input: RouterPortId,
         table: Option<&str>,
-    ) -> Vec<&Route> {
+        announced: &'a [Route],
+    ) -> Vec<&'a Route> {
         let number = match table {
             None | Some("") => 0,
             // A table without routes has no number; only connected routes are in it.
@@ -206,6 +198,10 @@ impl Routes {
             .iter()
             .filter(|level| level.kind.is_ipv4 == is_ipv4)
         {
+            let priority = level.kind.priority;
+            if priority < CONNECTED_HOST_PRIORITY && !announced.is_empty() {
+                break;
+            }
             let address = if level.kind.is_source {
                 packet.source
             } else {
@@ -217,13 +213,37 @@ impl Routes {
                 .iter()
                 .filter_map(|table| level.routes.get(&(*table, network)))
                 .flatten()
+                .chain(
+                    announced
+                        .iter()
+                        .filter(|_| priority == CONNECTED_HOST_PRIORITY),
+                )
                 .filter(|route| route.input.is_none_or(|port| port == input))
                 .collect();
             if !found.is_empty() {
                 return found;
             }
         }
-        Vec::new()
+        announced.iter().collect()
+    }
+}
+
+impl Route {
+    /// The route to a network of a port.
+    pub(super) fn connected(id: RouterPortId, port: &RouterPort, network: Prefix) -> Self {
+        let is_link_local = matches!(
+            network.address,
+            IpAddr::V6(address) if address.is_unicast_link_local()
+        );
+        Self {
+            row: RowRef::new::<LogicalRouterPort>(port.uuid),
+            prefix: network,
+            kind: RouteKind::Connected,
+            output: Some(id),
+            next_hop: None,
+            has_other_outputs: false,
+            input: is_link_local.then_some(id),
+        }
     }
 }
 

@@ -7,12 +7,13 @@ use foldhash::fast::RandomState;
 use patchbay_schemas::nb;
 use uuid::Uuid;
 
+use super::attached::Attached;
 use super::id::{RouterId, RouterPortId, SwitchPortId};
 use super::load_balancer::LoadBalancer;
-use super::load_balancer_index::Attached;
 use super::nat::Nat;
 use super::note::RowRef;
 use super::policy::Policies;
+use super::routable::Announcements;
 use super::route::Routes;
 use super::tunnel::Binding;
 use super::vip::{Backend, Vip};
@@ -32,6 +33,7 @@ pub(crate) struct Router {
     /// Broadcast addresses of the networks.
     pub(crate) broadcasts: HashSet<IpAddr, RandomState>,
     pub(crate) routes: Routes,
+    pub(super) announcements: Announcements,
     pub(crate) policies: Policies,
     pub(crate) nats: Vec<Nat>,
     /// Addresses that the router puts in place of sources.

@@ -2,21 +2,22 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 use patchbay_schemas::nb;
 use uuid::Uuid;
 
-use super::acl::Acls;
+use super::acl_list::SwitchAcls;
+use super::attached::Attached;
 use super::dhcp::Gateways;
 use super::forwarding_group::ForwardingGroup;
 use super::id::{PortId, RouterPortId, SwitchId, SwitchPortId};
-use super::load_balancer_index::Attached;
 use super::mark::Marks;
 use super::note::RowRef;
 use super::port_security::PortSecurity;
 use super::protocol_redirect::ProtocolRedirect;
+use super::routable::Announcer;
 use super::rows::option;
 use super::segment::Segment;
 use super::tunnel::Binding;
@@ -37,11 +38,13 @@ pub(crate) struct Switch {
     /// Ports, with the MAC addresses of the interfaces that have the address.
     pub(crate) by_address: HashMap<IpAddr, Vec<(SwitchPortId, Mac)>, RandomState>,
     pub(crate) router_ports: Vec<(SwitchPortId, RouterPortId)>,
+    /// Ports of routers that announce addresses on the switch.
+    pub(super) announcers: Vec<Announcer>,
     /// Ports that get packets for unknown MAC addresses.
     pub(crate) unknown: Vec<SwitchPortId>,
     /// Enabled ports of type `switch`, with their peers.
     pub(crate) links: Vec<(SwitchPortId, SwitchPortId)>,
-    pub(crate) acls: Acls,
+    pub(super) acls: SwitchAcls,
     pub(crate) marks: Marks,
     pub(crate) load_balancers: Attached,
     pub(crate) forwarding_groups: Vec<ForwardingGroup>,
@@ -73,8 +76,8 @@ pub(crate) struct SwitchPort {
     pub(crate) is_enabled: bool,
     pub(crate) external_ids: BTreeMap<String, String>,
     pub(crate) binding: Binding,
-    /// Gateways from the `dhcpv4_options` of the port.
-    pub(crate) gateways: Gateways,
+    /// Gateways from the `dhcpv4_options` of the port. `None`: OVN gives it no options.
+    pub(crate) gateways: Option<Arc<Gateways>>,
     /// MAC and IP addresses; for a port to a router with the address `router`, the router port's.
     pub(crate) interfaces: Vec<Interface>,
     /// `true` if the port gets packets for MAC addresses that no port has.
@@ -174,13 +177,13 @@ impl SwitchPortKind {
 
 impl SwitchPort {
     /// Reads a port. `needs_up`: switches answer ARP requests only for ports that are up. `dhcp`: the
-    /// row of `dhcpv4_options`.
+    /// gateways of `dhcpv4_options`.
     pub(super) fn new(
         uuid: Uuid,
         row: &nb::LogicalSwitchPort,
         switch: SwitchId,
         needs_up: bool,
-        dhcp: Option<&nb::DhcpOptions>,
+        dhcp: Option<&Arc<Gateways>>,
     ) -> Self {
         let kind = SwitchPortKind::of(&row.r#type);
         let addresses = row.addresses.iter().filter_map(|text| {
@@ -191,7 +194,7 @@ impl SwitchPort {
         let interfaces: Vec<_> = addresses
             .filter_map(|text| Interface::parse(text))
             .collect();
-        let gateways = dhcp.map(|dhcp| Gateways::new(dhcp, &interfaces));
+        let gateways = dhcp.filter(|dhcp| dhcp.serves(&interfaces));
         let is_unknown = row.addresses.contains("unknown") || kind == SwitchPortKind::Switch;
         let is_deaf = row
             .options
@@ -224,7 +227,7 @@ impl SwitchPort {
             is_enabled: row.enabled != Some(false),
             external_ids: row.external_ids.clone(),
             binding: Binding::new(&row.options, &row.external_ids),
-            gateways: gateways.unwrap_or_default(),
+            gateways: gateways.map(Arc::clone),
             interfaces,
             is_unknown: is_unknown && !is_deaf,
             mac_lookup,

@@ -43,7 +43,7 @@ impl Trace<'_> {
     ///   router port, which clears it, have the same priority.
     fn compare_states(&mut self, switch: &Switch, output: SwitchPortId) {
         let port = self.northbound.switch_port(output);
-        let acls = &switch.acls;
+        let acls = self.northbound.acls(switch);
         let is_unclear = if acls.is_stateful {
             port.skips_tracking()
         } else {
@@ -84,16 +84,17 @@ impl Trace<'_> {
 
     /// `true` if egress ACLs of a switch drop a packet.
     fn is_dropped_out(&self, switch: &Switch, packet: &Packet) -> bool {
-        match switch.acls.decide(AclPlace::Egress, packet).acl {
+        let acls = self.northbound.acls(switch);
+        match acls.decide(AclPlace::Egress, packet).acl {
             Some(acl) => matches!(acl.action, AclAction::Drop | AclAction::Reject),
-            None => self.northbound.drops_by_default && switch.acls.is_present,
+            None => self.northbound.drops_by_default && acls.is_present,
         }
     }
 
     /// `true` if the packet is tracked when it goes out. The state of the ingress pipeline stays
     /// unless the switch tracks again, or clears it before a router.
     fn is_tracked_out(&self, switch: &Switch, output: SwitchPortId) -> bool {
-        let acls = &switch.acls;
+        let acls = self.northbound.acls(switch);
         let balances = switch.load_balancers.has_own_vip;
         let is_ip = matches!(self.packet.payload, Payload::Ip(_));
         if !is_ip {

@@ -186,7 +186,9 @@ impl Trace<'_> {
         const STAGE: &str = "lr_in_ip_routing";
         let ip = self.ip()?;
         let destination = ip.destination;
-        let routes = router.routes.find(ip, input, port.route_table.as_deref());
+        let announced = self.northbound.announced(router).routes(destination);
+        let table = port.route_table.as_deref();
+        let routes = router.routes.find(ip, input, table, announced);
         let may_be_beaten = routes
             .first()
             .is_none_or(|route| route.kind == RouteKind::Source || !route.prefix.is_host());

@@ -122,7 +122,8 @@ impl Northbound {
             of_routers.chain(&switch.subnets)
         };
         // A route of the machine's own that is longer than its network takes packets on the link.
-        let given = self.switch_port(asking).gateways.find(destination);
+        let given = self.switch_port(asking).gateways.as_ref();
+        let given = given.and_then(|gateways| gateways.find(destination));
         let length = networks()
             .filter(|network| network.contains(source) && network.contains(destination))
             .map(|network| network.length)

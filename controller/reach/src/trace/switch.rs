@@ -71,7 +71,7 @@ impl Trace<'_> {
         if self.packet.eth_destination == self.northbound.monitor_mac {
             return false;
         }
-        let acls = &switch.acls;
+        let acls = self.northbound.acls(switch);
         let balances = switch.load_balancers.has_own_vip;
         let is_ip = matches!(self.packet.payload, Payload::Ip(_));
         if switch.tracks_vips && self.is_for_vip(switch) {
@@ -107,10 +107,11 @@ impl Trace<'_> {
         if self.is_established(switch, stage, place == AclPlace::Egress)? {
             return Ok(());
         }
-        let decision = switch.acls.decide(place, &self.packet);
+        let acls = self.northbound.acls(switch);
+        let decision = acls.decide(place, &self.packet);
         leave_tie_open(&decision, place, &mut self.path);
         leave_function_unjudged(&decision, &mut self.path);
-        if let Some(row) = switch.acls.translation {
+        if let Some(row) = acls.translation {
             let name = &switch.name;
             let effect = format!("which ports of the connection the ACLs of {name} compare");
             self.path.leave_unjudged(row, &effect);
@@ -129,7 +130,7 @@ impl Trace<'_> {
                     .switch(&switch.name, stage, Some(acl.row), decision);
                 Ok(())
             }
-            None if self.northbound.drops_by_default && switch.acls.is_present => {
+            None if self.northbound.drops_by_default && acls.is_present => {
                 Err(self.stop(switch, stage, "no ACL allows the packet".to_owned()))
             }
             None => Ok(()),
@@ -259,7 +260,8 @@ impl Northbound {
         if matches!(packet.payload, Payload::Ip(_)) || self.is_check(place, packet) {
             return Ok(());
         }
-        let decision = switch.acls.decide(place, packet);
+        let acls = self.acls(switch);
+        let decision = acls.decide(place, packet);
         leave_tie_open(&decision, place, path);
         leave_function_unjudged(&decision, path);
         let name = &switch.name;
@@ -269,7 +271,7 @@ impl Northbound {
                 let decision = format!("{reason}: {}", acl.action);
                 (Some(acl.row), reason, decision)
             }
-            None if self.drops_by_default && switch.acls.is_present => {
+            None if self.drops_by_default && acls.is_present => {
                 let reason = "no ACL allows ARP".to_owned();
                 (None, reason.clone(), reason)
             }
