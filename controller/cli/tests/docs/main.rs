@@ -1,7 +1,7 @@
-//! Paths, links and commands that the documents name.
+//! Paths, links and commands that the documents name, and the lengths of their sentences.
 //!
 //! The documents are `README.md`, `CONTRIBUTING.md`, everything in `docs`, and the Markdown files
-//! of the packages.
+//! of the packages. Sentences are counted in every Markdown file.
 //!
 //! | checked | against |
 //! |---|---|
@@ -9,24 +9,30 @@
 //! | `patchbay` and `ovsdb-sim` with their subcommands and flags | the help texts of the programs |
 //! | names of items and tables in the glossary | the words of the sources |
 //! | `cargo` with its packages, targets, features and profiles | the manifests of the workspace |
+//! | words of each sentence | a limit |
 
 mod cargo;
 mod commands;
 mod markdown;
 mod programs;
 mod repository;
+mod sentences;
 
 use cargo::Workspace;
 use commands::{Command, inline_commands, shell_commands};
 use markdown::{Document, is_shell};
 use programs::{Program, is_foreign_flag};
 use repository::Repository;
+use sentences::sentences;
 
 /// Beginning of commands of `ovs-appctl` that look like paths of the repository.
 const APPCTL_PREFIX: &str = "vlog/";
 
 /// The document that explains terms.
 const GLOSSARY: &str = "GLOSSARY.md";
+
+/// Words of the longest sentence of a document; the aim is 25.
+const MAX_SENTENCE_WORDS: usize = 35;
 
 #[test]
 fn every_link_leads_somewhere() {
@@ -113,6 +119,22 @@ fn every_name_of_the_glossary_exists() {
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(spans.iter().filter(|span| is_name(span)).count() > 20);
+}
+
+#[test]
+fn every_sentence_is_short() {
+    let mut long = Vec::new();
+    for (path, text) in Repository::find().markdown() {
+        for sentence in sentences(&text) {
+            if sentence.words > MAX_SENTENCE_WORDS {
+                long.push(format!(
+                    "{path}: {} words: {}",
+                    sentence.words, sentence.text
+                ));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{}\n{}", long.join("\n"), long.len());
 }
 
 /// Returns `true` for names of Rust items and of tables: paths with `::`, and words in capitals

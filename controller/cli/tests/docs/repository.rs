@@ -79,21 +79,23 @@ impl Repository {
         }
     }
 
+    /// Reads the Markdown files, with their paths from the root.
+    pub(crate) fn markdown(&self) -> impl Iterator<Item = (&str, String)> {
+        let is_markdown = |path: &&String| Path::new(path).extension().is_some_and(|it| it == "md");
+        let files = self.paths.iter().filter(is_markdown);
+        files.map(|path| {
+            let text = fs::read_to_string(self.root.join(path)).expect("a document is text");
+            (path.as_str(), text)
+        })
+    }
+
     /// Reads the documents.
     pub(crate) fn documents(&self) -> Vec<Document> {
-        let is_document = |path: &&String| {
-            let depth = path.matches('/').count();
-            let extension = path.rsplit_once('.').map(|(_, extension)| extension);
-            extension == Some("md") && (depth <= 1 || path.starts_with("docs/"))
-        };
+        let is_document = |path: &str| path.matches('/').count() <= 1 || path.starts_with("docs/");
         let documents: Vec<Document> = self
-            .paths
-            .iter()
-            .filter(is_document)
-            .map(|path| {
-                let text = fs::read_to_string(self.root.join(path)).expect("a document is text");
-                Document::parse(path.into(), &text)
-            })
+            .markdown()
+            .filter(|(path, _)| is_document(path))
+            .map(|(path, text)| Document::parse(path.into(), &text))
             .collect();
         assert!(documents.len() > 10, "{documents:?}");
         documents
