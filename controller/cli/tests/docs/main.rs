@@ -8,6 +8,7 @@
 //! | links, and paths in code font | the files of the repository, and the headings of the linked document |
 //! | `patchbay` and `ovsdb-sim` with their subcommands and flags | the help texts of the programs |
 //! | names of items and tables in the glossary | the words of the sources |
+//! | private terms of the glossary | a limit |
 //! | `cargo` with its packages, targets, features and profiles | the manifests of the workspace |
 //! | words of each sentence | a limit |
 
@@ -30,6 +31,12 @@ const APPCTL_PREFIX: &str = "vlog/";
 
 /// The document that explains terms.
 const GLOSSARY: &str = "GLOSSARY.md";
+
+/// Mark of the glossary's terms that no source defines.
+const PRIVATE_TERM: &str = "defined here";
+
+/// Terms of the glossary that a reader has to learn here.
+const MAX_PRIVATE_TERMS: usize = 50;
 
 /// Words of the longest sentence of a document; the aim is 25.
 const MAX_SENTENCE_WORDS: usize = 35;
@@ -119,6 +126,20 @@ fn every_name_of_the_glossary_exists() {
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(spans.iter().filter(|span| is_name(span)).count() > 20);
+}
+
+#[test]
+fn the_glossary_has_few_private_terms() {
+    let repository = Repository::find();
+    let glossary = repository
+        .markdown()
+        .find(|(path, _)| path.ends_with(GLOSSARY));
+    let (_, text) = glossary.expect("there is a glossary");
+    let terms = text
+        .lines()
+        .filter(|line| line.contains(PRIVATE_TERM))
+        .count();
+    assert!((1..=MAX_PRIVATE_TERMS).contains(&terms), "{terms}");
 }
 
 #[test]
