@@ -72,6 +72,11 @@ impl Northbound {
             .or(chassis)
     }
 
+    /// Chassis to which a port is bound. `None`: no option binds it.
+    pub(crate) fn chassis(&self, port: PortId) -> Option<&str> {
+        self.binding(port).chassis.as_deref()
+    }
+
     /// Tunnel keys of the datapath and of a port. `None`: ovn-northd chooses one.
     pub(crate) fn tunnel_keys(&self, port: PortId) -> [Option<&str>; 2] {
         let datapath = match port {

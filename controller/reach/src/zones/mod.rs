@@ -26,6 +26,8 @@ const UNKNOWN_ZONE: &str = "another chassis";
 #[derive(Debug)]
 pub struct Zones {
     databases: BTreeMap<String, Northbound>,
+    /// Chassis of zones, as far as they are known.
+    chassis: BTreeMap<String, String>,
     default: String,
 }
 
@@ -54,6 +56,7 @@ impl Zones {
         let default = name.into();
         Self {
             databases: [(default.clone(), database)].into(),
+            chassis: BTreeMap::new(),
             default,
         }
     }
@@ -73,6 +76,11 @@ impl Zones {
         }
         self.databases.insert(name, database);
         Ok(())
+    }
+
+    /// Names the chassis of a zone, which does not get packets for ports of other ones.
+    pub fn set_chassis(&mut self, zone: impl Into<String>, chassis: impl Into<String>) {
+        self.chassis.insert(zone.into(), chassis.into());
     }
 
     /// The database of the first zone.
@@ -167,8 +175,21 @@ impl Zones {
             };
             before.push(ZoneAnswer::new(zone, answer));
             let target = &self.databases[next];
-            if is_different(database.tunnel_keys(tunnel), target.tunnel_keys(port)) {
-                let at = format!("the tunnel keys of {name} differ from those of zone {next}");
+            let own = self.chassis.get(next);
+            let bound = database.chassis(tunnel);
+            let lost = if own.is_some_and(|own| bound != Some(own)) {
+                let bound = bound.unwrap_or("no chassis");
+                Some(format!(
+                    "{name} is bound to {bound}, and not to that of zone {next}"
+                ))
+            } else if is_different(database.tunnel_keys(tunnel), target.tunnel_keys(port)) {
+                Some(format!(
+                    "the tunnel keys of {name} differ from those of zone {next}"
+                ))
+            } else {
+                None
+            };
+            if let Some(at) = lost {
                 return Way {
                     before,
                     ..end(next, Answer::lost(at), None, None)

@@ -115,6 +115,19 @@ fn zones_with_different_tunnel_keys_lose_the_packet() {
 }
 
 #[test]
+fn a_zone_gets_no_packets_for_another_chassis() {
+    for (chassis, outcome) in [
+        ("chassis-n2", Outcome::Reaches),
+        ("chassis-n3", Outcome::Stopped),
+    ] {
+        let mut zones = zones(&[], &[]);
+        zones.set_chassis("n2", chassis);
+        let course = ask(&zones, "a", "b");
+        assert_eq!(course.outcome, outcome, "{course:?}");
+    }
+}
+
+#[test]
 fn a_second_database_of_a_zone_is_refused() {
     let mut zones = Zones::new("n1", zone("n1", "7", &[]));
     let error = zones.add("n1", zone("n1", "7", &[])).unwrap_err();
