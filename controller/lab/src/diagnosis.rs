@@ -2,7 +2,7 @@
 //!
 //! A packet to a pod on another node meets the rows of both nodes. The sender's node decides up to
 //! the tunnel, and its port there has to be the same one on the other node, which continues behind
-//! that port. The answer shows the rows of the way back.
+//! that port. So does the answer on its way back.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use super::ovn_trace::{self, Connection, OvnTrace, TracedPacket};
 use super::pods::{Pod, PodName};
 use super::questions::{Protocol, QuestionError};
 use super::row_trace::{Obstacle, RowTrace, common_addresses};
-use super::tunnel_port::TunnelPort;
+use super::tunnel_port;
 use super::wire::endpoint::TTL;
 
 /// Number of routers that a packet has passed when it comes out of a tunnel, at most. Nothing
@@ -29,8 +29,11 @@ pub struct Diagnosis {
     /// The packet behind the tunnel, in the databases of the asked pod's node. `None`: the pods are
     /// on one node, or the packet does not get there.
     pub arrival: Option<NodeTrace>,
-    /// The answer, in the databases of the asked pod's node.
-    pub answer: NodeTrace,
+    /// The answer, in the databases of the asked pod's node. `None`: the packet does not arrive.
+    pub answer: Option<NodeTrace>,
+    /// The answer behind the tunnel, in the databases of the asking pod's node. `None`: it enters no
+    /// tunnel, or does not get there.
+    pub return_arrival: Option<NodeTrace>,
 }
 
 /// Course of a packet in the databases of one node.
@@ -45,10 +48,13 @@ pub struct NodeTrace {
 impl Diagnosis {
     /// Courses on the nodes, each with the words for its packet.
     pub fn traces(&self) -> impl Iterator<Item = (&NodeTrace, &'static str)> {
-        let arrival = self.arrival.as_ref().map(|trace| (trace, "packet"));
-        let request = Some((&self.request, "packet"));
-        let traces = [request, arrival, Some((&self.answer, "answer"))];
-        traces.into_iter().flatten()
+        let packets = [Some(&self.request), self.arrival.as_ref()];
+        let packets = packets.into_iter().flatten();
+        let answers = [self.answer.as_ref(), self.return_arrival.as_ref()];
+        let answers = answers.into_iter().flatten();
+        packets
+            .map(|trace| (trace, "packet"))
+            .chain(answers.map(|trace| (trace, "answer")))
     }
 
     /// Obstacles in the rows, each with the node.
@@ -111,34 +117,56 @@ impl Lab {
         let arrival = match rows.arrival {
             None => None,
             Some(arrival) => {
-                let out = rows.request.path.as_ref().ok();
-                let out = out.and_then(|path| path.out.as_deref());
-                let flows = match out {
-                    Some(out) => {
-                        self.trace_arrival_flows(source, target, own, other, out, protocol)
-                            .await
-                    }
-                    None => Err("not asked, because the packet enters no tunnel".to_owned()),
-                };
+                let ends = (source, target);
+                let flows = self
+                    .trace_arrival_flows(
+                        ends,
+                        (own, other),
+                        &rows.request,
+                        protocol,
+                        Connection::New,
+                    )
+                    .await;
                 Some(NodeTrace {
                     rows: arrival,
                     flows,
                 })
             }
         };
-        let answer = self
-            .trace_flows(target, own, protocol, Connection::Established)
-            .await;
+        let return_arrival = match rows.answer.as_ref().zip(rows.return_arrival) {
+            None => None,
+            Some((answer, arrival)) => {
+                let ends = (target, source);
+                let known = Connection::Established;
+                let flows = self
+                    .trace_arrival_flows(ends, (other, own), answer, protocol, known)
+                    .await;
+                Some(NodeTrace {
+                    rows: arrival,
+                    flows,
+                })
+            }
+        };
+        let answer = match rows.answer {
+            None => None,
+            Some(answer) => {
+                let flows = self
+                    .trace_flows(target, own, protocol, Connection::Established)
+                    .await;
+                Some(NodeTrace {
+                    rows: answer,
+                    flows,
+                })
+            }
+        };
         Ok(Diagnosis {
             request: NodeTrace {
                 rows: rows.request,
                 flows: request,
             },
             arrival,
-            answer: NodeTrace {
-                rows: rows.answer,
-                flows: answer,
-            },
+            answer,
+            return_arrival,
         })
     }
 
@@ -165,22 +193,25 @@ impl Lab {
         self.run_ovn_trace(&source.node, &packet, connection).await
     }
 
+    /// Follows a packet behind the tunnel that it enters at the end of `before`.
     async fn trace_arrival_flows(
         &self,
-        source: &Pod,
-        target: &Pod,
-        own: IpAddr,
-        other: IpAddr,
-        out: &str,
+        (source, target): (&Pod, &Pod),
+        (own, other): (IpAddr, IpAddr),
+        before: &RowTrace,
         protocol: Protocol,
+        connection: Connection,
     ) -> Result<OvnTrace, String> {
+        let out = before.path.as_ref().ok();
+        let out = out.and_then(|path| path.out.as_deref());
+        let out = out.ok_or("not asked, because the packet enters no tunnel")?;
         let snapshot = self.northbound(&target.node);
         let snapshot = snapshot.map_err(|error| error.to_string())?;
-        let behind = TunnelPort::port_behind(&snapshot, out);
+        let behind = tunnel_port::port_behind(&snapshot, out);
         let (port, mac) = behind.unwrap_or_else(|| {
             // In a layer2 network the packet goes straight to the pod's port, from the asking pod
             // or from the router.
-            let beside = TunnelPort::router_beside(&snapshot, out);
+            let beside = tunnel_port::router_beside(&snapshot, out);
             let beside = beside.filter(|_| source.network != target.network);
             let port = beside.unwrap_or_else(|| source.port.clone());
             (port, target.mac_text.clone())
@@ -194,8 +225,7 @@ impl Lab {
             ttl: TTL - PASSED_ROUTERS,
             protocol,
         };
-        self.run_ovn_trace(&target.node, &packet, Connection::New)
-            .await
+        self.run_ovn_trace(&target.node, &packet, connection).await
     }
 
     async fn run_ovn_trace(

@@ -2,23 +2,19 @@
 
 mod address_trace;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-use patchbay_engine::db::Snapshot;
 use patchbay_model::IpFamily;
-use patchbay_reach::{Arrival, Destination, Northbound, RowRef, Sender, Verdict};
+use patchbay_reach::{
+    Course, Destination, Northbound, Outcome, RowRef, Sender, Verdict, ZoneAnswer, Zones,
+};
 
 use super::lab::Lab;
 use super::pods::{Pod, PodName};
 use super::questions::{Protocol, QuestionError};
-use super::tunnel_port::{CHASSIS, TunnelPort};
 
 pub use address_trace::{AddressDiagnosis, AddressEnd};
-
-/// End of the names of the stages in which ACLs decide.
-const ACL_STAGE: &str = "_eval";
 
 /// Course of a packet by the rows of one node.
 #[derive(Clone, Debug)]
@@ -36,11 +32,14 @@ pub struct RowTrace {
 pub struct RowDiagnosis {
     /// The packet, in the database of its sender's node.
     pub request: RowTrace,
-    /// The packet behind the tunnel, in the database of the asked pod's node. `None`: the pods are
-    /// on one node, or the packet does not get there.
+    /// The packet behind the tunnel, in the database of the asked pod's node. `None`: it enters no
+    /// tunnel, or does not get there.
     pub arrival: Option<RowTrace>,
-    /// The answer, in the database of the asked pod's node.
-    pub answer: RowTrace,
+    /// The answer, in the database of the asked pod's node. `None`: the packet does not arrive.
+    pub answer: Option<RowTrace>,
+    /// The answer behind the tunnel, in the database of the asking pod's node. `None`: it enters no
+    /// tunnel, or does not get there.
+    pub return_arrival: Option<RowTrace>,
 }
 
 /// Reason why rows do not let a packet pass.
@@ -76,14 +75,8 @@ impl fmt::Display for Obstacle {
 #[derive(Debug)]
 pub struct LabRows<'a> {
     lab: &'a Lab,
-    nodes: BTreeMap<String, NodeRows>,
-}
-
-/// The rows of a node.
-#[derive(Debug)]
-struct NodeRows {
-    snapshot: Snapshot,
-    index: Northbound,
+    /// Rows of the nodes. `None`: no node has a database.
+    zones: Option<Zones>,
 }
 
 impl RowDiagnosis {
@@ -95,28 +88,59 @@ impl RowDiagnosis {
 
     /// The first obstacle of the packet, or else that of its answer, with the node.
     pub fn obstacle(&self) -> Option<(&str, &Obstacle)> {
-        let traces = [
-            Some(&self.request),
-            self.arrival.as_ref(),
-            Some(&self.answer),
-        ];
-        let mut traces = traces.into_iter().flatten();
+        let behind = [&self.arrival, &self.answer, &self.return_arrival];
+        let behind = behind.into_iter().flatten();
+        let mut traces = std::iter::once(&self.request).chain(behind);
         traces.find_map(|trace| Some((trace.node.as_str(), trace.obstacle.as_ref()?)))
+    }
+
+    /// The course of a packet for the port of a pod.
+    fn new(course: Course, target: &Pod) -> Self {
+        let mut request = RowTrace::new(course.zone, course.answer);
+        let mut arrival = course.end.map(RowTrace::from);
+        let has_answer = course.reply.is_some();
+        let replies = course.reply_between.into_iter().chain(course.reply);
+        let mut replies = replies.map(RowTrace::from);
+        let mut answer = replies.next();
+        let mut return_arrival = replies.next_back();
+        let unknown = unknown_node(&course.outcome);
+        let last = arrival.as_mut().unwrap_or(&mut request);
+        last.stop(|path| match &unknown {
+            Some(reason) if !has_answer => Some(reason.clone()),
+            _ => delivery_obstacle(path, target),
+        });
+        if let Some(last) = return_arrival.as_mut().or(answer.as_mut()) {
+            last.stop(|path| unknown.or_else(|| return_obstacle(path)));
+        }
+        Self {
+            request,
+            arrival,
+            answer,
+            return_arrival,
+        }
     }
 }
 
 impl Lab {
     /// The rows of all nodes, as they are now.
     pub fn rows(&self) -> LabRows<'_> {
-        let nodes = self.nodes().filter_map(|node| {
-            let snapshot = self.northbound(node).ok()?;
-            let index = Northbound::new(&snapshot, self.chassis(node));
-            Some((node.to_owned(), NodeRows { snapshot, index }))
-        });
-        LabRows {
-            lab: self,
-            nodes: nodes.collect(),
+        let mut zones: Option<Zones> = None;
+        for node in self.nodes() {
+            let Ok(snapshot) = self.northbound(node) else {
+                continue;
+            };
+            let chassis = self.chassis(node);
+            let index = Northbound::new(&snapshot, chassis);
+            let zones = match &mut zones {
+                // Names of nodes are unique.
+                Some(zones) => zones.add(node, index).map(|()| zones),
+                None => Ok(zones.insert(Zones::new(node, index))),
+            };
+            if let (Ok(zones), Some(chassis)) = (zones, chassis) {
+                zones.set_chassis(node, chassis);
+            }
         }
+        LabRows { lab: self, zones }
     }
 }
 
@@ -134,165 +158,94 @@ impl LabRows<'_> {
         family: Option<IpFamily>,
     ) -> Result<RowDiagnosis, QuestionError> {
         let (source, target) = (self.lab.known_pod(from)?, self.lab.known_pod(to)?);
-        let (own, other) = common_addresses(source, target, family)?;
-        let request = self.trace_rows(source, target, other, protocol);
-        let out = request.path.as_ref().ok();
-        let out = out.and_then(|path| path.out.as_deref());
-        let arrival = match out {
-            Some(out) if request.obstacle.is_none() && source.node != target.node => {
-                Some(self.trace_arrival(target, own, other, out, protocol))
-            }
-            _ => None,
-        };
-        let mut answer = self.trace_rows(target, source, own, protocol);
-        if answer.is_dropped_by_acl() {
-            // ACLs let the answers of connections pass that they have let begin.
-            answer.obstacle = None;
-        }
-        Ok(RowDiagnosis {
-            request,
-            arrival,
-            answer,
+        let (_, address) = common_addresses(source, target, family)?;
+        Ok(match self.ask(source, address, protocol) {
+            Ok(course) => RowDiagnosis::new(course, target),
+            Err(error) => RowDiagnosis {
+                request: RowTrace::unasked(source.node.clone(), error),
+                arrival: None,
+                answer: None,
+                return_arrival: None,
+            },
         })
     }
 
-    /// Follows a packet through the rows of its sender's node.
-    fn trace_rows(
+    /// Follows a packet of a pod to an address, and the reply.
+    fn ask(
         &self,
         source: &Pod,
-        target: &Pod,
         address: IpAddr,
         protocol: Protocol,
-    ) -> RowTrace {
-        let node = source.node.clone();
-        let Some(NodeRows { index, .. }) = self.nodes.get(&node) else {
-            return RowTrace::unknown(node);
-        };
-        let path = index.answer(&patchbay_reach::Question {
+    ) -> Result<Course, patchbay_reach::QuestionError> {
+        let zones = self.zones.as_ref();
+        let zones = zones.ok_or(patchbay_reach::NameError::NoSender)?;
+        zones.ask(&patchbay_reach::Question {
             sender: Sender::port(source.port.as_str()),
             destination: Destination::Address(address),
             protocol: protocol.into(),
-        });
-        let obstacle = match &path {
-            Ok(path) => self.obstacle(path, source, target),
-            Err(error) => Some(Obstacle {
-                reason: error.to_string(),
-                row: None,
-            }),
-        };
-        RowTrace {
-            node,
-            path,
-            obstacle,
-        }
-    }
-
-    /// Follows a packet through the rows of the asked pod's node, from the tunnel on. `out`: port
-    /// by which it has entered the tunnel.
-    fn trace_arrival(
-        &self,
-        target: &Pod,
-        own: IpAddr,
-        other: IpAddr,
-        out: &str,
-        protocol: Protocol,
-    ) -> RowTrace {
-        let node = target.node.clone();
-        let Some(NodeRows { index, .. }) = self.nodes.get(&node) else {
-            return RowTrace::unknown(node);
-        };
-        let path = index.follow_arrival(&Arrival {
-            port: out.to_owned(),
-            source: own,
-            destination: other,
-            protocol: protocol.into(),
-        });
-        let path = path.map_err(patchbay_reach::QuestionError::from);
-        let obstacle = match &path {
-            Ok(path) => delivery_obstacle(path, target),
-            Err(error) => Some(Obstacle {
-                reason: error.to_string(),
-                row: None,
-            }),
-        };
-        RowTrace {
-            node,
-            path,
-            obstacle,
-        }
-    }
-
-    /// The reason why the rows of the sender's node do not let a packet pass.
-    fn obstacle(
-        &self,
-        path: &patchbay_reach::Answer,
-        source: &Pod,
-        target: &Pod,
-    ) -> Option<Obstacle> {
-        let (Verdict::Reaches, Some(out), false) =
-            (path.verdict, &path.out, source.node == target.node)
-        else {
-            return delivery_obstacle(path, target);
-        };
-        let obstacle = |reason: String| Some(Obstacle::after(path, reason));
-        let snapshot = &self.nodes.get(&source.node)?.snapshot;
-        let chassis = self.lab.chassis(&target.node)?;
-        let Some(here) = TunnelPort::find(snapshot, out) else {
-            return obstacle(format!("reaches {out}"));
-        };
-        if here.chassis.as_deref() != Some(chassis) {
-            return obstacle(format!(
-                "reaches {out} with {CHASSIS} {}, and node {} has the chassis {chassis}",
-                here.chassis.as_deref().unwrap_or("unset"),
-                target.node
-            ));
-        }
-        obstacle(self.tunnel_obstacle(&here, out, &target.node)?)
-    }
-
-    /// The reason why a node does not get a packet that enters the tunnel by a port.
-    fn tunnel_obstacle(&self, here: &TunnelPort, out: &str, node: &str) -> Option<String> {
-        let Some(there) = TunnelPort::find(&self.nodes.get(node)?.snapshot, out) else {
-            return Some(format!(
-                "leaves for node {node} by {out}, which that node does not have"
-            ));
-        };
-        (here.keys != there.keys).then(|| {
-            format!(
-                "leaves for node {node} by {out} with the tunnel keys {}, and that node has {}",
-                here.keys, there.keys
-            )
         })
     }
 }
 
 impl RowTrace {
-    /// The course on a node that the lab does not have.
-    fn unknown(node: String) -> Self {
+    /// The course on a node, without an obstacle.
+    fn new(node: String, path: patchbay_reach::Answer) -> Self {
         Self {
             node,
-            path: Err(patchbay_reach::NameError::NoSender.into()),
+            path: Ok(path),
             obstacle: None,
         }
     }
 
-    /// `true` if an ACL drops or rejects the packet.
-    fn is_dropped_by_acl(&self) -> bool {
-        let path = self.path.as_ref().ok();
-        let path = path.filter(|path| path.verdict == Verdict::Dropped);
-        let last = path.and_then(|path| path.hops.last());
-        last.is_some_and(|hop| hop.stage.ends_with(ACL_STAGE))
+    /// The course of a packet that cannot be asked for.
+    fn unasked(node: String, error: patchbay_reach::QuestionError) -> Self {
+        Self {
+            node,
+            obstacle: Some(Obstacle {
+                reason: error.to_string(),
+                row: None,
+            }),
+            path: Err(error),
+        }
+    }
+
+    /// Adds the obstacle at the end of the path, if there is one.
+    fn stop(&mut self, reason: impl FnOnce(&patchbay_reach::Answer) -> Option<String>) {
+        if let Ok(path) = &self.path {
+            self.obstacle = reason(path).map(|reason| Obstacle::after(path, reason));
+        }
+    }
+}
+
+impl From<ZoneAnswer> for RowTrace {
+    fn from(answer: ZoneAnswer) -> Self {
+        Self::new(answer.zone, answer.answer)
+    }
+}
+
+/// Reason why a packet is lost in a tunnel to a node without rows. `None`: it enters none.
+fn unknown_node(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Unasked { other, .. } => {
+            Some(format!("leaves for {other}, which has no such port"))
+        }
+        _ => None,
     }
 }
 
 /// Reason why rows do not deliver a packet to the port of the asked pod.
-fn delivery_obstacle(path: &patchbay_reach::Answer, target: &Pod) -> Option<Obstacle> {
-    let reason = match (path.verdict, &path.out) {
-        (Verdict::Reaches, Some(out)) if *out == target.port => return None,
-        (Verdict::Reaches, Some(out)) => format!("reaches {out}, and not {}", target.port),
-        (verdict, _) => format!("{verdict}: {}", path.at),
-    };
-    Some(Obstacle::after(path, reason))
+fn delivery_obstacle(path: &patchbay_reach::Answer, target: &Pod) -> Option<String> {
+    match (path.verdict, &path.out) {
+        (Verdict::Reaches, Some(out)) if *out == target.port => None,
+        (Verdict::Reaches, Some(out)) => Some(format!("reaches {out}, and not {}", target.port)),
+        (verdict, _) => Some(format!("{verdict}: {}", path.at)),
+    }
+}
+
+/// Reason why rows do not deliver an answer.
+fn return_obstacle(path: &patchbay_reach::Answer) -> Option<String> {
+    let is_back = matches!(path.verdict, Verdict::Reaches | Verdict::Leaves);
+    (!is_back).then(|| format!("{}: {}", path.verdict, path.at))
 }
 
 /// Addresses of two pods in the first common family.
@@ -310,75 +263,4 @@ pub(crate) fn common_addresses(
         from: source.name.clone(),
         to: target.name.clone(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use patchbay_app::northbound::{Embedded, Northbound as _};
-    use patchbay_engine::txn::TxnBuilder;
-    use patchbay_schemas::nb::{Acl, AclAction, AclDirection, LogicalSwitch, LogicalSwitchPort};
-
-    use super::*;
-
-    /// Course of a packet from `p1` to `p2` on a switch, with ACLs.
-    async fn trace(acls: &[Acl], is_enabled: bool) -> RowTrace {
-        let mut northbound = Embedded::new(0).unwrap();
-        let mut txn = TxnBuilder::new(&northbound.snapshot());
-        let ports = [1, 2].map(|number| LogicalSwitchPort {
-            name: format!("p{number}"),
-            addresses: [format!("0a:00:00:00:00:0{number} 10.0.0.{number}")].into(),
-            enabled: (number == 2).then_some(is_enabled),
-            ..LogicalSwitchPort::default()
-        });
-        let switch = LogicalSwitch {
-            name: "s".to_owned(),
-            ports: ports.map(|port| txn.insert(&port).unwrap()).into(),
-            acls: acls.iter().map(|acl| txn.insert(acl).unwrap()).collect(),
-            ..LogicalSwitch::default()
-        };
-        txn.insert(&switch).unwrap();
-        northbound.commit(txn.finish()).await.unwrap();
-        let index = Northbound::new(&northbound.snapshot(), None);
-        RowTrace {
-            node: "n1".to_owned(),
-            path: index.answer(&patchbay_reach::Question {
-                sender: Sender::port("p1"),
-                destination: Destination::Address("10.0.0.2".parse().unwrap()),
-                protocol: "tcp 80".parse().unwrap(),
-            }),
-            obstacle: None,
-        }
-    }
-
-    #[tokio::test]
-    async fn only_acls_that_stop_a_packet_let_the_answers_of_connections_pass() {
-        let acl = |direction, action, options: &[(&str, &str)]| Acl {
-            direction,
-            action,
-            priority: 1,
-            r#match: "ip4".to_owned(),
-            options: options
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                .collect::<BTreeMap<_, _>>(),
-            ..Acl::default()
-        };
-        let (from, to) = (AclDirection::FromLport, AclDirection::ToLport);
-        let after = [("apply-after-lb", "true")];
-        for (acls, is_enabled, is_dropped) in [
-            (vec![], true, false),
-            (vec![acl(from, AclAction::Drop, &[])], true, true),
-            (vec![acl(from, AclAction::Reject, &[])], true, true),
-            (vec![acl(from, AclAction::Drop, &after)], true, true),
-            (vec![acl(to, AclAction::Drop, &[])], true, true),
-            (vec![acl(to, AclAction::Allow, &[])], true, false),
-            // The port drops the packet, and not an ACL before it.
-            (vec![acl(to, AclAction::Allow, &[])], false, false),
-        ] {
-            let trace = trace(&acls, is_enabled).await;
-            assert_eq!(trace.is_dropped_by_acl(), is_dropped, "{:?}", trace.path);
-        }
-    }
 }

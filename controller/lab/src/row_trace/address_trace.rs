@@ -3,21 +3,20 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use patchbay_reach::{Answer, Arrival, Destination, Sender, Verdict};
+use patchbay_reach::{Answer, Course, Verdict};
 
-use super::{LabRows, Obstacle, RowTrace};
+use super::{LabRows, Obstacle, RowTrace, return_obstacle, unknown_node};
 use crate::pods::PodName;
 use crate::questions::{Protocol, QuestionError};
-use crate::tunnel_port::TunnelPort;
-
-/// Maximum number of nodes on the way of a packet.
-const MAX_NODES: usize = 4;
 
 /// Course of a packet to any address, by the rows of the nodes that it passes.
 #[derive(Clone, Debug)]
 pub struct AddressDiagnosis {
     /// The packet in the database of each node, in order.
     pub traces: Vec<RowTrace>,
+    /// The answer of a pod in the database of each node, in order. Empty: the packet does not
+    /// arrive at one.
+    pub answers: Vec<RowTrace>,
     /// The end of the last one.
     pub end: AddressEnd,
 }
@@ -33,13 +32,6 @@ pub enum AddressEnd {
     Router,
     /// The packet is lost. The last course has the obstacle.
     Nobody,
-}
-
-/// Addresses and protocol of a packet that enters a tunnel.
-struct TunnelPacket {
-    source: IpAddr,
-    destination: IpAddr,
-    protocol: patchbay_reach::Protocol,
 }
 
 impl AddressDiagnosis {
@@ -77,14 +69,19 @@ impl fmt::Display for AddressDiagnosis {
                 AddressEnd::Nobody => f.write_str("nobody gets it\n")?,
             }
         }
+        if let Some(last) = self.answers.last()
+            && let Some(obstacle) = &last.obstacle
+        {
+            writeln!(f, "reach on {}, answer: {obstacle}", last.node)?;
+        }
         self.choices()
             .try_for_each(|choice| writeln!(f, "open: {choice}"))
     }
 }
 
 impl LabRows<'_> {
-    /// Follows a packet to any address through the rows of the nodes that it passes. The answer is
-    /// not followed.
+    /// Follows a packet to any address, and the answer of a pod, through the rows of the nodes that
+    /// they pass.
     ///
     /// # Errors
     /// There is no such pod.
@@ -95,115 +92,59 @@ impl LabRows<'_> {
         protocol: Protocol,
     ) -> Result<AddressDiagnosis, QuestionError> {
         let sender = self.lab.known_pod(from)?;
-        let mut node = sender.node.clone();
-        let own = sender.ips().find(|own| own.is_ipv4() == address.is_ipv4());
-        let mut packet = TunnelPacket {
-            source: own.unwrap_or(address),
-            destination: address,
-            protocol: protocol.into(),
-        };
-        let Some(rows) = self.nodes.get(&node) else {
-            return Ok(AddressDiagnosis::at(RowTrace::unknown(node)));
-        };
-        let mut path = rows.index.answer(&patchbay_reach::Question {
-            sender: Sender::port(sender.port.as_str()),
-            destination: Destination::Address(address),
-            protocol: packet.protocol,
-        });
-        let mut traces = Vec::new();
-        loop {
-            let (end, next) = self.end_of(&node, path.as_ref().ok());
-            let obstacle = match (&path, &next, &end) {
-                (Err(error), ..) => Some(Obstacle {
-                    reason: error.to_string(),
-                    row: None,
-                }),
-                (Ok(path), Err(reason), AddressEnd::Nobody) => {
-                    Some(Obstacle::after(path, reason.clone()))
+        Ok(match self.ask(sender, address, protocol) {
+            Ok(course) => self.address_diagnosis(course),
+            Err(error) => AddressDiagnosis {
+                traces: vec![RowTrace::unasked(sender.node.clone(), error)],
+                answers: Vec::new(),
+                end: AddressEnd::Nobody,
+            },
+        })
+    }
+
+    fn address_diagnosis(&self, course: Course) -> AddressDiagnosis {
+        let unknown = unknown_node(&course.outcome);
+        let behind = course.between.into_iter().chain(course.end);
+        let first = RowTrace::new(course.zone, course.answer);
+        let behind = behind.map(RowTrace::from);
+        let mut traces: Vec<_> = std::iter::once(first).chain(behind).collect();
+        let replies = course.reply_between.into_iter().chain(course.reply);
+        let mut answers: Vec<_> = replies.map(RowTrace::from).collect();
+        let mut end = AddressEnd::Nobody;
+        if let Some(last) = traces.last_mut() {
+            let node = last.node.clone();
+            last.stop(|path| match &unknown {
+                Some(reason) if answers.is_empty() => Some(reason.clone()),
+                _ => {
+                    let found = self.end_of(&node, path);
+                    let reason = found.as_ref().err().cloned();
+                    end = found.unwrap_or(AddressEnd::Nobody);
+                    reason
                 }
-                _ => None,
-            };
-            let out = path.as_ref().ok().and_then(|path| path.out.clone());
-            if let Ok(path) = &path {
-                packet.follow(path);
+            });
+        }
+        if let Some(last) = answers.last_mut() {
+            last.stop(|path| unknown.or_else(|| return_obstacle(path)));
+        }
+        AddressDiagnosis {
+            traces,
+            answers,
+            end,
+        }
+    }
+
+    /// The end of a path on a node. The error is the reason why nobody gets the packet.
+    fn end_of(&self, node: &str, path: &Answer) -> Result<AddressEnd, String> {
+        match (path.verdict, &path.out) {
+            (Verdict::Leaves, _) => Ok(AddressEnd::Outside),
+            (Verdict::Answered, _) => Ok(AddressEnd::Router),
+            (Verdict::Reaches, Some(out)) => {
+                let mut pods = self.lab.pods();
+                let pod = pods.find(|pod| pod.node == node && pod.port == *out);
+                let pod = pod.ok_or_else(|| format!("reaches {out}, which is no pod"));
+                pod.map(|pod| AddressEnd::Pod(pod.name.clone()))
             }
-            traces.push(RowTrace {
-                node,
-                path,
-                obstacle,
-            });
-            let (Ok(next), Some(out)) = (next, out) else {
-                return Ok(AddressDiagnosis { traces, end });
-            };
-            let Some(rows) = self.nodes.get(&next).filter(|_| traces.len() < MAX_NODES) else {
-                traces.push(RowTrace::unknown(next));
-                return Ok(AddressDiagnosis { traces, end });
-            };
-            node = next;
-            let arrival = rows.index.follow_arrival(&Arrival {
-                port: out,
-                source: packet.source,
-                destination: packet.destination,
-                protocol: packet.protocol,
-            });
-            path = arrival.map_err(Into::into);
-        }
-    }
-
-    /// The end of a path on a node, and the node to which a tunnel leads from there, or else the
-    /// end in words.
-    fn end_of(&self, node: &str, path: Option<&Answer>) -> (AddressEnd, Result<String, String>) {
-        let Some(path) = path else {
-            return (AddressEnd::Nobody, Err(String::new()));
-        };
-        let words = Err(format!("{}: {}", path.verdict, path.at));
-        let out = match (path.verdict, &path.out) {
-            (Verdict::Reaches, Some(out)) => out,
-            (Verdict::Leaves, _) => return (AddressEnd::Outside, words),
-            (Verdict::Answered, _) => return (AddressEnd::Router, words),
-            _ => return (AddressEnd::Nobody, words),
-        };
-        let mut pods = self.lab.pods();
-        if let Some(pod) = pods.find(|pod| pod.node == node && pod.port == *out) {
-            return (AddressEnd::Pod(pod.name.clone()), words);
-        }
-        let port = self.nodes.get(node);
-        let port = port.and_then(|rows| TunnelPort::find(&rows.snapshot, out));
-        let next = port.as_ref().and_then(|port| {
-            let chassis = port.chassis.as_deref()?;
-            let mut nodes = self.lab.nodes();
-            nodes.find(|name| *name != node && self.lab.chassis(name) == Some(chassis))
-        });
-        let (Some(port), Some(next)) = (port, next) else {
-            return (
-                AddressEnd::Nobody,
-                Err(format!("reaches {out}, which is no pod")),
-            );
-        };
-        let next = match self.tunnel_obstacle(&port, out, next) {
-            None => Ok(next.to_owned()),
-            Some(reason) => Err(reason),
-        };
-        (AddressEnd::Nobody, next)
-    }
-}
-
-impl AddressDiagnosis {
-    fn at(trace: RowTrace) -> Self {
-        Self {
-            traces: vec![trace],
-            end: AddressEnd::Nobody,
-        }
-    }
-}
-
-impl TunnelPacket {
-    /// Makes the packet the one at the end of a path.
-    fn follow(&mut self, path: &Answer) {
-        self.source = path.source.unwrap_or(self.source);
-        self.destination = path.dest.unwrap_or(self.destination);
-        if let Some(port) = path.dest_port {
-            self.protocol = self.protocol.with_port(port);
+            _ => Err(format!("{}: {}", path.verdict, path.at)),
         }
     }
 }

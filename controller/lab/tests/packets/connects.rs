@@ -52,14 +52,14 @@ async fn packets_cross_a_connect_of_layer3_and_layer2_networks_and_reach_nothing
     for (from, to) in pairs {
         let diagnosis = diagnose(&lab, from, to, Protocol::Tcp(80)).await;
         assert_eq!(diagnosis.obstacles().next(), None, "{diagnosis}");
-        for trace in [diagnosis.request, diagnosis.answer] {
+        for trace in [diagnosis.request, diagnosis.answer.unwrap()] {
             let flows = trace.flows.unwrap();
             assert!(flows.end.action.starts_with("output"), "{}", flows.text);
         }
     }
     let diagnosis = diagnose(&lab, "blue-1", "grey-3", Protocol::Icmp).await;
     let nodes: Vec<&str> = diagnosis.obstacles().map(|(node, _)| node).collect();
-    assert_eq!(nodes, ["n1", "n3"], "{diagnosis}");
+    assert_eq!(nodes, ["n1"], "{diagnosis}");
 
     lab.apply(&cluster(&networks)).await.unwrap();
     assert_eq!(ask(&lab, "blue-1", "green-3", Protocol::Icmp).await, "lost");

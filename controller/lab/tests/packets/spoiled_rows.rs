@@ -1,5 +1,7 @@
 //! Rows that are spoiled one at a time: packets show each of them, and the diagnosis names it.
 
+use std::net::IpAddr;
+
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 use patchbay_lab::{CheckReport, Lab, Promises, Protocol};
@@ -292,6 +294,59 @@ async fn packets_show_spoiled_ports_of_pods_and_the_diagnosis_names_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn packets_show_spoiled_acls_and_remote_pods_and_the_diagnosis_names_them() {
     spoil(&SPOILED[29..]).await;
+}
+
+/// Removes the ACLs that make switches track connections, and drops what is for an address: also the
+/// answers of connections that it has begun.
+fn drop_untracked(txn: &mut TxnBuilder, address: IpAddr) -> Built {
+    let snapshot = txn.snapshot().clone();
+    let is_stateful = |acl: &Ref<Acl>| {
+        let acl = snapshot.get(*acl).ok().flatten();
+        acl.is_some_and(|acl| acl.action == AclAction::AllowRelated)
+    };
+    for (group, value) in snapshot.typed::<PortGroup>().iter().flatten() {
+        let acls = value.acls.into_iter().filter(is_stateful);
+        txn.remove(group, PortGroup::ACLS, acls)?;
+    }
+    for (switch, value) in snapshot.typed::<LogicalSwitch>().iter().flatten() {
+        let acls = value.acls.into_iter().filter(is_stateful);
+        txn.remove(switch, LogicalSwitch::ACLS, acls)?;
+        let acl = txn.insert(&Acl {
+            action: AclAction::Drop,
+            direction: AclDirection::ToLport,
+            r#match: format!("ip4.dst == {address}"),
+            priority: 32_000,
+            ..Acl::default()
+        })?;
+        txn.add(switch, LogicalSwitch::ACLS, [acl])?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packets_show_a_lost_answer_and_the_diagnosis_names_the_node_that_drops_it() {
+    let Some(release) = release() else { return };
+    let mut lab = Lab::start(release, &cluster(&networks())).await.unwrap();
+    for (from, to) in [("blue-1", "blue-2"), ("red-1", "red-2")] {
+        let name = lab.find_pod(from).unwrap();
+        let pod = lab.pods().find(|pod| pod.name == name).unwrap();
+        let address = pod.ips().next().unwrap();
+        let verdict = ask_connected(&lab, from, to, Protocol::Icmp).await;
+        assert!(verdict.starts_with("reached"), "{from} {to}: {verdict}");
+        let change = |txn: &mut TxnBuilder| drop_untracked(txn, address);
+        lab.change_northbound("n1", change).await.unwrap();
+        lab.sync().await.unwrap();
+        let verdict = ask(&lab, from, to, Protocol::Icmp).await;
+        assert_eq!(verdict, "arrived, but the answer was lost", "{from} {to}");
+        let diagnosis = diagnose(&lab, from, to, Protocol::Icmp).await;
+        let nodes: Vec<&str> = diagnosis.obstacles().map(|(node, _)| node).collect();
+        assert_eq!(nodes, ["n1"], "{from} {to}: {diagnosis}");
+        let text = diagnosis.to_string();
+        assert!(
+            text.contains("reach on n1, answer: dropped: ACL "),
+            "{text}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
