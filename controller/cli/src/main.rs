@@ -60,6 +60,7 @@ mod plan;
 mod prune;
 mod reach;
 mod reach_args;
+mod reach_routes;
 mod reach_source;
 mod reach_text;
 mod routers;

@@ -25,6 +25,11 @@ pub(super) struct Reach {
     /// Source address of the packet, for a sender behind a localnet port.
     #[arg(long, value_name = "ADDRESS", requires = "from")]
     pub(super) source: Option<IpAddr>,
+    /// Gateway of the sender for destinations outside of its network: an IP address, a router or a
+    /// router port. Default: what DHCP options or the pod's annotation name, or else the router in
+    /// the sender's network.
+    #[arg(long, value_name = "GATEWAY", requires = "from")]
+    pub(super) gateway: Option<String>,
     /// Protocol of the packet. Default: tcp with --port, the protocol and the port of a service
     /// that has only one, otherwise icmp.
     #[arg(long, value_enum, value_name = "PROTOCOL")]
@@ -36,26 +41,27 @@ pub(super) struct Reach {
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "networks")]
     pub(super) matrix: Option<MatrixKind>,
     /// Answer the questions of a JSON file, or - for standard input: a list of `{id, from: {pod or
-    /// port}, to: {pod, port, service or ip}, protocol: "tcp 80"}`.
+    /// port, gateway}, to: {pod, port, service or ip}, protocol: "tcp 80"}`.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["proto", "port"])]
     pub(super) questions: Option<PathBuf>,
     /// The Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several
     /// remotes, separated by commas. Repeated for several zones: packets go on behind tunnels.
     /// Without NODE= the zone is that of `NB_Global.name`.
-    #[arg(long, value_name = "[NODE=]REMOTE", conflicts_with = "paths")]
+    #[arg(long, value_name = "[NODE=]REMOTE")]
     pub(super) nb: Vec<String>,
     /// A standalone database file of a zone, likewise. It is only read. A path with `=` in its first
     /// name begins with ./
-    #[arg(long, value_name = "[NODE=]FILE", conflicts_with = "paths")]
+    #[arg(long, value_name = "[NODE=]FILE")]
     pub(super) file: Vec<String>,
     /// Manifests whose rows `apply` would write into an empty database: files, folders with *.yaml,
     /// *.yml and *.json files, or - for standard input. Without pods there, each primary network
-    /// has those of `lab`: NAMESPACE/NAMESPACE-N on the node with the number N.
+    /// has those of `lab`: NAMESPACE/NAMESPACE-N on the node with the number N. With --nb or --file
+    /// only pods count, for the gateways in their annotations `k8s.ovn.org/pod-networks`.
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(super) paths: Vec<PathBuf>,
     /// The zone whose switch ports are meant, of all zones of the manifests: the name of its node.
     /// Default: the node of the sending pod, or the first node.
-    #[arg(long, value_name = "NODE", requires = "paths")]
+    #[arg(long, value_name = "NODE", requires = "paths", conflicts_with_all = ["nb", "file"])]
     pub(super) zone: Option<String>,
     /// The chassis whose variables templates of load balancers get. Default: that of a gateway
     /// router.
@@ -137,6 +143,7 @@ impl Reach {
             Sender::port(name)
         };
         sender.ip = self.source;
+        sender.gateway.clone_from(&self.gateway);
         sender
     }
 }

@@ -16,6 +16,7 @@ use super::args::{Database, Manifests};
 use super::console::Console;
 use super::failure::Failure;
 use super::reach_args::{MatrixKind, Reach};
+use super::reach_routes::PodRoutes;
 use super::zones::{complete_cluster, open_remote, open_zone, reconcile_zone};
 
 /// Name of the database that is read.
@@ -38,6 +39,7 @@ struct ManifestZones {
     names: Vec<String>,
     /// Nodes of the pods, by namespace and name.
     nodes: BTreeMap<String, String>,
+    routes: PodRoutes,
 }
 
 impl Source {
@@ -140,7 +142,9 @@ impl ManifestZones {
         let keys = (&input.keys, input.limit);
         let mut zone = open_zone(name, 0, &self.arguments.nb, keys, console).await?;
         reconcile_zone(&mut zone, &self.cluster, console).await?;
-        Ok(Northbound::new(&zone.northbound().snapshot(), chassis))
+        let mut database = Northbound::new(&zone.northbound().snapshot(), chassis);
+        self.routes.add_to(&mut database);
+        Ok(database)
     }
 }
 
@@ -150,7 +154,7 @@ pub(super) async fn read_databases(
     senders: &[&str],
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
-    if !arguments.paths.is_empty() {
+    if arguments.nb.is_empty() && arguments.file.is_empty() {
         return Box::pin(read_manifests(arguments, senders, console)).await;
     }
     let chassis = arguments.chassis.as_deref();
@@ -172,11 +176,18 @@ pub(super) async fn read_databases(
             .ok_or_else(|| Failure::Arguments(format!("{file}: no database {DATABASE}")))?;
         snapshots.push((zone, file, database.snapshot()));
     }
+    let routes = if arguments.paths.is_empty() {
+        PodRoutes::default()
+    } else {
+        let limit = arguments.input.manifest_limit.bytes();
+        PodRoutes::of_annotations(&load(&arguments.paths, console.input, None, limit)?)
+    };
     let mut zones: Option<Zones> = None;
     for (zone, place, snapshot) in snapshots {
         let zone = zone.map(str::to_owned).or_else(|| own_zone(&snapshot));
         let zone = zone.unwrap_or_else(|| place.to_owned());
-        let database = Northbound::new(&snapshot, chassis);
+        let mut database = Northbound::new(&snapshot, chassis);
+        routes.add_to(&mut database);
         if let Some(zones) = &mut zones {
             add_zone(zones, zone, database, console)?;
         } else {
@@ -222,6 +233,7 @@ async fn read_manifests(
     let zones = ManifestZones {
         names: cluster.zones(),
         nodes: pod_nodes(&cluster),
+        routes: PodRoutes::of_cluster(&cluster),
         arguments: manifests,
         cluster,
     };

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{
-    Random, RecordedState, Tally, ask_clusters, ask_free_topologies, ask_recorded,
+    Random, RecordedState, Tally, ask_clouds, ask_clusters, ask_free_topologies, ask_recorded,
 };
 
 /// Number of questions of each kind.
@@ -54,6 +54,11 @@ fn main() -> ExitCode {
     if is_wanted("free") {
         kinds.push(report("free topologies", || {
             ask_free_topologies(&release, wanted, &mut Random::new(seed))
+        }));
+    }
+    if is_wanted("clouds") {
+        kinds.push(report("clouds of Neutron", || {
+            ask_clouds(&release, wanted, &mut Random::new(seed))
         }));
     }
     if is_wanted("clusters") {

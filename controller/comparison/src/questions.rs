@@ -15,6 +15,7 @@ use crate::compare::{Asked, Tally, compare};
 use crate::free_topology::{Rows, Topology, map, question};
 use crate::json_rpc::transact;
 use crate::neighbor::Resolved;
+use crate::neutron::{self, Cloud, insert_drop_group};
 use crate::ovn::{Ovn, read_northbound, start_server};
 use crate::random::Random;
 use crate::recorded::RecordedState;
@@ -39,6 +40,10 @@ const OUTSIDE_ADDRESSES: [&str; 2] = ["172.18.0.77", "fd18::77"];
 const TOPOLOGIES: usize = 20;
 /// Number of questions about one topology.
 const QUESTIONS_PER_TOPOLOGY: usize = 20;
+/// Number of clouds of one database.
+const CLOUDS: usize = 8;
+/// Number of questions about one cloud.
+const QUESTIONS_PER_CLOUD: usize = 40;
 
 /// Asks `wanted` questions about random switches and routers.
 ///
@@ -96,6 +101,42 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
         }
         tally.explain(first, &text);
     }
+}
+
+/// Asks `wanted` questions about random networks and routers as Neutron writes them.
+///
+/// # Panics
+/// A program of the release does not start.
+pub fn ask_clouds(release: &Release, wanted: usize, random: &mut Random) -> Tally {
+    let mut tally = Tally::default();
+    while tally.asked < wanted {
+        let mut rows = Rows::default();
+        let mut guarded = Vec::new();
+        let clouds: Vec<_> = (0..CLOUDS)
+            .map(|number| Cloud::new(number, random, &mut rows, &mut guarded))
+            .collect();
+        insert_drop_group(&mut rows, &guarded);
+        let server = start_server(release);
+        let request = serde_json::from_str(&rows.request()).expect("the request is JSON");
+        transact(server.socket(), &request);
+        let learned = clouds.iter().flat_map(|cloud| &cloud.learned);
+        let learned: Vec<_> = learned.cloned().collect();
+        let mut ovn = Ovn::start(release, &server, &learned);
+        let northbound = Northbound::new(&read_northbound(&server), None);
+        for cloud in &clouds {
+            let first = tally.wrong.len();
+            for _ in 0..QUESTIONS_PER_CLOUD {
+                let trace = &mut ovn.trace;
+                let mut resolve =
+                    |switch: &str, request: &ArpRequest| Resolved::trace(trace, switch, request);
+                if let Some(asked) = neutron::question(cloud, random, &mut resolve) {
+                    compare(&northbound, &mut ovn.trace, &asked, &mut tally);
+                }
+            }
+            tally.explain(first, &rows.text(cloud.rows.clone()));
+        }
+    }
+    tally
 }
 
 /// Asks `wanted` questions about the rows that Patchbay writes for random manifests.

@@ -155,7 +155,8 @@ impl TraceServer {
             .arg(format!("--db={}", self.remote))
             .arg(format!("--unixctl={}", control.display()))
             .arg(format!("--pidfile={}", self.process_file().display()))
-            .args(["--detach", "--no-chdir"])
+            // Otherwise names with UUIDs, such as those of Neutron, are shortened.
+            .args(["--detach", "--no-chdir", "--no-friendly-names"])
             .env("OVS_RUNDIR", self.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

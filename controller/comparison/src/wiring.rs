@@ -15,10 +15,9 @@ use patchbay_schemas::nb::{
 
 use crate::arp::ArpRequest;
 use crate::compare::TracedPacket;
+use crate::headers::Headers;
 use crate::ovn::LearnedNeighbor;
 
-/// Source port of packets.
-const SOURCE_PORT: u16 = 40_000;
 /// MAC address of a machine outside.
 const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
 
@@ -337,23 +336,16 @@ impl Switch {
         if source.is_ipv4() != destination.is_ipv4() {
             return Frame::Unclear;
         }
-        let version = if source.is_ipv4() { 4 } else { 6 };
-        let header = match protocol {
-            Protocol::Icmp if source.is_ipv4() => "icmp4.type == 8 && icmp4.code == 0".to_owned(),
-            Protocol::Icmp => "icmp6.type == 128 && icmp6.code == 0".to_owned(),
-            Protocol::Tcp(port) => {
-                format!("tcp.src == {SOURCE_PORT} && tcp.dst == {port} && tcp.flags == 2")
-            }
-            Protocol::Udp(port) => format!("udp.src == {SOURCE_PORT} && udp.dst == {port}"),
-            Protocol::Sctp(port) => format!("sctp.src == {SOURCE_PORT} && sctp.dst == {port}"),
+        let headers = Headers {
+            port,
+            macs: [mac, target_mac],
+            source,
+            destination,
+            protocol,
         };
         Frame::Packet(TracedPacket {
             datapath: self.name.clone(),
-            expression: format!(
-                "inport == \"{port}\" && eth.src == {mac} && eth.dst == {target_mac} && \
-                 ip{version}.src == {source} && ip{version}.dst == {destination} && \
-                 ip.ttl == 64 && {header}"
-            ),
+            expression: headers.expression(),
             arp: None,
         })
     }

@@ -108,6 +108,19 @@ pub enum QuestionError {
     /// A text is no MAC address.
     #[error("{0:?} is no MAC address")]
     Mac(String),
+    /// No router in the network of the sender has the name of the gateway, or none has an address of
+    /// the destination's family.
+    #[error("{from} has no {family} gateway {gateway}{}", routers_hint(.routers))]
+    Gateway {
+        /// Name of the sender's port.
+        from: String,
+        /// Address family of the destination.
+        family: &'static str,
+        /// Gateway of the question.
+        gateway: String,
+        /// Names of the routers in the network.
+        routers: Vec<String>,
+    },
     /// The destination has no address of a family that the sender has.
     #[error("{from} and {to} have no common address family")]
     NoCommonFamily {
@@ -116,6 +129,14 @@ pub enum QuestionError {
         /// Destination.
         to: String,
     },
+}
+
+/// The routers that a gateway can be.
+fn routers_hint(routers: &[String]) -> String {
+    if routers.is_empty() {
+        return "; no router is in its network".to_owned();
+    }
+    format!("; routers in its network: {}", routers.join(", "))
 }
 
 /// Addresses and the port that differ at the end of a path from those that were sent.
@@ -211,6 +232,10 @@ impl Northbound {
             mac: question.sender.mac.as_ref().map(mac).transpose()?,
             target_mac: match &question.sender.mac_of {
                 Some(name) => Some(self.mac_of_router_port(name)?),
+                None => None,
+            },
+            gateway: match &question.sender.gateway {
+                Some(name) => Some(self.find_gateway(name, (question, sender), destination)?),
                 None => None,
             },
         };

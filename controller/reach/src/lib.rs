@@ -25,7 +25,7 @@ mod zones;
 pub use address::{Mac, Prefix};
 pub use answer::{Answer, QuestionError, Verdict};
 pub use arrival::Arrival;
-pub use northbound::{Northbound, Note, RowRef};
+pub use northbound::{MachineRoute, Northbound, Note, RowRef};
 pub use question::{Destination, Protocol, ProtocolError, Question, Sender};
 pub use resolve::NameError;
 pub use trace::{Hop, HopKind};

@@ -39,6 +39,10 @@ pub struct Sender {
     /// Router port for whose MAC address the frame is. `None`: what ARP or ND finds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac_of: Option<String>,
+    /// Gateway for destinations outside of the sender's network: an address, or the name of a router
+    /// or router port. `None`: what rows or the machine's own routes name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
 }
 
 impl Sender {

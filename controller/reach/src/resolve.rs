@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use crate::address::Mac;
+use crate::answer::QuestionError;
 use crate::northbound::{
-    LoadBalancer, Northbound, PortId, SwitchPort, SwitchPortId, SwitchPortKind,
+    LoadBalancer, Northbound, PortId, RouterPort, SwitchPort, SwitchPortId, SwitchPortKind,
 };
 use crate::question::{Destination, Protocol, Question, Sender};
 use crate::similar;
@@ -124,6 +125,47 @@ impl Northbound {
     pub(crate) fn find_any_port(&self, name: &str) -> Result<PortId, NameError> {
         let port = self.names.port(name);
         port.ok_or_else(|| self.unknown_port("port", name))
+    }
+
+    /// Address of the gateway that the sender of a question has for a destination. The gateway is an
+    /// address, or the name of a router or router port in the sender's network.
+    pub(crate) fn find_gateway(
+        &self,
+        gateway: &str,
+        (question, sender): (&Question, SwitchPortId),
+        destination: IpAddr,
+    ) -> Result<IpAddr, QuestionError> {
+        let is_family = |address: &IpAddr| address.is_ipv4() == destination.is_ipv4();
+        let port = self.switch_port(sender);
+        let ids = &self.segment(self.switch(port.switch)).router_ports;
+        let ports = || ids.iter().map(|id| self.router_port(*id));
+        let has_name =
+            |own: &&RouterPort| own.name == gateway || self.router(own.router).name == gateway;
+        let mut own = question.sender.ip.into_iter().chain(addresses(port));
+        let own = own.find(is_family);
+        let near = own.and_then(|own| {
+            ports()
+                .filter(has_name)
+                .find_map(|port| port.network_of(own))
+        });
+        let networks = || ports().filter(has_name).flat_map(|port| &port.networks);
+        let any = || networks().find(|network| is_family(&network.address));
+        let literal = gateway.parse().ok().filter(is_family);
+        let found = literal.or_else(|| near.or_else(any).map(|network| network.address));
+        found.ok_or_else(|| {
+            let routers = ports().map(|port| self.router(port.router).name.clone());
+            let routers: BTreeSet<_> = routers.collect();
+            QuestionError::Gateway {
+                from: port.name.clone(),
+                family: if destination.is_ipv4() {
+                    "IPv4"
+                } else {
+                    "IPv6"
+                },
+                gateway: gateway.to_owned(),
+                routers: routers.into_iter().collect(),
+            }
+        })
     }
 
     /// MAC address of a router port.

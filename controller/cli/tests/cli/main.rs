@@ -9,6 +9,7 @@ mod errors;
 mod examples;
 mod explain;
 mod explain_rows;
+mod gateways;
 mod hostile;
 mod networks;
 mod output;

@@ -12,6 +12,7 @@ mod neighbors;
 mod northd;
 mod notations;
 mod outside;
+mod provider_networks;
 mod questions;
 mod routers;
 mod scenarios;

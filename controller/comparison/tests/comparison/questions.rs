@@ -4,8 +4,9 @@ use std::path::Path;
 
 use ovsdb_sim::testing::Release;
 use patchbay_comparison::{
-    Asked, Ovn, Random, RecordedState, Rows, Tally, TraceOutcome, TracedPacket, ask_clusters,
-    ask_free_topologies, ask_recorded, compare, map, read_northbound, references, start_server,
+    Asked, Ovn, Random, RecordedState, Rows, Tally, TraceOutcome, TracedPacket, ask_clouds,
+    ask_clusters, ask_free_topologies, ask_recorded, compare, map, read_northbound, references,
+    start_server,
 };
 use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::json;
@@ -28,6 +29,13 @@ fn assert_equal(tally: &Tally) {
 fn questions_about_free_topologies_have_the_answers_of_ovn() {
     if let Some(release) = Release::newest() {
         assert_equal(&ask_free_topologies(&release, 400, &mut Random::new(SEED)));
+    }
+}
+
+#[test]
+fn questions_about_clouds_of_neutron_have_the_answers_of_ovn() {
+    if let Some(release) = Release::newest() {
+        assert_equal(&ask_clouds(&release, 400, &mut Random::new(SEED)));
     }
 }
 

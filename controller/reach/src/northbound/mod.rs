@@ -32,6 +32,8 @@ mod vip;
 mod virtual_router;
 
 pub(crate) use acl::{Acl, AclDecision, AclPlace};
+pub(crate) use dhcp::Hop;
+pub use dhcp::MachineRoute;
 pub(crate) use forwarding_group::ForwardingGroup;
 pub(crate) use id::{PortId, RouterId, RouterPortId, SwitchId, SwitchPortId};
 pub(crate) use load_balancer::{LoadBalancer, Responder, Variables};

@@ -77,7 +77,9 @@ pub(crate) struct SwitchPort {
     pub(crate) external_ids: BTreeMap<String, String>,
     pub(crate) binding: Binding,
     /// Gateways from the `dhcpv4_options` of the port. `None`: OVN gives it no options.
-    pub(crate) gateways: Option<Arc<Gateways>>,
+    pub(super) gateways: Option<Arc<Gateways>>,
+    /// Gateways that the caller gives. `None`: it gives none.
+    pub(super) given_gateways: Option<Box<Gateways>>,
     /// MAC and IP addresses; for a port to a router with the address `router`, the router port's.
     pub(crate) interfaces: Vec<Interface>,
     /// `true` if the port gets packets for MAC addresses that no port has.
@@ -228,6 +230,7 @@ impl SwitchPort {
             external_ids: row.external_ids.clone(),
             binding: Binding::new(&row.options, &row.external_ids),
             gateways: gateways.map(Arc::clone),
+            given_gateways: None,
             interfaces,
             is_unknown: is_unknown && !is_deaf,
             mac_lookup,

@@ -88,9 +88,11 @@ impl Northbound {
         let first = self.switch(self.switch_port(sender).switch);
         let crossings = self.segment(first).crossings(owner.switch);
         let switch = self.switch(owner.switch);
+        // Switches do not answer requests from outside.
+        let is_from_outside = self.switch_port(sender).kind.is_outside();
         let asked = owner
             .port
-            .filter(|port| !self.has_responder(switch, *port, exchange.target));
+            .filter(|port| is_from_outside || !self.has_responder(switch, *port, exchange.target));
         let frames = self.frames(exchange, sender, asked);
         let request = |input, output| exchange.request(&frames, input, output);
         let reply = |input, output| exchange.reply(&frames, input, output);
@@ -105,6 +107,10 @@ impl Northbound {
         }
         self.enter(&request(input, None), input, path)?;
         if let Some(port) = asked {
+            let own = self.switch_port(port);
+            if !own.is_enabled {
+                return Err(format!("port {} is disabled", own.name));
+            }
             self.leave(&request(input, Some(port)), port, path)?;
             self.limit_port(port, path);
             self.enter(&reply(port, None), port, path)?;

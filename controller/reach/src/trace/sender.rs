@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::{End, HopKind, Path};
 use crate::address::Mac;
-use crate::northbound::{Neighbor, Northbound, Owner, Switch, SwitchPortId};
+use crate::northbound::{Hop as NextHop, Neighbor, Northbound, Owner, Switch, SwitchPortId};
 use crate::packet::{IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 use crate::trace::Hop;
 
@@ -20,6 +20,21 @@ pub(crate) struct Source {
     pub(crate) mac: Option<Mac>,
     /// MAC address to which the sender sends. `None`: what ARP or ND finds.
     pub(crate) target_mac: Option<Mac>,
+    /// Gateway that a question names. `None`: what rows or the machine's own routes name.
+    pub(crate) gateway: Option<IpAddr>,
+}
+
+impl Source {
+    /// The machine behind a port, with all that rows name.
+    pub(crate) fn of_port(port: SwitchPortId) -> Self {
+        Self {
+            port,
+            address: None,
+            mac: None,
+            target_mac: None,
+            gateway: None,
+        }
+    }
 }
 
 /// Frame that a sender sends, and the neighbour to which it goes.
@@ -80,9 +95,9 @@ impl Northbound {
         let (eth_destination, resolved) = match source.target_mac {
             Some(mac) => (mac, None),
             None if port.kind.is_outside() => {
-                self.resolve_outside(switch, source.port, address, destination, path)?
+                self.resolve_outside(switch, source, address, destination, path)?
             }
-            None => self.resolve_inside(switch, source.port, address, destination, path)?,
+            None => self.resolve_inside(switch, source, address, destination, path)?,
         };
         let payload = Payload::Ip(IpPacket {
             source: address,
@@ -109,21 +124,24 @@ impl Northbound {
     fn resolve_inside(
         &self,
         switch: &Switch,
-        asking: SwitchPortId,
+        sender: &Source,
         source: IpAddr,
         destination: IpAddr,
         path: &mut Path,
     ) -> Result<(Mac, Option<Resolved>), End> {
+        let asking = sender.port;
+        let port = self.switch_port(asking);
         let routers = &self.segment(switch).router_ports;
         let networks = || {
             let of_routers = routers
                 .iter()
                 .flat_map(|port| self.router_port(*port).networks.iter());
-            of_routers.chain(&switch.subnets)
+            let known = of_routers.chain(&switch.subnets);
+            known.chain(port.dhcp_network())
         };
         // A route of the machine's own that is longer than its network takes packets on the link.
-        let given = self.switch_port(asking).gateways.as_ref();
-        let given = given.and_then(|gateways| gateways.find(destination));
+        let given = sender.gateway.map(NextHop::default_route);
+        let given = given.or_else(|| port.next_hop(destination));
         let length = networks()
             .filter(|network| network.contains(source) && network.contains(destination))
             .map(|network| network.length)
@@ -135,7 +153,13 @@ impl Northbound {
         let is_on_link = (length.is_some() || is_given_link) && !is_routed;
         let has_network = networks().any(|network| network.contains(source));
         let (neighbor, others) = self.neighbor(switch, asking, destination);
-        let is_near = !has_network && matches!(neighbor, Neighbor::Known { .. });
+        // Where nothing names a network, a machine outside may have the address, or route to it.
+        let is_near = !has_network
+            && match neighbor {
+                Neighbor::Known { .. } => true,
+                Neighbor::Outside => given.is_none(),
+                Neighbor::Nobody => false,
+            };
         let (neighbor, others, target) = if is_on_link || is_near {
             (neighbor, others, destination)
         } else {
@@ -193,13 +217,14 @@ impl Northbound {
     fn resolve_outside(
         &self,
         switch: &Switch,
-        asking: SwitchPortId,
+        sender: &Source,
         source: IpAddr,
         destination: IpAddr,
         path: &mut Path,
     ) -> Result<(Mac, Option<Resolved>), End> {
-        if let (Neighbor::Known { mac, .. }, _) = self.neighbor(switch, asking, destination) {
-            return Ok((mac, None));
+        let asking = sender.port;
+        if let (Neighbor::Known { mac, owner }, _) = self.neighbor(switch, asking, destination) {
+            return Ok((mac, Some((destination, vec![owner]))));
         }
         let routers = &self.segment(switch).router_ports;
         let is_near = routers
@@ -211,12 +236,16 @@ impl Northbound {
             self.limit_neighbor(switch, asking, destination, path);
             return Err(End::unanswered(format!("ARP/ND for {destination}")));
         }
-        let gateway = self.gateway(switch, source, path).and_then(|gateway| {
-            match self.neighbor(switch, asking, gateway).0 {
-                Neighbor::Known { mac, .. } => Some(mac),
-                _ => None,
-            }
-        });
+        let mac_of = |gateway| match self.neighbor(switch, asking, gateway).0 {
+            Neighbor::Known { mac, .. } => Some(mac),
+            Neighbor::Outside | Neighbor::Nobody => None,
+        };
+        if let Some(gateway) = sender.gateway {
+            let mac = mac_of(gateway);
+            let mac = mac.ok_or_else(|| End::unanswered(format!("ARP/ND for {gateway}")));
+            return Ok((mac?, None));
+        }
+        let gateway = self.gateway(switch, source, path).and_then(mac_of);
         let only = routers.first().map(|port| self.router_port(*port).mac);
         match gateway.or(only) {
             Some(mac) => Ok((mac, None)),

@@ -241,10 +241,8 @@ impl Zones {
             }
             (None, Verdict::Reaches, Some(port)) if !expected.is_at(zone, port) => {
                 let replier = Source {
-                    port,
                     address: Some(sent.ip.destination),
-                    mac: None,
-                    target_mac: None,
+                    ..Source::of_port(port)
                 };
                 let transport = sent.ip.transport.reversed();
                 database.trace(&replier, sent.ip.source, transport, state)

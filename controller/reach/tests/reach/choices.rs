@@ -1,6 +1,8 @@
 //! Choices that OVN leaves open: the answer marks them.
 
-use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender, Verdict};
+use patchbay_reach::{
+    Answer, Destination, MachineRoute, Northbound, Prefix, Protocol, Question, Sender, Verdict,
+};
 use serde_json::{Value, json};
 
 use crate::support::northbound;
@@ -320,5 +322,156 @@ fn a_machine_sends_to_the_gateway_of_its_dhcp_options() {
     ] {
         let answer = ask(given, cidr);
         assert_eq!(answer.open, ["2 routers are in the network of 10.0.0.10"]);
+    }
+}
+
+/// Options with a gateway that OVN gives to `vm1`.
+fn dhcp_router(gateway: &str) -> Value {
+    json!([
+        "map",
+        [
+            ["server_id", "10.0.0.1"],
+            ["server_mac", "02:00:00:00:00:21"],
+            ["lease_time", "3600"],
+            ["router", gateway]
+        ]
+    ])
+}
+
+fn question_of(sender: Sender) -> Question {
+    Question {
+        sender,
+        destination: Destination::Port("vm2".to_owned()),
+        protocol: Protocol::Icmp,
+    }
+}
+
+#[test]
+fn a_machine_sends_to_the_gateway_of_the_routes_that_the_caller_gives() {
+    let route = |destination: &str, next_hop: &str| MachineRoute {
+        destination: Prefix::parse(destination).unwrap(),
+        next_hop: next_hop.parse().unwrap(),
+    };
+    let question = question_of(Sender::port("vm1"));
+    for (options, routes, expected) in [
+        (None, vec![route("0.0.0.0/0", "10.0.0.1")], Verdict::Reaches),
+        (None, vec![route("0.0.0.0/0", "10.0.0.5")], Verdict::Dropped),
+        (
+            None,
+            vec![
+                route("0.0.0.0/0", "10.0.0.5"),
+                route("10.1.0.0/16", "10.0.0.1"),
+            ],
+            Verdict::Reaches,
+        ),
+        // DHCP names one itself.
+        (
+            Some(dhcp_router("10.0.0.1")),
+            vec![route("0.0.0.0/0", "10.0.0.5")],
+            Verdict::Reaches,
+        ),
+    ] {
+        let mut northbound = two_routers(options, "10.0.0.0/24");
+        northbound.set_routes("vm1", routes.clone());
+        northbound.set_routes("other", routes);
+        let answer = northbound.answer(&question).unwrap();
+        assert_eq!(answer.verdict, expected, "{answer:?}");
+        assert!(answer.open.is_empty(), "{answer:?}");
+    }
+    let mut northbound = two_routers(None, "10.0.0.0/24");
+    northbound.set_routes("vm1", vec![route("172.16.0.0/12", "10.0.0.5")]);
+    let open = northbound.answer(&question).unwrap().open;
+    assert_eq!(open, ["2 routers are in the network of 10.0.0.10"]);
+}
+
+#[test]
+fn a_machine_sends_to_the_gateway_of_the_question() {
+    let ask = |gateway: &str, options: Option<Value>| {
+        let question = question_of(Sender {
+            gateway: Some(gateway.to_owned()),
+            ..Sender::port("vm1")
+        });
+        two_routers(options, "10.0.0.0/24").answer(&question)
+    };
+    for (gateway, expected) in [
+        ("r1", Verdict::Reaches),
+        ("r1net", Verdict::Reaches),
+        ("10.0.0.1", Verdict::Reaches),
+        ("r2", Verdict::Dropped),
+        ("10.0.0.5", Verdict::Dropped),
+        ("10.0.0.9", Verdict::Unanswered),
+    ] {
+        for options in [None, Some(dhcp_router("10.0.0.5"))] {
+            let answer = ask(gateway, options).unwrap();
+            assert_eq!(answer.verdict, expected, "{gateway} {answer:?}");
+            assert!(answer.open.is_empty(), "{gateway} {answer:?}");
+        }
+    }
+    for gateway in ["r3", "vm1", "r1back", "fd00::1"] {
+        let error = ask(gateway, None).unwrap_err().to_string();
+        let expected = format!("vm1 has no IPv4 gateway {gateway}; routers in its network: r1, r2");
+        assert_eq!(error, expected);
+    }
+    // The machine does not need it for its neighbours.
+    let question = Question {
+        destination: Destination::Address("10.0.0.5".parse().unwrap()),
+        ..question_of(Sender {
+            gateway: Some("r1".to_owned()),
+            ..Sender::port("vm1")
+        })
+    };
+    let answer = two_routers(None, "10.0.0.0/24").answer(&question).unwrap();
+    assert_eq!(answer.at, "router r2", "{answer:?}");
+}
+
+#[test]
+fn a_machine_outside_sends_to_the_gateway_of_the_question() {
+    let mut request = vec![json!("OVN_Northbound")];
+    let mut insert = |table: &str, name: &str, row: Value| {
+        request.push(json!({"op": "insert", "table": table, "uuid-name": name, "row": row}));
+        json!(["named-uuid", name])
+    };
+    let row = json!({"name": "wire", "type": "localnet", "addresses": "unknown"});
+    let mut ports = vec![insert("Logical_Switch_Port", "wire", row)];
+    for (router, host) in [("r1", 1), ("r2", 2)] {
+        let row = json!({"name": format!("{router}p"), "mac": format!("02:00:00:00:00:0{host}"),
+            "networks": format!("10.0.0.{host}/24")});
+        let mut router_ports = vec![insert("Logical_Router_Port", &format!("{router}p"), row)];
+        let row = json!({"name": format!("to{router}"), "type": "router", "addresses": "router",
+            "options": ["map", [["router-port", format!("{router}p")]]]});
+        ports.push(insert("Logical_Switch_Port", &format!("to{router}"), row));
+        if router == "r2" {
+            let row = json!({"name": "inner", "mac": "02:00:00:00:00:03",
+                "networks": "10.1.0.1/24"});
+            router_ports.push(insert("Logical_Router_Port", "inner", row));
+        }
+        let row = json!({"name": router, "ports": ["set", router_ports]});
+        insert("Logical_Router", router, row);
+    }
+    let row = json!({"name": "ext", "ports": ["set", ports]});
+    insert("Logical_Switch", "ext", row);
+    let northbound = northbound(&Value::Array(request).to_string());
+    let ask = |gateway: Option<&str>| {
+        let answer = northbound.answer(&Question {
+            sender: Sender {
+                ip: "10.0.0.77".parse().ok(),
+                gateway: gateway.map(str::to_owned),
+                ..Sender::port("wire")
+            },
+            destination: Destination::Address("10.1.0.1".parse().unwrap()),
+            protocol: Protocol::Icmp,
+        });
+        answer.unwrap()
+    };
+    let guessed = ask(None);
+    assert_eq!(guessed.open, ["2 routers are in the network of 10.0.0.77"]);
+    for (gateway, expected) in [
+        ("r1", Verdict::Dropped),
+        ("r2", Verdict::Answered),
+        ("10.0.0.9", Verdict::Unanswered),
+    ] {
+        let answer = ask(Some(gateway));
+        assert_eq!(answer.verdict, expected, "{answer:?}");
+        assert!(answer.open.is_empty(), "{answer:?}");
     }
 }
