@@ -22,7 +22,7 @@ pub(super) struct NoSubnets;
 ///
 /// Each allocation for a layer2 network uses the first block with a free pair. The network thus
 /// moves when a pair becomes free in a block before its own, as in OVN-Kubernetes' network-connect
-/// controller. The vacated pair stays reserved until the network is released or no other pair is
+/// controller. Its former pair stays reserved until the network is released or no other pair is
 /// free.
 #[derive(Debug)]
 pub(super) struct ConnectAllocator {
@@ -30,12 +30,12 @@ pub(super) struct ConnectAllocator {
     blocks: BTreeMap<IpFamily, SubnetPool>,
     shared: Vec<SharedBlock>,
     owners: BTreeMap<OwnerKey, ConnectSubnets>,
-    /// Pairs that layer2 networks have vacated.
-    vacated: Vec<VacatedPair>,
+    /// Pairs from which layer2 networks have moved.
+    former: Vec<FormerPair>,
 }
 
 #[derive(Debug)]
-struct VacatedPair {
+struct FormerPair {
     owner: OwnerKey,
     pair: IpNet,
 }
@@ -68,7 +68,7 @@ impl ConnectAllocator {
             blocks,
             shared: Vec::new(),
             owners: BTreeMap::new(),
-            vacated: Vec::new(),
+            former: Vec::new(),
         }
     }
 
@@ -110,10 +110,10 @@ impl ConnectAllocator {
             .collect()
     }
 
-    /// Allocated subnets and number of vacated pairs. While they change, another allocation may
+    /// Allocated subnets and number of former pairs. While they change, another allocation may
     /// succeed.
     pub(super) fn progress(&self) -> (ConnectSubnetMap, usize) {
-        (self.to_map(), self.vacated.len())
+        (self.to_map(), self.former.len())
     }
 
     /// Allocates a subnet of every family, or moves the pair of a layer2 network to an earlier
@@ -124,8 +124,8 @@ impl ConnectAllocator {
     pub(super) fn allocate(&mut self, owner: OwnerKey) -> Result<(), NoSubnets> {
         let held = self.owners.get(&owner).copied().unwrap_or_default();
         let subnets = match self.complete(owner, held) {
-            Err(NoSubnets) if !self.vacated.is_empty() => {
-                self.release_vacated(|_| true);
+            Err(NoSubnets) if !self.former.is_empty() => {
+                self.release_former(|_| true);
                 self.complete(owner, held)
             }
             result => result,
@@ -139,7 +139,7 @@ impl ConnectAllocator {
 
     /// Releases all subnets of an owner.
     pub(super) fn release(&mut self, owner: OwnerKey) {
-        self.release_vacated(|vacated| vacated.owner == owner);
+        self.release_former(|former| former.owner == owner);
         if let Some(subnets) = self.owners.remove(&owner) {
             self.return_subnets(owner.topology, subnets.iter().collect());
         }
@@ -185,19 +185,19 @@ impl ConnectAllocator {
         let found = earlier.find_map(|block| block.pairs.get_mut(&family)?.allocate());
         if let Some(better) = found {
             subnets.set(better);
-            self.vacated.push(VacatedPair { owner, pair });
+            self.former.push(FormerPair { owner, pair });
         }
     }
 
-    fn release_vacated(&mut self, which: impl Fn(&VacatedPair) -> bool) {
-        let (released, kept) = std::mem::take(&mut self.vacated)
+    fn release_former(&mut self, which: impl Fn(&FormerPair) -> bool) {
+        let (released, kept) = std::mem::take(&mut self.former)
             .into_iter()
             .partition(which);
-        self.vacated = kept;
-        let pairs: Vec<VacatedPair> = released;
+        self.former = kept;
+        let pairs: Vec<FormerPair> = released;
         self.return_subnets(
             Topology::Layer2,
-            pairs.into_iter().map(|vacated| vacated.pair).collect(),
+            pairs.into_iter().map(|former| former.pair).collect(),
         );
     }
 

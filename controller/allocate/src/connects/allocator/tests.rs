@@ -101,7 +101,7 @@ fn a_layer2_network_moves_when_a_place_before_it_becomes_free() {
     assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.4/31");
     allocate(&mut allocator, &["layer2_3"]);
     assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.0/31");
-    // It stays there, and the vacated pair stays reserved.
+    // It stays there, and the former pair stays reserved.
     allocate(&mut allocator, &["layer2_3", "layer2_4"]);
     assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.0/31");
     assert_eq!(subnet(&allocator, "layer2_4"), "192.168.0.6/31");
@@ -118,7 +118,7 @@ fn a_vacated_pair_is_used_if_no_other_is_free() {
         r#"{"layer2_2":{"ipv4":"192.168.0.2/31"},"layer2_3":{"ipv4":"192.168.0.0/31"},"layer2_4":{"ipv4":"192.168.0.6/31"}}"#
     );
     allocator.release(owner("layer2_4"));
-    // The second block contains only a vacated pair, so a layer3 network can have it.
+    // The second block contains only a former pair, so a layer3 network can have it.
     allocate(&mut allocator, &["layer3_5"]);
     assert_eq!(
         allocator
@@ -138,7 +138,7 @@ fn released_networks_that_have_moved_leave_no_block() {
     allocator.release(owner("layer2_2"));
     allocator.release(owner("layer2_3"));
     assert!(allocator.blocks.values().all(SubnetPool::is_unused));
-    assert!(allocator.shared.is_empty() && allocator.vacated.is_empty());
+    assert!(allocator.shared.is_empty() && allocator.former.is_empty());
     allocate(&mut allocator, &["layer3_1", "layer3_2"]);
 }
 
