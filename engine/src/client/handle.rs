@@ -17,7 +17,7 @@ use super::embedded::{self, EmbeddedDatabase};
 use super::error::{ClientClosed, ConnectError};
 use super::filter::{Filter, FilterChange, FilterError};
 use super::forwarding::{ForwardedReplies, ForwardedRequest, Forwarder};
-use super::lock::{Lock, LockError, LockMode, LockRequests, Tenure};
+use super::lock::{Lock, LockError, LockMode, LockRequests, Ownership};
 use super::outcome::{CommitOutcome, Committed, NotSent, OpError, PartsOutcome, UnknownOutcome};
 use super::outgoing::Outgoing;
 use super::pending::{PendingTransaction, QueuedTransaction};
@@ -227,8 +227,8 @@ impl Client {
         }
     }
 
-    /// Changes the probe interval of this connection and of later ones, whatever their remotes. It
-    /// replaces those of the [`Config`]. `None`: no probes.
+    /// Changes the probe interval of this connection and of later connections, whatever their
+    /// remotes. It replaces the probe intervals of the [`Config`]. `None`: no probes.
     pub fn set_probe_interval(&self, interval: Option<Duration>) {
         let interval = interval.filter(|interval| !interval.is_zero());
         self.probe_interval
@@ -335,17 +335,21 @@ impl Client {
     pub(super) async fn transact_under(
         &self,
         mut transaction: Transaction,
-        tenure: Tenure,
+        ownership: Ownership,
     ) -> CommitOutcome {
         if transaction.is_empty() {
             return CommitOutcome::Committed(Committed::default());
         }
         // Appended last, so that operations and results keep the indexes that the caller knows.
-        transaction.assert_lock(&tenure.name);
-        self.send(transaction, Some(tenure)).await
+        transaction.assert_lock(&ownership.name);
+        self.send(transaction, Some(ownership)).await
     }
 
-    async fn send(&self, mut transaction: Transaction, tenure: Option<Tenure>) -> CommitOutcome {
+    async fn send(
+        &self,
+        mut transaction: Transaction,
+        ownership: Option<Ownership>,
+    ) -> CommitOutcome {
         if let SnapshotSource::Embedded(database) = &*self.shared {
             return embedded::transact(&**database, &transaction);
         }
@@ -388,7 +392,7 @@ impl Client {
         }
         let pending = PendingTransaction {
             transaction,
-            tenure,
+            ownership,
             outcome,
             queued: Instant::now(),
             span,

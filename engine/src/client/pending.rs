@@ -10,7 +10,7 @@ use crate::txn::Transaction;
 
 use super::error::ConnectionFailure;
 use super::guard::{ExecutionStatus, HeldGuard, TransactionMark};
-use super::lock::Tenure;
+use super::lock::Ownership;
 use super::metrics::Metrics;
 use super::outcome::{CommitOutcome, Committed, NotSent, OpError, UnknownOutcome};
 use super::outgoing::{Outgoing, SendPosition};
@@ -24,8 +24,8 @@ pub(super) struct QueuedTransaction {
 /// A transaction and the caller that waits for its outcome.
 pub(super) struct PendingTransaction {
     pub(super) transaction: Arc<Transaction>,
-    /// Tenure of the lock that the transaction's last operation asserts.
-    pub(super) tenure: Option<Tenure>,
+    /// Ownership of the lock that the transaction's last operation asserts.
+    pub(super) ownership: Option<Ownership>,
     pub(super) outcome: oneshot::Sender<CommitOutcome>,
     /// Time at which the transaction was queued.
     pub(super) queued: Instant,

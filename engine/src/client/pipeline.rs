@@ -186,13 +186,13 @@ impl<'a> Pipeline<'a> {
         if queued.pending.outcome.is_closed() {
             return None;
         }
-        let tenure = queued.pending.tenure.as_ref();
-        let Some(tenure) = tenure.filter(|tenure| tenure.is_over()) else {
+        let ownership = queued.pending.ownership.as_ref();
+        let Some(ownership) = ownership.filter(|ownership| ownership.is_over()) else {
             return Some(queued);
         };
         let transaction = &queued.pending.transaction;
         let assert = transaction.operations().len() - 1;
-        let error = transact_reply::operation_error(transaction, assert, tenure.not_owner());
+        let error = transact_reply::operation_error(transaction, assert, ownership.not_owner());
         queued
             .pending
             .resolve(CommitOutcome::Rejected(error), self.metrics);

@@ -127,7 +127,7 @@ async fn the_lock_is_requested_on_each_connection(served: Served) {
     let outcome = soon(held_b.transact(new_switch(&b, "b"))).await;
     outcome.into_result().unwrap();
 
-    // A transaction of an earlier tenure is rejected in a later one.
+    // A transaction of an earlier ownership is rejected in a later one.
     let late = new_switch(&a, "late");
     proxy.refuse(false);
     drop(lock_b);

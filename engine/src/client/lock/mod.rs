@@ -18,7 +18,8 @@ pub(super) use table::{LockMode, LockNotification, LockRequests, LockState};
 /// A requested lock: the client holds it or waits for it. Dropping it releases the lock.
 ///
 /// After a lost connection the lock is requested again, at the end of the queue. A client that
-/// loses the lock to a `steal` waits for it again. Each tenure is a [`HeldLock`].
+/// loses the lock to a `steal` waits for it again. Each ownership, from `locked` to its end, is a
+/// [`HeldLock`].
 ///
 /// Each server has its own locks, and so has each member of a cluster. Clients exclude each other
 /// only while all of them are connected to the leader, which
@@ -84,10 +85,10 @@ impl Lock {
         &self.name
     }
 
-    /// The current tenure. `None`: the client waits for the lock.
+    /// Current ownership. `None`: the client waits for the lock.
     pub fn current(&self) -> Option<HeldLock> {
         let state = self.state.borrow().clone();
-        state.held.then(|| self.tenure(state.tenure))
+        state.held.then(|| self.ownership(state.ownership))
     }
 
     /// Waits until the client holds the lock. The client's snapshot then shows all transactions of
@@ -111,14 +112,14 @@ impl Lock {
                 name: self.name.to_string(),
                 error: error.clone(),
             }),
-            _ => Ok(self.tenure(state.tenure)),
+            _ => Ok(self.ownership(state.ownership)),
         }
     }
 
-    fn tenure(&self, number: u64) -> HeldLock {
+    fn ownership(&self, number: u64) -> HeldLock {
         HeldLock {
             client: self.client.clone(),
-            tenure: Tenure {
+            ownership: Ownership {
                 name: self.name.clone(),
                 number,
                 state: self.state.clone(),
@@ -133,54 +134,55 @@ impl Drop for Lock {
     }
 }
 
-/// A tenure of a [`Lock`]. Once over it stays over; holding the lock again is another tenure.
+/// Ownership of a [`Lock`]. Once over it stays over: when the client owns the lock again, that is
+/// another `HeldLock`.
 #[derive(Clone, Debug)]
 pub struct HeldLock {
     client: Client,
-    tenure: Tenure,
+    ownership: Ownership,
 }
 
 impl HeldLock {
-    /// `true` if the tenure is over as far as the client knows. The server decides, which
+    /// `true` if the ownership is over as far as the client knows. The server decides, which
     /// [`transact`](Self::transact) makes use of.
     pub fn is_over(&self) -> bool {
-        self.tenure.is_over()
+        self.ownership.is_over()
     }
 
-    /// Waits until the tenure is over, and returns the reason.
+    /// Waits until the ownership is over, and returns the reason.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
     pub async fn wait_until_lost(&self) -> LockLost {
-        let mut state = self.tenure.state.clone();
-        let number = self.tenure.number;
+        let mut state = self.ownership.state.clone();
+        let number = self.ownership.number;
         let over = state.wait_for(|state| !state.is(number)).await;
         let why = over.ok().and_then(|state| state.lost.clone());
         why.unwrap_or(LockLost::Released)
     }
 
     /// Sends a transaction that the server executes only if this client owns the lock. It is not
-    /// sent if the tenure is over: see [`OpError::is_not_owner`](super::OpError::is_not_owner).
+    /// sent if the ownership is over: see [`OpError::is_not_owner`](super::OpError::is_not_owner).
     /// Otherwise like [`Client::transact`]; the last result is that of the `assert`.
     ///
     /// # Cancel safety
     /// That of [`Client::transact`]. A lock that is released meanwhile may overtake the
     /// transaction, which is then rejected.
     pub async fn transact(&self, transaction: Transaction) -> CommitOutcome {
-        let tenure = self.tenure.clone();
-        self.client.transact_under(transaction, tenure).await
+        let ownership = self.ownership.clone();
+        self.client.transact_under(transaction, ownership).await
     }
 }
 
-/// The tenure of a lock, as the driver checks it before it sends a transaction.
+/// Ownership of a lock, as the driver checks it before it sends a transaction.
 #[derive(Clone, Debug)]
-pub(super) struct Tenure {
+pub(super) struct Ownership {
     pub(super) name: Arc<str>,
     number: u64,
     state: watch::Receiver<LockState>,
 }
 
-impl Tenure {
+impl Ownership {
     pub(super) fn is_over(&self) -> bool {
         !self.state.borrow().is(self.number)
     }
@@ -194,7 +196,7 @@ impl Tenure {
     }
 }
 
-/// Reason for which a tenure is over.
+/// Reason for which an ownership is over.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockLost {

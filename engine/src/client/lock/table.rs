@@ -32,10 +32,10 @@ pub(in crate::client) enum LockNotification {
 /// State of a lock, as its handles see it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::client) struct LockState {
-    /// Number of the current or last tenure. The first is 1.
-    pub(super) tenure: u64,
+    /// Number of the current or last ownership. The first is 1.
+    pub(super) ownership: u64,
     pub(super) held: bool,
-    /// Reason for which the last tenure is over.
+    /// Reason for which the last ownership is over.
     pub(super) lost: Option<LockLost>,
     /// Error with which the server rejected the request.
     pub(super) refused: Option<OvsdbError>,
@@ -77,9 +77,9 @@ enum LockRequest {
 }
 
 impl LockState {
-    /// `true` while the tenure with this number lasts.
-    pub(super) fn is(&self, tenure: u64) -> bool {
-        self.held && self.tenure == tenure
+    /// `true` while the ownership with this number lasts.
+    pub(super) fn is(&self, ownership: u64) -> bool {
+        self.held && self.ownership == ownership
     }
 }
 
@@ -252,7 +252,7 @@ impl RequestedLock {
                 return false;
             }
             tracing::info!(lock = name, "acquired the lock");
-            state.tenure += 1;
+            state.ownership += 1;
             state.held = true;
             state.refused = None;
             true
