@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::json::{format_real, write};
 
-/// The five atomic types.
+/// Atomic type (RFC 7047 section 3.2, `<atomic-type>`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AtomType {
     /// A signed 64-bit integer.
@@ -93,7 +93,7 @@ impl Hash for Real {
     }
 }
 
-/// One atomic value.
+/// Atomic value.
 ///
 /// Atoms of one type are ordered like in ovsdb-server: numbers by value, `false` before `true`,
 /// strings bytewise, UUIDs by their 128-bit value.

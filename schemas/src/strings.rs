@@ -45,7 +45,8 @@ impl StringCache {
         result
     }
 
-    /// Returns a string with this text, shared with earlier ones if possible.
+    /// Returns a string with this text, which shares the allocation of an equal earlier string if
+    /// possible.
     pub fn share(&mut self, text: &str) -> SmolStr {
         if text.len() <= MAX_INLINE_LEN || text.len() > MAX_SHARED_LEN {
             return SmolStr::new(text);

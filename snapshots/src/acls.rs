@@ -9,7 +9,7 @@ use crate::lookup::{RenderError, find};
 use crate::output::Output;
 use crate::release::Release;
 
-/// Renders the ACLs of a switch or port group, sorted by direction, stage (those after load
+/// Renders the ACLs of a switch or port group, sorted by direction, stage (ACLs after load
 /// balancers last), descending priority, descending tier (since 25.09) and match.
 ///
 /// `id` is a name or UUID.

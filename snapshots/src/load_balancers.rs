@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::lookup::{RenderError, find_router, find_switch, rows_in_hash_order};
 use crate::output::{Output, sorted_pairs};
 
-/// Renders all load balancers, or those of a name. Those of equal names have the order of
+/// Renders all load balancers, or the load balancers of a name. Equal names have the order of
 /// `ovn-nbctl`'s hash table.
 ///
 /// # Errors

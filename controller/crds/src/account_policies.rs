@@ -1,8 +1,9 @@
 //! Admission policies about the accounts of both controllers. A role cannot limit the names of objects
 //! that are created, nor which fields of which objects change. These policies do.
 //!
-//! Zone controllers run on every node, so their rights are those of a node that somebody has taken. A
-//! token that is bound to a pod names the pod's node, and each zone may write only what is of that node.
+//! Zone controllers run on every node, so an attacker on a node has the rights of its zone
+//! controller. A token that is bound to a pod names the pod's node, and each zone may write only
+//! the objects of that node.
 
 use super::policy::{AdmissionPolicy, CONNECT_SUBNET, ROUTER_TUNNEL_KEY, Requests, Rule, policy};
 
@@ -30,7 +31,8 @@ const NODE_ANNOTATIONS: [&str; 3] = [
     "k8s.ovn.org/node-subnets",
     "k8s.ovn.org/node-transit-switch-port-ifaddr",
 ];
-/// Start of the annotations of an attachment definition of others that the cluster manager writes.
+/// Start of the annotations that the cluster manager writes in attachment definitions of other
+/// programs.
 const OVN_ANNOTATIONS: &str = "k8s.ovn.org/";
 /// Namespace and name of the attachment definition of the default network, which no network owns.
 const DEFAULT_DEFINITION: (&str, &str) = ("ovn-kubernetes", "default");
@@ -168,7 +170,7 @@ fn events(zones: &str, manager: &str) -> AdmissionPolicy {
     policy("patchbay-events", &[requests], condition, rules)
 }
 
-/// Objects of others in which the cluster manager writes annotations or finalizers.
+/// Objects of other programs in which the cluster manager writes annotations or finalizers.
 fn manager_annotations(manager: &str) -> AdmissionPolicy {
     let requests = [
         ("", &["nodes", "pods"] as &[&str]),

@@ -1,7 +1,7 @@
 //! Rules and list types of layer3 networks, beyond what attributes of the Rust types express.
 //!
-//! Lists of up to 400 subnets are compared item by item with themselves: an API server estimates a
-//! rule's cost at its worst and refuses definitions with rules above ten million, which leaves
+//! Lists of up to 400 subnets are compared item by item with themselves. An API server estimates
+//! the highest cost of a rule, and refuses definitions with a rule above ten million. That leaves
 //! about 60 units for one pair.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;

@@ -115,8 +115,8 @@ pub fn cluster_user_defined_network() -> CustomResourceDefinition {
     )
 }
 
-/// A definition of `NetworkAttachmentDefinition`, for clusters without Multus, such as those of
-/// tests.
+/// The definition of `NetworkAttachmentDefinition`, for clusters without Multus, such as test
+/// clusters.
 pub fn network_attachment_definition() -> CustomResourceDefinition {
     definition::<NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec, ()>(
         &Kind {
@@ -133,7 +133,7 @@ pub fn network_attachment_definition() -> CustomResourceDefinition {
     )
 }
 
-/// A definition of `IPAMClaim`, for clusters without it, such as those of tests.
+/// The definition of `IPAMClaim`, for clusters that lack it, such as test clusters.
 pub fn ipam_claim() -> CustomResourceDefinition {
     definition::<IPAMClaim, IpamClaimSpec, IpamClaimStatus>(
         &Kind {

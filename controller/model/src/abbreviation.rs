@@ -1,6 +1,6 @@
 //! Abbreviation of lists and texts that are too long for a message.
 
-/// Joins at most `max_names` names with commas and appends the number of the others.
+/// Joins at most `max_names` names with commas and appends the number of further names.
 ///
 /// ```
 /// use patchbay_model::abbreviation::abbreviate_list;

@@ -9,11 +9,11 @@ use thiserror::Error;
 
 use super::arithmetic::nth_address;
 
-/// Number of addresses of an IPv6 subnet that are allocated at most.
+/// Maximum number of addresses of an IPv6 subnet that are allocated.
 const IPV6_ADDRESSES: u128 = 1 << 16;
 
-/// Allocator of numbers: the next one is the first free one after the last one that was allocated,
-/// and the first one of the range after the last one of the range.
+/// Allocator of numbers. The next number is the first free number after the last allocated one. The
+/// first number of the range follows the last number of the range.
 #[derive(Clone, Debug)]
 struct NumberPool {
     range: RangeInclusive<u64>,
@@ -102,7 +102,7 @@ pub enum AddressError {
     /// The address is not one of the subnet's addresses for pods.
     #[error("address {0} is not in the network's range for pods")]
     Outside(IpAddr),
-    /// The address is another one's, or is excluded.
+    /// The address has another holder, or is excluded.
     #[error("address {0} is taken")]
     Taken(IpAddr),
 }

@@ -71,7 +71,7 @@ pub struct AdminPolicy {
     pub problems: Vec<AdminPolicyProblem>,
 }
 
-/// Pods by their labels and those of their namespaces.
+/// Pods by their labels and the labels of their namespaces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodScope {
     /// Labels of the namespaces.
@@ -101,9 +101,9 @@ pub struct AdminRule {
 /// Action of a rule on packets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AdminAction {
-    /// They pass.
+    /// The packets pass.
     Allow,
-    /// They are dropped.
+    /// The packets are dropped.
     Deny,
     /// NetworkPolicies decide, then the BaselineAdminNetworkPolicy.
     Pass,

@@ -15,7 +15,7 @@ use super::networks::{AttachmentDefinition, NadKey, Networks};
 /// Topology of a network that pods are attached to.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum AttachedTopology {
-    /// One subnet on all nodes.
+    /// A subnet that all nodes share.
     Layer2,
     /// A subnet on each node.
     Layer3,

@@ -162,7 +162,7 @@ pub struct CniEvpn {
     pub ip_vrf: Option<CniVrf>,
 }
 
-/// One VRF of a network on an EVPN fabric.
+/// VRF of a network on an EVPN fabric.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CniVrf {

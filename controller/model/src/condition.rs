@@ -10,7 +10,7 @@ pub enum ConditionStatus {
     True,
     /// The condition does not hold.
     False,
-    /// It is not known yet if the condition holds.
+    /// The state is not known yet.
     Unknown,
 }
 

@@ -1,5 +1,5 @@
-//! Validation of CNI configurations: those that are rendered, and those in attachment definitions
-//! that users write.
+//! Validation of CNI configurations, which are rendered or are in attachment definitions that users
+//! write.
 
 mod overlaps;
 mod ranges;

@@ -38,9 +38,9 @@ pub struct FirewallRule {
 /// Action of a rule on packets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FirewallAction {
-    /// They pass.
+    /// The packets pass.
     Allow,
-    /// They are dropped.
+    /// The packets are dropped.
     Deny,
 }
 

@@ -79,8 +79,8 @@ impl NetworkActivity {
         self.limited.iter()
     }
 
-    /// The limited networks with the nodes on which they have users, without those on which they
-    /// stay for the grace period.
+    /// The limited networks with the nodes on which they have users. Nodes on which a network only
+    /// stays for the grace period are left out.
     pub fn users(&self) -> impl Iterator<Item = (&Arc<str>, impl Iterator<Item = &Arc<str>>)> {
         self.limited().map(|(network, nodes)| {
             let kept = self.kept.get(network);

@@ -364,9 +364,9 @@ impl Networks {
         self.by_name.values()
     }
 
-    /// Names that the network of a definition with a [problem](Self::problems) may have had: that of
-    /// its annotation, and that of the custom resource that controls it. Without names it may have
-    /// been any one. `None`: it has had none.
+    /// Names that the network of a definition with a [problem](Self::problems) may have had. They
+    /// are in the annotation and in the custom resource that controls the definition. Empty: the
+    /// network may have had any name. `None`: the definition has had no network.
     pub fn former_names(&self, nad: &NadKey) -> Option<&BTreeSet<String>> {
         self.former_definitions.get(nad)
     }

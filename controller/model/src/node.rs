@@ -131,7 +131,7 @@ pub struct UnreadableAnnotations {
 /// Networks in which a node may have subnets that cannot be read.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum UnreadableSubnets {
-    /// These networks.
+    /// The listed networks.
     Networks(BTreeSet<String>),
     /// All networks.
     All,

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
-/// Chassis id of a node, and whether it is another one than a running controller has seen first.
+/// Chassis id of a node, and a mark for an id that has changed since a running controller has seen
+/// the node.
 ///
-/// OVN-Kubernetes binds ports of other zones when it starts and when it makes them. A chassis id
-/// that changes alone reaches them at the next start.
+/// OVN-Kubernetes binds ports of other zones when it starts and when it makes them. If the chassis
+/// id alone changes, the ports follow at the next start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeChassis {
     id: Option<String>,
@@ -33,8 +34,8 @@ impl NodeChassis {
         self.is_changed
     }
 
-    /// Takes over what a running controller has known of the node of this name. A node that was
-    /// deleted and created again is another one.
+    /// Continues the record that a running controller has of the node of this name. A node that was
+    /// deleted and created again has a new record.
     pub fn follow(&mut self, earlier: &Self) {
         let has_other_id = earlier.id.is_some() && earlier.id != self.id;
         self.is_changed = earlier.created == self.created && (earlier.is_changed || has_other_id);

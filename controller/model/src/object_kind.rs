@@ -1,5 +1,5 @@
-//! Kinds of the objects that rows are about. With a name they are how rows, manifests and the state
-//! folder name an object.
+//! Kinds of the objects to which rows belong. Rows, manifests and the state folder identify an
+//! object by its kind and name.
 
 /// Connect: kind of `ClusterNetworkConnect`.
 pub const CONNECT: &str = "ClusterNetworkConnect";

@@ -14,7 +14,7 @@ use super::service::{EndpointState, Protocol, UnknownProtocol};
 
 /// Annotation of a pod: its secondary networks, of the Network Plumbing Working Group.
 pub const NETWORK_SELECTIONS: &str = "k8s.v1.cni.cncf.io/networks";
-/// Annotation of a pod: what it requests in its primary network, of Multus.
+/// Annotation of a pod, defined by Multus: request in the primary network.
 pub const DEFAULT_NETWORK_SELECTION: &str = "v1.multus-cni.io/default-network";
 /// Annotation of a pod: ports that isolation from the default network leaves open, as YAML.
 pub const OPEN_PORTS: &str = "k8s.ovn.org/open-default-ports";
@@ -84,7 +84,7 @@ pub struct Pod {
     pub machine: Option<VirtualMachine>,
     /// Ports that isolation from the default network leaves open.
     pub open_ports: Vec<OpenPort>,
-    /// Fields that cannot be used. The rest of the pod is.
+    /// Fields that cannot be used. The rest of the pod is used.
     pub problems: Vec<PodFieldProblem>,
 }
 
@@ -102,8 +102,8 @@ impl Pod {
         !self.problems.iter().any(is_about_networks)
     }
 
-    /// Addresses in the default network: those of the status, or without them those of the
-    /// annotation [`POD_NETWORKS`](super::POD_NETWORKS).
+    /// Addresses in the default network. They are in the status, or else in the annotation
+    /// [`POD_NETWORKS`](super::POD_NETWORKS).
     pub fn addresses_in_default_network(&self) -> Vec<IpAddr> {
         if !self.default_addresses.is_empty() {
             return self.default_addresses.clone();
@@ -141,7 +141,7 @@ pub struct NetworkSelection {
     pub name: String,
     /// Name of the pod's interface. `None`: Multus numbers it.
     pub interface: Option<String>,
-    /// Requested addresses. The error is the reason why they cannot be.
+    /// Requested addresses. The error is the reason why they cannot be used.
     pub request: Result<AddressRequest, Box<str>>,
 }
 
@@ -152,7 +152,7 @@ pub struct AddressRequest {
     pub addresses: Vec<IpNet>,
     /// MAC address. `None`: any.
     pub mac: Option<String>,
-    /// Gateways in place of those of the network.
+    /// Gateways in place of the network's gateways.
     pub gateways: Vec<IpAddr>,
     /// Name of the IPAMClaim that keeps the addresses.
     pub claim: Option<String>,

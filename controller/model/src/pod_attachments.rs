@@ -56,8 +56,8 @@ pub struct PodPlace {
 }
 
 impl PodPlace {
-    /// `true` if the zone of this node has the port: that of the pod's node and, in layer2
-    /// networks, all others.
+    /// `true` if the zone of this node has the port. In layer2 networks all zones have it, else
+    /// only the zone of the pod's node.
     pub fn is_in_zone(&self, zone: &str) -> bool {
         let is_local = self.pod.node.as_deref() == Some(zone);
         self.pod.is_wired() && (is_local || self.network.has_remote_ports())
@@ -201,8 +201,8 @@ pub fn attachments<'a>(
 }
 
 /// `true` if a pod waits for the first primary network of its namespace, with these problems of its
-/// attachments. One with addresses in a primary network had one before, and stays attached to its
-/// other networks.
+/// attachments. A pod with addresses in a primary network had such a network before, and stays
+/// attached to its other networks.
 pub fn waits_for_primary_network(pod: &Pod, problems: &[AttachmentProblem]) -> bool {
     let is_missing = |one: &_| matches!(one, AttachmentProblem::NoPrimaryNetwork(_));
     !pod.networks.has_primary() && problems.iter().any(is_missing)

@@ -121,7 +121,7 @@ impl Policy {
     }
 }
 
-/// Rule of a policy: what it allows.
+/// Rule of a policy: peers and ports that it allows.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PolicyRule {
     /// Peers. `None`: all.
@@ -164,7 +164,7 @@ pub struct PodPeer {
 pub struct IpBlock {
     /// The addresses.
     pub cidr: IpNet,
-    /// Addresses of [`cidr`](Self::cidr) that are not meant.
+    /// Addresses of [`cidr`](Self::cidr) that are no peers.
     pub except: Vec<IpNet>,
 }
 

@@ -1,4 +1,4 @@
-//! RouteAdvertisements: which networks nodes announce to routers outside of the cluster.
+//! RouteAdvertisements: networks that nodes announce to routers outside of the cluster.
 
 use super::label_selector::Selector;
 

@@ -96,7 +96,7 @@ pub struct Service {
     /// Cluster IPs, `spec.clusterIP` first. Empty: the service is headless, has no address yet,
     /// names another host, or is that of another service proxy.
     pub cluster_ips: Vec<IpAddr>,
-    /// Addresses outside of the cluster: `spec.externalIPs`, then those of the load balancer.
+    /// Addresses outside of the cluster: `spec.externalIPs`, then the load balancer's addresses.
     pub external_ips: Vec<IpAddr>,
     /// Ports.
     pub ports: Vec<ServicePort>,
@@ -138,7 +138,7 @@ pub enum TargetPort {
     Name(String),
 }
 
-/// Field of a service that cannot be used. The rest of the service is.
+/// Field of a service that cannot be used. The rest of the service is used.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ServiceFieldProblem {

@@ -135,7 +135,7 @@ impl SubnetPool {
         self.allocated.is_empty()
     }
 
-    /// Number of allocatable subnets, including those that are allocated.
+    /// Number of allocatable subnets, allocated subnets included.
     pub fn count(&self) -> u64 {
         let count = self.subnetting.count();
         self.numbers

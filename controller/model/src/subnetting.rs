@@ -13,8 +13,8 @@ const MAX_NUMBER_BITS: u32 = 24;
 /// Each subnet has a place in the range and a number in the order of allocation. Places count by
 /// address. Numbers are those of the subnet allocator in OVN-Kubernetes:
 ///
-/// - IPv4: if the bits of the place cross an octet border and the subnet does not end at one, the
-///   numbers are rotated places, so that the higher octet changes first: `192.168.0.0/26`,
+/// - IPv4: the numbers are rotated places if the bits of the place cross an octet border and the
+///   subnet does not end at one. So the higher octet changes first: `192.168.0.0/26`,
 ///   `192.168.1.0/26`, and so on.
 /// - IPv6: in a range of 2^16 subnets or more, numbers that end with 16 zero bits are skipped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -58,12 +58,12 @@ impl Subnetting {
         self.range
     }
 
-    /// Number of numbers, including those that are skipped.
+    /// Count of numbers, skipped numbers included.
     pub(crate) fn count(&self) -> u64 {
         1 << self.bits.min(MAX_NUMBER_BITS)
     }
 
-    /// Number of places.
+    /// Count of places.
     pub(crate) fn places(&self) -> u64 {
         1_u64.checked_shl(self.bits).unwrap_or(u64::MAX)
     }

@@ -8,8 +8,8 @@ use super::arithmetic::{overlap, subnet_beside};
 use super::network::IpFamily;
 use super::settings::DEFAULT_TRANSIT_SUBNETS;
 
-/// One transit subnet for each family of the pod subnets, in their order: the default, or the next
-/// subnet of its length that overlaps neither with pod nor with join subnets.
+/// Returns a transit subnet for each family of the pod subnets, in their order. It is the default,
+/// or the next subnet of that length that overlaps neither with pod nor with join subnets.
 ///
 /// OVN-Kubernetes also compares with the ranges of the cluster. Those are beside the default unless
 /// the administrator moves them.

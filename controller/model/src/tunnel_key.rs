@@ -3,10 +3,10 @@
 //! Every zone computes the same key for the same port, without communication, from the connect
 //! range, the connect subnet of the network and the id of the node.
 //!
-//! A connect range is divided into blocks. Let *h* be the host bits of a block, *S* = 2^(h−1) the
-//! number of address pairs in it, *o* the distance of a block from the start of the range and *i*
-//! the pair inside of the block: the node id, or the place of a layer2 network's `/31` or `/127`.
-//! Keys have 15 bits and are unique on the router, so:
+//! A connect range is divided into blocks. A block has *h* host bits and *S* = 2^(h−1) address
+//! pairs, and begins at the distance *o* from the start of the range. Its pair *i* is that of the
+//! node id *i*, or the place of a layer2 network's `/31` or `/127`. Keys have 15 bits and are
+//! unique on the router, so:
 //!
 //! | blocks | key | pairs with a key |
 //! |---|---|---|
@@ -125,8 +125,8 @@ fn pair_key(range: ConnectRange, block: u128, pair: u128) -> Option<TunnelKey> {
 }
 
 impl ConnectRange {
-    /// Number of blocks with at least one key, which are the first ones of the range. Only these
-    /// blocks are allocated.
+    /// Number of blocks with at least one key. They are the first blocks of the range, and only
+    /// they are allocated.
     pub fn usable_blocks(self) -> u32 {
         let blocks = 1_u128 << (self.network_prefix() - self.cidr().prefix_len());
         // Each block with a key has at least one of the 32767 keys for itself.
@@ -135,7 +135,7 @@ impl ConnectRange {
         })
     }
 
-    /// Number of pairs of a block that have a key, which are its first ones.
+    /// Number of pairs of a block that have a key. They are the first pairs of the block.
     pub fn usable_pairs(self, block: u32) -> u32 {
         let pairs = 1_u128 << (self.host_bits() - 1);
         count_leading(pairs.min(FOLD_OFFSET), |pair| {
@@ -143,7 +143,7 @@ impl ConnectRange {
         })
     }
 
-    /// As [`usable_pairs`](Self::usable_pairs), of the block with this subnet. `None`: the subnet is
+    /// [`usable_pairs`](Self::usable_pairs) of the block with this subnet. `None`: the subnet is
     /// outside of the range.
     pub fn usable_pairs_of(self, subnet: &IpNet) -> Option<u32> {
         let offset = self.offset(subnet.network())?;

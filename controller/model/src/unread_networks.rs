@@ -14,7 +14,7 @@ pub struct UnreadNetworks {
 }
 
 impl UnreadNetworks {
-    /// The networks of definitions that have a problem, and those of custom resources that cannot be
+    /// The networks of definitions that have a problem, and of custom resources that cannot be
     /// decoded.
     pub fn new(networks: &Networks) -> Self {
         let mut this = Self {

@@ -1,4 +1,4 @@
-//! Uplink of a node: how its gateway routers reach the network outside of the cluster.
+//! Uplink of a node, by which its gateway routers reach the network outside of the cluster.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -46,11 +46,11 @@ pub struct Uplink {
     pub bridge: String,
     /// MAC address of the gateway routers' external ports.
     pub mac: String,
-    /// In the order of the annotation, with the length of the range.
+    /// Addresses in the order of the annotation, with the prefix length of the range.
     pub addresses: Vec<IpNet>,
     /// Next hops of default routes, of any family.
     pub next_hops: Vec<IpAddr>,
-    /// `None`: packets are not tagged.
+    /// VLAN id of the packets. `None`: they are not tagged.
     pub vlan: Option<i64>,
     /// `true` if the node forwards node ports. `None`: as in the cluster's settings.
     pub node_ports: Option<bool>,
@@ -72,7 +72,7 @@ struct RawConfig {
 }
 
 impl Uplink {
-    /// Reads the annotation of a node. `None`: there is none that can be read.
+    /// Reads the annotation of a node. `None`: it is missing or cannot be read.
     pub fn read(annotations: Option<&BTreeMap<String, String>>) -> Option<Self> {
         let text = annotations?.get(GATEWAY_CONFIG)?;
         let mut entries: BTreeMap<String, RawConfig> = serde_json::from_str(text).ok()?;

@@ -158,8 +158,8 @@ impl ClusterSettingsSpec {
         }
     }
 
-    /// IP families of the cluster: those of the default network's pods, as in OVN-Kubernetes, or
-    /// else of cluster IPs, or else both.
+    /// IP families of the cluster. They are the families of the default network's pods, as in
+    /// OVN-Kubernetes, or else of cluster IPs, or else both.
     fn families(&self) -> Vec<IpFamily> {
         let pods = Some(&self.pod_cidrs).filter(|ranges| !ranges.is_empty());
         let ranges = pods.unwrap_or(&self.service_cidrs);
@@ -243,7 +243,7 @@ fn families_of(ranges: &[IpNet]) -> Vec<IpFamily> {
     IpFamily::BOTH.into_iter().filter(has).collect()
 }
 
-/// The range of the same family among earlier ones.
+/// Earlier range of the same family.
 pub fn second_of_family(earlier: &[IpNet], range: IpNet) -> Option<IpNet> {
     let mut earlier = earlier.iter().copied();
     earlier.find(|other| IpFamily::of_net(*other) == IpFamily::of_net(range))

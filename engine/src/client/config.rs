@@ -50,7 +50,7 @@ pub struct Config {
     /// [`Client::wait_for_resync`](super::Client::wait_for_resync) describes what the client can
     /// find out.
     pub guard: Option<Guard>,
-    /// How concurrent transactions are grouped into requests.
+    /// Grouping of concurrent transactions into requests.
     pub pipelining: Pipelining,
     /// Minimum number of inserted rows for which the client suspends its monitor during a
     /// transaction. This saves the server up to half of the work before its reply. `None`

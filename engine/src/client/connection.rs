@@ -1,4 +1,4 @@
-//! One connection: a session and its socket.
+//! Connection to a server: a session and its socket.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,7 +23,7 @@ use super::tls::TlsError;
 /// system calls at this size.
 const SOCKET_READ_BYTES: usize = 64 << 10;
 
-/// One connection to a server.
+/// Connection to a server.
 pub(super) struct Connection {
     pub(super) remote: Remote,
     pub(super) session: Session,

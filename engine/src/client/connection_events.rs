@@ -26,7 +26,7 @@ pub enum ConnectionEvent {
     },
     /// The replica is up to date after a time in which it did not follow the database.
     Resynced {
-        /// How it was brought up to date.
+        /// Way of the resync.
         kind: ResyncKind,
         /// Number of rows that differ from before.
         rows: usize,
@@ -49,7 +49,7 @@ pub enum ConnectionEvent {
     Missed(u64),
 }
 
-/// How a replica was brought up to date.
+/// Way in which a replica was brought up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ResyncKind {

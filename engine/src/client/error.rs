@@ -96,9 +96,9 @@ pub enum SessionError {
     /// A reply or notification is malformed.
     #[error("unexpected {method}: {problem}")]
     Unexpected {
-        /// Its method, or what it belongs to.
+        /// Method of the message, or the request that it answers.
         method: &'static str,
-        /// What is malformed.
+        /// Malformed part.
         problem: &'static str,
     },
     /// An update is malformed or contradicts the replica.
@@ -115,8 +115,8 @@ impl SessionError {
         )
     }
 
-    /// `true` if a later attempt may succeed although nobody changes the configuration: the server
-    /// starts, comes back, or is elected.
+    /// `true` if a later attempt may succeed with the same configuration: the server starts, comes
+    /// back, or is elected.
     pub fn is_transient(&self) -> bool {
         match self {
             // Messages of TLS, such as a refused certificate, are invalid data.

@@ -1,5 +1,5 @@
-//! Requests that a client forwards for others, such as those of a relay's clients. Neither their
-//! parameters nor their replies are interpreted.
+//! Requests that a client forwards for other programs, such as the clients of a relay. Neither the
+//! parameters nor the replies are interpreted.
 
 use std::collections::BTreeMap;
 
@@ -155,7 +155,7 @@ impl ForwardedRequests {
 }
 
 impl Drop for ForwardedRequests {
-    /// Reports the end of the connection to those who wait for replies.
+    /// Reports the end of the connection to the requests that wait for replies.
     fn drop(&mut self) {
         for Unanswered { token, replies } in std::mem::take(&mut self.unanswered).into_values() {
             deliver(&replies, token, ForwardOutcome::Lost);

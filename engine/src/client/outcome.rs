@@ -74,8 +74,8 @@ pub enum CommitError {
 /// The results of a committed transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
-    /// One result per operation. Empty if the reply was lost and the client's
-    /// [`Guard`](super::Guard) has shown that the transaction was committed.
+    /// Results by operation. Empty if the reply was lost and the client's [`Guard`](super::Guard)
+    /// has shown that the transaction was committed.
     pub results: Vec<OperationResult>,
     /// `None`: the transaction had no operations.
     pub(super) schema: Option<Arc<DatabaseSchema>>,

@@ -63,7 +63,7 @@ impl Rpc {
     }
 
     /// Handles progress of a write that had to wait, which is a sign of life, as in OVSDB's own
-    /// clients: a long request may take longer than the server may be silent. A write that does not
+    /// clients. A long request may take longer than the server may be silent. A write that does not
     /// wait is no sign of life, because a dead connection accepts bytes for a while.
     pub(super) fn on_send_progress(&mut self, now: Instant) {
         self.last_activity = now;

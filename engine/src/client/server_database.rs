@@ -36,7 +36,7 @@ static SERVER_SCHEMA: LazyLock<Arc<DatabaseSchema>> = LazyLock::new(|| {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatabaseStatus {
-    /// How the server serves the database.
+    /// Service model of the database.
     pub model: DatabaseModel,
     /// `true` if the server is connected to a majority of its cluster, or, as a relay, to its
     /// source.

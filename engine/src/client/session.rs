@@ -133,7 +133,7 @@ pub(super) enum SessionEvent {
 /// The replica holds the database.
 #[derive(Debug)]
 pub(super) struct ReplicaReady {
-    /// How it was brought up to date.
+    /// Way of the resync.
     pub(super) resync: ResyncKind,
     /// Number of rows that have changed.
     pub(super) rows: usize,

@@ -13,7 +13,7 @@ pub struct ChangeSet {
     pub rows: Vec<RowChange>,
 }
 
-/// One row before and after a transaction.
+/// Row before and after a transaction.
 #[derive(Clone, Debug)]
 pub struct RowChange {
     /// Table of the row.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::index_key::IndexKey;
 use super::index_spec::{IndexSpec, KeyPart};
 
-/// One index over the rows of one table. Clones share unchanged parts.
+/// Index over the rows of a table. Clones share unchanged parts.
 #[derive(Clone, Debug)]
 pub(super) struct DeclaredIndex {
     parts: Arc<[ColumnPart]>,

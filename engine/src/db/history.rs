@@ -11,7 +11,7 @@ use super::change::RowChange;
 /// Number of row changes that are kept even if the database has few rows.
 const MIN_KEPT_CHANGES: usize = 1024;
 
-/// One state of a database, identified by its address.
+/// State of a database, identified by its address.
 #[derive(Debug, Default)]
 pub(super) struct HistoryState {
     next: OnceLock<Transition>,

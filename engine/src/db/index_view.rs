@@ -19,7 +19,7 @@ pub enum IndexError {
     /// The index was not declared for this database.
     #[error("no index of {0} was declared")]
     NotDeclared(IndexSpec),
-    /// One row was requested, and several have the key.
+    /// Several rows have the key of a look-up that wants a single row.
     #[error("{rows} rows of {index} have the key {key}")]
     NotUnique {
         /// Declaration of the index.
@@ -95,7 +95,7 @@ impl Snapshot {
     }
 }
 
-/// View of one declared index of one snapshot.
+/// View of a declared index of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexView<'a> {
     spec: &'a IndexSpec,
@@ -149,7 +149,7 @@ impl<'a> IndexView<'a> {
     }
 }
 
-/// View of one declared index of one snapshot with rows as `T`s.
+/// View of a declared index of a snapshot with rows as `T`s.
 #[derive(Debug)]
 pub struct TypedIndex<'a, T> {
     view: IndexView<'a>,

@@ -20,7 +20,7 @@ use super::unique_index::KeyHashes;
 /// take less time than handing them to other threads.
 pub(super) const PARALLEL_MIN_CHANGES: usize = 4096;
 
-/// One committed state of a database.
+/// Committed state of a database.
 ///
 /// Clones are cheap, and no later transaction changes a snapshot.
 ///
@@ -170,9 +170,9 @@ impl Snapshot {
     /// A row that changed several times occurs several times. The cost is proportional to the
     /// number of changes. The database keeps them while a clone of the earlier snapshot exists.
     ///
-    /// Returns `None` if the changes are not known. Then `earlier` is not an earlier snapshot of
-    /// this database, or there were more changes than twice the number of rows (1,024 for small
-    /// databases), so that reading all rows is cheaper.
+    /// Returns `None` if `earlier` is not an earlier snapshot of this database. It also returns
+    /// `None` after more changes than twice the number of rows (1,024 for small databases), because
+    /// reading all rows is cheaper then.
     ///
     /// ```
     /// use patchbay_engine::db::Database;

@@ -15,7 +15,7 @@ use super::change::RowChange;
 use super::declared_index::DeclaredIndex;
 use super::unique_index::{KeyHashes, UniqueIndex};
 
-/// One version of a table. Clones are cheap and share unchanged parts.
+/// Version of a table. Clones are cheap and share unchanged parts.
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Rows,

@@ -105,9 +105,9 @@ impl UniqueIndex {
         }
     }
 
-    /// Adds a row, or replaces its former version. Another row with the same key is removed: it is
-    /// about to lose the key, or the database is a replica that lacks columns of the index, in which
-    /// all rows may have one key.
+    /// Adds a row, or replaces its former version. Another row with the same key is removed,
+    /// because it is about to lose the key. In a replica that lacks columns of the index, all rows
+    /// may have the same key.
     fn insert(&mut self, row: &Arc<Row>) {
         let new = self.hashed(row);
         let found = self.find(&self.key(row), new.key_hash);

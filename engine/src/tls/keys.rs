@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Error: a PEM file is missing, unreadable or malformed, or lacks what is wanted of it.
+/// Error of a PEM file: it is missing, unreadable or malformed, or has no certificate or key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", .file.display())]
 pub struct KeyFileError {

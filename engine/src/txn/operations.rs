@@ -1,9 +1,8 @@
 //! Collected operations: repeated changes to one row are merged.
 //!
 //! A row has at most one `insert`, or one `update` and one `mutate`, which never change the same
-//! column. A change may be merged into an operation on the same row that was collected long before,
-//! because operations on different rows do not see each other and constraints are checked at
-//! commit.
+//! column. A change may be merged into an operation on the same row that was collected long before.
+//! Operations on different rows do not see each other, and constraints are checked at commit.
 //!
 //! A sealed operation takes no more changes. Operations are sealed where a later change must come
 //! after an operation that reads the row, and where a section of the transaction ends.

@@ -154,7 +154,8 @@ impl TxnBuilder {
         self.mutate_delete(row, field.name(), set_of(elements))
     }
 
-    /// Sets keys of a map, existing ones too. Concurrent changes of other keys are kept.
+    /// Sets keys of a map, and replaces the values of existing keys. Concurrent changes of other
+    /// keys are kept.
     ///
     /// # Errors
     /// The schema lacks the table or the column, its type does not allow the change, or it is

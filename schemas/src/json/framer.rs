@@ -43,7 +43,7 @@ impl JsonError {
     }
 }
 
-/// One valid JSON text, borrowed.
+/// Valid JSON object or array that is not decoded, borrowed.
 ///
 /// Only [`Framer`], [`TextBuf`] and the writers of this crate create it, so that a
 /// [`Reader`](super::Reader) need not check the syntax.
@@ -57,7 +57,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// One valid JSON text, owned.
+/// Valid JSON object or array that is not decoded, owned.
 #[derive(Clone, Debug)]
 pub struct TextBuf {
     bytes: Vec<u8>,

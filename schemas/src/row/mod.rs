@@ -15,7 +15,7 @@ use crate::atom::Atom;
 use crate::datum::Datum;
 use crate::schema::{ColumnId, TableSchema};
 
-/// One version of one row.
+/// Version of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The `_uuid` column.

@@ -8,7 +8,7 @@ use crate::atom::Atom;
 use crate::datum::Datum;
 use crate::schema::{ColumnId, Defaults, TableSchema};
 
-/// One value for each column of a table, by [`ColumnId`].
+/// Values of the columns of a row, by [`ColumnId`].
 ///
 /// Most columns of most rows have their default values. All rows of a table share these, and a row
 /// stores only the values that differ. Reading a column costs O(1). Changing a column that has its
@@ -105,20 +105,20 @@ impl Values {
         (0..self.len() as u16).map(|column| &self[ColumnId(column)])
     }
 
-    /// Returns the stored values: those that differ, or once differed, from the defaults, and those
-    /// of all columns beyond the bitmap.
+    /// Returns the stored values. These are the values that differ, or once differed, from the
+    /// defaults, and the values of all columns beyond the bitmap.
     pub(super) fn stored(&self) -> &[Datum] {
         &self.stored
     }
 
-    /// Iterates over the stored values: those that differ, or once differed, from the defaults, and
-    /// those of all columns beyond the bitmap.
+    /// Iterates over the stored values. These are the values that differ, or once differed, from
+    /// the defaults, and the values of all columns beyond the bitmap.
     pub fn stored_mut(&mut self) -> impl Iterator<Item = &mut Datum> {
         self.stored.iter_mut()
     }
 
-    /// Replaces each value that equals the one in another version of the row by a clone of that
-    /// value, which shares storage.
+    /// Shares storage with another version of the row: each equal value becomes a clone of the
+    /// value there.
     pub fn share_equal(&mut self, other: &Self) {
         for column in (0..self.len() as u16).map(ColumnId) {
             if let (Ok(index), Some(other)) = (self.stored_index(column), other.get(column))

@@ -33,7 +33,7 @@ pub struct Reference {
 pub enum Constraint {
     /// No constraint.
     None,
-    /// One of these atoms (`enum`).
+    /// Allowed atoms (`enum`).
     Enum(Set),
     /// Minimum and maximum, inclusive (`minInteger`, `maxInteger`).
     Integer(i64, i64),
@@ -50,7 +50,7 @@ pub enum Constraint {
 pub struct BaseType {
     /// Atomic type.
     pub atom: AtomType,
-    /// Constraint on it.
+    /// Constraint on the atoms.
     pub constraint: Constraint,
 }
 
@@ -173,17 +173,17 @@ impl ColumnType {
         &UUID
     }
 
-    /// `true` for exactly one atom.
+    /// `true` for a scalar: exactly one atom.
     pub fn is_scalar(&self) -> bool {
         self.value.is_none() && self.min == 1 && self.max == 1
     }
 
-    /// `true` for at most one atom.
+    /// `true` for an optional scalar: at most one atom.
     pub fn is_optional_scalar(&self) -> bool {
         self.value.is_none() && self.min == 0 && self.max == 1
     }
 
-    /// `true` for keys and values.
+    /// `true` for a map.
     pub fn is_map(&self) -> bool {
         self.value.is_some()
     }

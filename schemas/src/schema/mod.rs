@@ -164,13 +164,13 @@ impl TableSchema {
         self.columns.get(column.index())
     }
 
-    /// Returns the type of a column, including the implicit ones.
+    /// Returns the type of a column, also of `_uuid` and `_version`.
     pub fn column_type(&self, column: ColumnId) -> &ColumnType {
         self.column(column)
             .map_or(ColumnType::uuid(), |column| &column.ty)
     }
 
-    /// Returns the name of a column, including the implicit ones.
+    /// Returns the name of a column, also of `_uuid` and `_version`.
     pub fn column_name(&self, column: ColumnId) -> &str {
         match column {
             ColumnId::UUID => "_uuid",

@@ -110,7 +110,7 @@ impl Function {
     }
 }
 
-/// One clause of a condition.
+/// Clause of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Clause {
     /// `true` or `false`.

@@ -1,5 +1,5 @@
-//! `<monitor-requests>` (RFC 7047 section 4.1.5), including those of ovsdb-server's `monitor_cond`
-//! and `monitor_cond_since`.
+//! `<monitor-requests>` (RFC 7047 section 4.1.5), including the requests of ovsdb-server's
+//! `monitor_cond` and `monitor_cond_since`.
 
 use std::collections::BTreeMap;
 

@@ -130,7 +130,7 @@ fn division_by_zero() -> OvsdbError {
     OvsdbError::new("domain error", "Division by zero.")
 }
 
-/// One mutation: `[column, mutator, value]`.
+/// Mutation of a column: `[column, mutator, value]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutation {
     /// The column.

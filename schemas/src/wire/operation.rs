@@ -26,7 +26,7 @@ use super::mutation::Mutation;
 /// Values of some columns of a row.
 pub type ColumnValues = Vec<(ColumnId, Datum)>;
 
-/// One operation. Names of tables and columns, and named-uuids, are resolved.
+/// Operation of a transaction. Names of tables and columns, and named-uuids, are resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// Inserts a row.
@@ -159,7 +159,7 @@ pub struct OperationFailure {
     ///
     /// The error of a UUID that is in use precedes `error`.
     pub given: Option<(TableId, Uuid, String)>,
-    /// The violation.
+    /// Error of the operation.
     pub error: OvsdbError,
 }
 

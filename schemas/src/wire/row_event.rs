@@ -112,7 +112,7 @@ impl MonitorTable {
         true
     }
 
-    /// Returns the columns whose changes are events: the requested columns, and those of the
+    /// Returns the columns whose changes are events: the requested columns, and the columns of the
     /// condition.
     fn watched(&self) -> impl Iterator<Item = ColumnId> {
         let requested = self.columns.iter().map(|(column, _)| *column);

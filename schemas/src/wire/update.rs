@@ -57,7 +57,7 @@ pub enum UpdateError {
         /// The violation.
         error: OvsdbError,
     },
-    /// The update contradicts earlier ones.
+    /// The update contradicts the updates before it.
     #[error("update of row {row} in table {table}: {problem}")]
     Contradiction {
         /// Table.
@@ -156,9 +156,9 @@ pub struct UpdateReader<'a> {
 #[derive(Clone, Copy)]
 enum Position {
     Start,
-    /// Among the tables.
+    /// Between two tables.
     Tables,
-    /// Among the rows of a table.
+    /// Between two rows of a table.
     Rows(TableId),
     End,
 }

@@ -10,8 +10,8 @@ use crate::settings::USER_DEFINED_JOIN_SUBNETS;
 use crate::transit_subnets::derived_transit_subnets;
 
 impl CniConfig {
-    /// The canonical form: definitions with equal ones may define one network, as in
-    /// OVN-Kubernetes.
+    /// Returns the canonical form. Definitions with equal canonical forms may define one network,
+    /// as in OVN-Kubernetes.
     ///
     /// Lists are sorted, without spaces and host bits, and defaults are explicit. What may differ
     /// between the definitions of a network is missing: the definition itself, the version,

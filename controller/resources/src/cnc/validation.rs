@@ -9,8 +9,8 @@ use crate::address::parse_cidr;
 use crate::{Violation, selector};
 
 impl ClusterNetworkConnectSpec {
-    /// Violations for which an API server would refuse this `spec`: first those of the schema, then
-    /// those of the resource's own rules, both in the order of the definition.
+    /// Violations for which an API server would refuse this `spec`. Violations of the schema come
+    /// first, then violations of the resource's own rules, both in the order of the definition.
     pub fn violations(&self) -> Vec<Violation> {
         let mut violations = Violations::default();
         violations.schema(self);
@@ -18,7 +18,7 @@ impl ClusterNetworkConnectSpec {
         violations.0
     }
 
-    /// Everything that an API server would refuse in an update from `old` to this `spec`, beyond
+    /// Violations for which an API server would refuse an update from `old` to this `spec`, beyond
     /// [`violations`](Self::violations).
     pub fn transition_violations(&self, old: &Self) -> Vec<Violation> {
         let mut violations = Violations::default();

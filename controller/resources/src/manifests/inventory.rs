@@ -186,12 +186,12 @@ impl<T: InventoryKind> Objects<T> {
         Some(&sourced.object)
     }
 
-    /// Puts the object under its own name, in place of one that was there.
+    /// Inserts the object under its own name, in place of an object that was there.
     pub fn insert(&mut self, sourced: Sourced<T>) {
         self.insert_shared(Arc::new(sourced));
     }
 
-    /// Puts an object that others share under its own name, in place of one that was there.
+    /// Inserts a shared object under its own name, in place of an object that was there.
     pub fn insert_shared(&mut self, sourced: Arc<Sourced<T>>) {
         let key = ObjectKey::of(sourced.object.meta());
         self.0.insert(key, Shared(sourced));
@@ -202,7 +202,7 @@ impl<T: InventoryKind> Objects<T> {
         self.0.remove(key).is_some()
     }
 
-    /// Objects that differ from those of an earlier version, in the order of their keys.
+    /// Objects that differ from an earlier version, in the order of their keys.
     pub fn changes_since<'a>(
         &'a self,
         earlier: &'a Self,
@@ -293,9 +293,9 @@ pub struct Inventory {
     pub network_policies: Objects<NetworkPolicy>,
     /// Policies of secondary networks.
     pub multi_network_policies: Objects<MultiNetworkPolicy>,
-    /// Policies of administrators that decide before other ones.
+    /// Policies of administrators that decide before NetworkPolicies.
     pub admin_network_policies: Objects<AdminNetworkPolicy>,
-    /// Policies of administrators that decide what no other one does.
+    /// Policies of administrators that decide after NetworkPolicies.
     pub baseline_admin_network_policies: Objects<BaselineAdminNetworkPolicy>,
     /// Firewalls of namespaces.
     pub egress_firewalls: Objects<EgressFirewall>,
@@ -363,7 +363,7 @@ impl Inventory {
         refused.filter(|one| self.undecoded.contains(&(one.kind, one.key.clone())))
     }
 
-    /// Settings of the cluster; without an object the empty ones.
+    /// Settings of the cluster; without an object they are empty.
     pub fn settings(&self) -> ClusterSettingsSpec {
         let mut objects = self.cluster_settings.iter();
         let object = objects.next();

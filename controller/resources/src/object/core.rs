@@ -41,7 +41,7 @@ pub struct Namespace {
     /// Specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<NamespaceSpec>,
-    /// Status, which nothing here reads.
+    /// Status, which is not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,
 }
@@ -71,13 +71,13 @@ pub struct Node {
     /// Specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<NodeSpec>,
-    /// Status, which nothing here reads.
+    /// Status, which is not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,
 }
 
-/// Specification of a node, which nothing here reads. Its fields are named so that others are
-/// refused.
+/// Specification of a node, which is not read. Its fields are declared, because undeclared fields
+/// are refused.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeSpec {
@@ -118,7 +118,8 @@ pub struct Service {
     pub status: Option<Value>,
 }
 
-/// Specification of a service. Fields that nothing here reads are named so that others are refused.
+/// Specification of a service. Fields that are not read are declared, because undeclared fields are
+/// refused.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ServiceSpec {

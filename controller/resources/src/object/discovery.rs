@@ -41,7 +41,7 @@ impl Object for EndpointSlice {
     }
 }
 
-/// An endpoint. Fields that nothing here reads are named so that others are refused.
+/// An endpoint. Fields that are not read are declared, because undeclared fields are refused.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Endpoint {

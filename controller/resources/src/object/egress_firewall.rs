@@ -8,7 +8,7 @@ use crate::custom_resource;
 use super::LabelSelector;
 
 custom_resource! {
-    /// Destinations that the pods of a namespace reach. Nothing here reads the status.
+    /// Destinations that the pods of a namespace reach. The status is not read.
     #[derive(Default)]
     EgressFirewall, EgressFirewallSpec, status: Value;
     "k8s.ovn.org", "v1", "egressfirewalls", namespaced: true

@@ -1,9 +1,9 @@
 //! Kubernetes objects, as far as Patchbay reads and writes them.
 //!
-//! The types have the names and fields of the Kubernetes API. They are here, and not taken from a
-//! crate that generates all of the API, because that crate takes longer to compile than all of
-//! Patchbay, and because a watch of 100,000 pods keeps three fields of each. A field that nothing
-//! here looks into is JSON.
+//! The types have the names and fields of the Kubernetes API. They replace a crate that generates
+//! all of the API, because that crate takes longer to compile than all of Patchbay. A watch of
+//! 100,000 pods also keeps only three fields of each pod. A field whose content is not read is
+//! JSON.
 
 mod admin_policy;
 mod core;

@@ -39,15 +39,15 @@ impl Object for Pod {
     }
 }
 
-/// Specification of a pod. Fields that nothing here reads are named so that others are refused. They
-/// are in boxes, because a controller keeps many pods without them.
+/// Specification of a pod. Fields that are not read are declared, because undeclared fields are
+/// refused. They are in boxes, because a controller keeps many pods without them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodSpec {
     /// Containers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<Container>,
-    /// Containers that run before the others; with the restart policy `Always`, beside them.
+    /// Containers that run before `containers`; with the restart policy `Always`, beside them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_containers: Option<Vec<Container>>,
     /// Node of the pod; `None` before it is scheduled.
@@ -134,8 +134,8 @@ pub struct PodSpec {
     set_hostname_as_fqdn: Option<Box<Value>>,
 }
 
-/// Container of a pod. Fields that nothing here reads are named so that others are refused. They are
-/// in boxes, because a controller keeps many containers without them.
+/// Container of a pod. Fields that are not read are declared, because undeclared fields are
+/// refused. They are in boxes, because a controller keeps many containers without them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Container {

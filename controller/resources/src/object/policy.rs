@@ -79,8 +79,8 @@ pub struct PolicySpec {
 }
 
 impl PolicySpec {
-    /// Violations of a NetworkPolicy that would leave its pods open: types that Kubernetes does not
-    /// have, and a selector of pods that selects none.
+    /// Violations of a NetworkPolicy that would leave its pods open: unknown types, and a selector
+    /// that selects no pods.
     pub fn violations(&self) -> Vec<Violation> {
         let types = self.policy_types.iter().flatten().enumerate();
         let unknown = types.filter(|(_, text)| !["Ingress", "Egress"].contains(&text.as_str()));
@@ -133,7 +133,7 @@ pub struct PolicyPeer {
 pub struct IpBlock {
     /// The addresses.
     pub cidr: String,
-    /// Addresses of the block that are not meant.
+    /// Addresses of the block that are no peers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub except: Option<Vec<String>>,
 }

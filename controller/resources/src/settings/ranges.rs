@@ -85,7 +85,7 @@ impl RangeViolation {
 }
 
 impl ClusterSettingsSpec {
-    /// Rules that the ranges break, given ones and default ones.
+    /// Rules that the given and default ranges break.
     pub fn range_violations(&self) -> Vec<RangeViolation> {
         let ranges = self.ranges();
         let mut found = Vec::new();

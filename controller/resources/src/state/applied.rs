@@ -29,7 +29,7 @@ impl StateFolder {
         }
     }
 
-    /// Records the names of the objects that are applied in a zone, and forgets all others.
+    /// Records the names of the objects that are applied in a zone, in place of the earlier record.
     ///
     /// # Errors
     /// [`StateError`] if the record cannot be written.

@@ -90,7 +90,7 @@ impl StateFolder {
         read_state_files(&files)
     }
 
-    /// Writes the state files of these objects, and removes those of other objects. Files whose
+    /// Writes the state files of these objects, and removes the files of other objects. Files whose
     /// text would not change are not written.
     ///
     /// # Errors

@@ -57,7 +57,8 @@ impl RuleChecker {
         self.at_most(field, text, most) && !text.is_empty()
     }
 
-    /// The number of characters of a text. API servers count characters and speak of bytes.
+    /// The number of characters of a text. API servers count characters and name them bytes in
+    /// errors.
     pub(super) fn at_most(&mut self, field: &str, text: &str, most: usize) -> bool {
         let fits = text.chars().count() <= most;
         self.check(

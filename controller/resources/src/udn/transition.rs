@@ -7,7 +7,7 @@ use super::{
 use crate::Violation;
 
 impl UserDefinedNetworkSpec {
-    /// Everything that an API server would refuse in the change from `old` to this `spec`.
+    /// Violations for which an API server would refuse the change from `old` to this `spec`.
     pub fn transition_violations(&self, old: &Self) -> Vec<Violation> {
         let mut rules = RuleChecker::default();
         rules.check(
@@ -30,7 +30,7 @@ impl UserDefinedNetworkSpec {
 }
 
 impl ClusterUserDefinedNetworkSpec {
-    /// Everything that an API server would refuse in the change from `old` to this `spec`.
+    /// Violations for which an API server would refuse the change from `old` to this `spec`.
     pub fn transition_violations(&self, old: &Self) -> Vec<Violation> {
         let mut rules = RuleChecker::default();
         let field = |name: &str| format!("spec.network.{name}");

@@ -21,7 +21,7 @@ pub(super) const MTU_IPV6: &str =
 pub(super) const JOIN_SUBNETS_ROLE: &str = "JoinSubnets is only supported for Primary network";
 
 impl UserDefinedNetworkSpec {
-    /// Everything that an API server would refuse in this `spec`.
+    /// Violations for which an API server would refuse this `spec`.
     pub fn violations(&self) -> Vec<Violation> {
         let mut rules = RuleChecker::default();
         let (layer3, layer2) = (
@@ -41,7 +41,7 @@ impl UserDefinedNetworkSpec {
 }
 
 impl ClusterUserDefinedNetworkSpec {
-    /// Everything that an API server would refuse in this `spec`.
+    /// Violations for which an API server would refuse this `spec`.
     pub fn violations(&self) -> Vec<Violation> {
         let mut rules = RuleChecker::default();
         rules.found.extend(selector::violations(
@@ -113,7 +113,7 @@ fn check_configs(
     }
 }
 
-/// The API asks for *exactly one* IPv6 range before it wants room for IPv6 packets; so do we.
+/// Checks the MTU as the API does: room for IPv6 packets is required with *exactly one* IPv6 range.
 pub(super) fn check_mtu(
     rules: &mut RuleChecker,
     field: &str,

@@ -31,7 +31,7 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Returns the number of operations, taken ones included. O(parts).
+    /// Returns the number of operations, including taken operations. O(parts).
     pub fn len(&self) -> usize {
         self.parts.iter().map(Vec::len).sum::<usize>() + self.taken.len()
     }
@@ -68,12 +68,12 @@ impl Operations {
         &self.taken
     }
 
-    /// Iterates over the operations in order, except for taken ones.
+    /// Iterates over the operations in order, without taken operations.
     pub fn iter(&self) -> impl Iterator<Item = &Operation> {
         self.parts.iter().flatten()
     }
 
-    /// Iterates over the operations in order, except for taken ones, for modification.
+    /// Iterates over the operations in order, without taken operations, for modification.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Operation> {
         self.parts.iter_mut().flatten()
     }
