@@ -195,6 +195,11 @@ impl Set {
 
     /// Adds all elements of `other`.
     pub fn extend(&mut self, other: &Self) {
+        // A mutation of all rows often adds what most of them have. A short set stays as it is then,
+        // and a long one is not made a tree.
+        if other.iter().all(|atom| self.contains(atom)) {
+            return;
+        }
         if let Some(atoms) = self.as_tree_mut() {
             atoms.extend(other.iter().cloned());
         } else {
