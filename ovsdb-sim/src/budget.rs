@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use patchbay_schemas::error::OvsdbError;
 
-/// Step in which bytes are charged, so that short messages do not touch the budget.
-const STEP_BYTES: usize = 1 << 16;
+/// Step in which bytes are charged, so that short messages do not touch the budget. The bytes below
+/// a step of 65,536 connections are a quarter of a gibibyte.
+const STEP_BYTES: usize = 1 << 12;
 
 /// Bytes that all connections may hold together: in messages that are not complete, in output that
 /// is not written, in changes that are collected for slow readers, and in what connections
@@ -49,7 +50,7 @@ impl ByteBudget {
         }
     }
 
-    /// The bytes that are charged, in steps of 64 KiB.
+    /// The bytes that are charged, in steps of 4 KiB.
     pub(crate) fn charged(&self) -> usize {
         self.charged.load(Ordering::Relaxed)
     }

@@ -5,7 +5,9 @@ use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::ColumnId;
-use patchbay_schemas::wire::{Clause, Condition, DecodedTransaction, MonitorTable, Operation};
+use patchbay_schemas::wire::{
+    Clause, Condition, DecodedTransaction, InsertRow, MonitorTable, Operation, RowTemplates,
+};
 
 use crate::update::MonitorSpec;
 
@@ -56,8 +58,7 @@ fn operation_bytes(operation: &Operation) -> usize {
     };
     let content = match operation {
         Operation::Insert { given, row, .. } => {
-            let values: usize = row.iter().map(|(_, value)| value_bytes(value)).sum();
-            ENTRY_BYTES + values + given.as_ref().map_or(0, String::len)
+            insert_row_bytes(row) + given.as_ref().map_or(0, String::len)
         }
         Operation::Select {
             condition,
@@ -92,6 +93,16 @@ fn operation_bytes(operation: &Operation) -> usize {
         Operation::Commit { .. } | Operation::Abort => 0,
     };
     size_of::<Operation>() + content
+}
+
+/// The bytes of the rows that a session keeps as templates of the next ones.
+pub(crate) fn template_bytes(templates: &RowTemplates) -> usize {
+    templates.rows().map(insert_row_bytes).sum()
+}
+
+fn insert_row_bytes(row: &InsertRow) -> usize {
+    let values: usize = row.iter().map(|(_, value)| value_bytes(value)).sum();
+    ENTRY_BYTES + values
 }
 
 fn condition_bytes(condition: &Condition) -> usize {

@@ -5,15 +5,19 @@
 
 mod group;
 
+#[cfg(feature = "unixctl")]
+use std::collections::HashSet;
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::RandomState;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use patchbay_engine::db::{ChangeSet, RowChange, Snapshot};
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
+#[cfg(feature = "unixctl")]
+use patchbay_schemas::wire::MonitorTable;
 use patchbay_schemas::wire::MonitorVersion;
 use uuid::Uuid;
 
@@ -110,6 +114,7 @@ impl Monitors {
                 session: Arc::new(MonitoringSession {
                     handle: session.clone(),
                     behind: AtomicU64::new(0),
+                    monitors: AtomicUsize::new(0),
                 }),
                 places: HashMap::default(),
             });
@@ -119,6 +124,9 @@ impl Monitors {
         };
         monitors.places.insert(id.clone(), place);
         let session = monitors.session.clone();
+        session
+            .monitors
+            .store(monitors.places.len(), Ordering::Relaxed);
         self.revision += 1;
         let group = self.groups.entry(group);
         let group = group.or_insert_with(|| MonitorGroup::new(spec));
@@ -130,6 +138,8 @@ impl Monitors {
         let monitors = self.sessions.get_mut(&session)?;
         let place = monitors.places.remove(id)?;
         monitors.session.handle.outbox().seal();
+        let left = monitors.places.len();
+        monitors.session.monitors.store(left, Ordering::Relaxed);
         if monitors.places.is_empty() {
             self.sessions.remove(&session);
         }
@@ -180,8 +190,25 @@ impl Monitors {
         self.groups.len()
     }
 
+    /// The number of monitors as ovsdb-server counts them: those of equal columns and kinds of
+    /// changes are one, whatever their conditions and versions.
+    #[cfg(feature = "unixctl")]
+    pub(crate) fn shared_count(&self) -> usize {
+        let columns = |table: &MonitorTable| {
+            let mut columns = table.columns.clone();
+            columns.sort_by_key(|(column, _)| *column);
+            (columns, table.select)
+        };
+        let requests = self.groups.values().map(|group| {
+            let tables = group.spec.requests.tables.iter();
+            let tables = tables.map(|(id, table)| (*id, columns(table)));
+            tables.collect::<BTreeMap<_, _>>()
+        });
+        requests.collect::<HashSet<_>>().len()
+    }
+
     /// The number of monitors.
-    #[cfg(any(feature = "control-api", feature = "unixctl"))]
+    #[cfg(feature = "control-api")]
     pub(crate) fn len(&self) -> usize {
         self.sessions
             .values()

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
@@ -18,12 +19,22 @@ use uuid::Uuid;
 use super::bulk_insert::insert_rows;
 use super::execution::{Access, OperationResult, SelectedRows, ServerRelease};
 use super::overlay::Overlay;
+use super::references::RowId;
 use super::snapshot::PARALLEL_MIN_CHANGES;
 use super::write_attempt::WriteKind;
 
 /// Least number of operations for which inserts are counted to reserve room for their rows. Growing
 /// the tables of a shorter transaction costs less than the count.
 const RESERVE_MIN_OPERATIONS: usize = 64;
+
+/// Length of the text of a member without its name and value: `"":,`.
+const MEMBER_LEN: usize = 4;
+/// Length of the text of a UUID: `["uuid","550e8400-e29b-41d4-a716-446655440000"]`.
+const UUID_LEN: usize = 47;
+/// Number of elements from which a changed value shares most of its memory with the former one.
+const LONG_VALUE_LEN: usize = 128;
+/// Bytes of an element, or of a pair, of a value.
+const ATOM_BYTES: usize = 2 * size_of::<Atom>();
 
 /// Reason why an execution ended before its last operation.
 pub(super) enum Stop {
@@ -53,6 +64,8 @@ pub(super) struct Executor<'a, 'o> {
     may_wait: bool,
     /// `true` if no two committed rows have one key of a unique index.
     has_unique_keys: bool,
+    /// Bytes of the rows that were selected, of [`Access::selected_bytes`].
+    selected_bytes: usize,
 }
 
 impl<'a, 'o> Executor<'a, 'o> {
@@ -70,6 +83,7 @@ impl<'a, 'o> Executor<'a, 'o> {
             deadline_ms: None,
             may_wait: true,
             has_unique_keys: true,
+            selected_bytes: 0,
         }
     }
 
@@ -176,11 +190,15 @@ impl<'a, 'o> Executor<'a, 'o> {
                 condition,
                 columns,
                 sort,
-            } => OperationResult::Rows(Box::new(SelectedRows {
-                table: *table,
-                columns: columns.clone(),
-                rows: self.select(*table, condition, columns, sort),
-            })),
+            } => {
+                let rows = self.select(*table, condition, columns, sort);
+                self.count_selected(*table, columns, &rows)?;
+                OperationResult::Rows(Box::new(SelectedRows {
+                    table: *table,
+                    columns: columns.clone(),
+                    rows,
+                }))
+            }
             Operation::Update {
                 table,
                 condition,
@@ -353,6 +371,40 @@ impl<'a, 'o> Executor<'a, 'o> {
         rows
     }
 
+    /// Counts the rows of a `select`, which stay in memory until the reply is encoded.
+    ///
+    /// # Errors
+    /// The rows of the transaction need more bytes than they may.
+    fn count_selected(
+        &mut self,
+        table: TableId,
+        columns: &[ColumnId],
+        rows: &[Arc<Row>],
+    ) -> Result<(), OvsdbError> {
+        let schema = self.schema.table(table);
+        let texts = columns.iter().map(|column| {
+            let value = if column.is_implicit() { UUID_LEN } else { 1 };
+            MEMBER_LEN + schema.column_name(*column).len() + value
+        });
+        let least = size_of::<Arc<Row>>().max(texts.sum());
+        let mut bytes = rows.len().saturating_mul(least);
+        if self.overlay.has_touched(table) {
+            let own = rows
+                .iter()
+                .filter(|row| self.overlay.touched(RowId::new(table, row.uuid)).is_some());
+            bytes += own.map(|row| row_bytes(row)).sum::<usize>();
+        }
+        self.selected_bytes = self.selected_bytes.saturating_add(bytes);
+        let limit = self.access.selected_bytes;
+        if self.selected_bytes <= limit {
+            return Ok(());
+        }
+        let details = format!(
+            "the rows that a transaction selects may not have more than {limit} bytes together"
+        );
+        Err(OvsdbError::new("resources exhausted", details))
+    }
+
     /// `true` if a `wait` is satisfied: the matching rows are the expected ones (`equal`), or are
     /// not.
     fn is_satisfied(
@@ -400,6 +452,13 @@ impl<'a, 'o> Executor<'a, 'o> {
         };
         OvsdbError::new("timed out", details).into()
     }
+}
+
+/// The bytes of a version of a row beside what it shares with other versions: of a long value, which
+/// is a tree, a few nodes.
+fn row_bytes(row: &Row) -> usize {
+    let value = |value: &Datum| size_of::<Datum>() + value.len().min(LONG_VALUE_LEN) * ATOM_BYTES;
+    size_of::<Row>() + row.values.iter().map(value).sum::<usize>()
 }
 
 /// Values of some columns of a row.

@@ -36,6 +36,10 @@ pub struct Access<'a> {
     pub elapsed_ms: u64,
     /// Release whose words errors have.
     pub release: ServerRelease,
+    /// Bytes that the results of all `select` operations of the transaction may have together. A row
+    /// counts with the least length of its text. One that the transaction has changed also counts
+    /// with its values, because the result may be their last holder.
+    pub selected_bytes: usize,
 }
 
 impl Access<'_> {
@@ -47,6 +51,7 @@ impl Access<'_> {
             owns_lock: &|_| false,
             elapsed_ms: 0,
             release: ServerRelease::default(),
+            selected_bytes: usize::MAX,
         }
     }
 }

@@ -120,6 +120,12 @@ impl<'a> Overlay<'a> {
         self.touched(RowId::new(table, uuid)).is_none() && self.base.row(table, uuid).is_none()
     }
 
+    /// `true` if this transaction has touched rows of the table.
+    pub(super) fn has_touched(&self, table: TableId) -> bool {
+        self.touched_rows(table)
+            .is_some_and(|rows| !rows.is_empty())
+    }
+
     /// The row if this transaction has touched it.
     pub(super) fn touched(&self, row: RowId) -> Option<&TouchedRow> {
         self.touched_rows(row.table)?.get(&row.uuid)

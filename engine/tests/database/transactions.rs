@@ -48,6 +48,10 @@ impl TestDatabase {
 
     /// Executes operations in JSON notation, separated by commas.
     fn execute(&mut self, operations: &str) -> Execution {
+        self.execute_with(operations, &Access::unrestricted())
+    }
+
+    fn execute_with(&mut self, operations: &str, access: &Access<'_>) -> Execution {
         let text = TextBuf::parse(format!("[\"D\",{operations}]").into_bytes()).unwrap();
         let mut reader = Reader::new(text.as_text());
         assert!(reader.enter_array() && reader.next_element());
@@ -59,7 +63,7 @@ impl TestDatabase {
             &mut StringCache::default(),
             &mut self.uuids,
         );
-        self.inner.execute(&mut decoded, &Access::unrestricted())
+        self.inner.execute(&mut decoded, access)
     }
 
     /// Results of operations that must succeed.
@@ -533,4 +537,36 @@ fn a_copy_has_the_rows_and_indexes_of_its_snapshot() {
     copy.commit(r#"{"op":"delete","table":"Root","where":[]}"#);
     assert_eq!((copy.count("Root"), copy.count("Child")), (0, 0));
     assert_eq!((original.count("Root"), original.count("Child")), (1, 1));
+}
+
+#[test]
+fn the_rows_of_all_selects_of_a_transaction_are_bounded() {
+    let mut database = TestDatabase::new();
+    database.commit(r#"{"op":"insert","table":"Root","row":{"name":"r"}}"#);
+    let access = Access {
+        selected_bytes: 1000,
+        ..Access::unrestricted()
+    };
+    // The text of a row has at least 57 bytes.
+    let select = r#"{"op":"select","table":"Root","where":[],"columns":["_uuid"]}"#;
+    let selects = vec![select; 100].join(",");
+    let Execution::Failed { results, error } = database.execute_with(&selects, &access) else {
+        panic!("they are too many")
+    };
+    assert_eq!(results.len(), 1000 / 56);
+    assert_eq!(
+        error.to_string(),
+        "resources exhausted: the rows that a transaction selects may not have more than 1000 bytes together"
+    );
+    assert!(matches!(
+        database.execute(&selects),
+        Execution::Committed { .. }
+    ));
+    // Each version that the transaction has made counts with its values.
+    let update = r#"{"op":"update","table":"Root","where":[],"row":{"name":"s"}}"#;
+    let steps = vec![[update, select].join(","); 10].join(",");
+    let Execution::Failed { results, .. } = database.execute_with(&steps, &access) else {
+        panic!("they are too many")
+    };
+    assert!(results.len() < 10, "{}", results.len());
 }

@@ -7,7 +7,7 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use patchbay_schemas::json::{Framer, Json};
-use patchbay_schemas::wire::{Message, Reply, RowTemplates};
+use patchbay_schemas::wire::{Message, Reply};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -82,10 +82,8 @@ pub(super) async fn read_requests(
     mut options: watch::Receiver<RemoteOptions>,
 ) -> Result<(), SessionError> {
     let mut framer = Framer::new(session.limits().message);
-    let mut context = DecodeContext {
-        uuids: session.server().session_uuids(session.id()),
-        templates: RowTemplates::default(),
-    };
+    let uuids = session.server().session_uuids(session.id());
+    let mut context = DecodeContext::new(uuids);
     let faults = session.faults();
     let mut is_probed = false;
     let mut is_cut = false;

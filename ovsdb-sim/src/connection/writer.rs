@@ -25,41 +25,24 @@ pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl A
     let mut batch = Vec::new();
     let mut pacer = UpdatePacer::new();
     while let Some((next, delay)) = session.outbox().take().await {
-        let chunks = match next {
-            Batch::Chunks(chunks) => chunks,
-            Batch::Collected(changes) => {
-                let is_long = changes.row_count() > LONG_COLLECTED_ROWS;
-                let chunks = run(is_long, || changes.encode());
-                let len = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
-                session.outbox().add_encoded_bytes(len);
-                chunks
-            }
-        };
-        let is_only = chunks.len() == 1;
-        if !is_only {
-            let waiting: usize = chunks.iter().map(|chunk| chunk.bytes().len()).sum();
-            batch.reserve(waiting.min(WRITE_BATCH_BYTES));
-        }
-        for chunk in chunks {
-            let bytes = chunk.bytes();
-            let goes_alone = is_only || bytes.len() >= WRITE_BATCH_BYTES || !chunk.is_whole();
-            let not_before = match &chunk {
-                Chunk::NotBefore(at) => Some(*at),
-                Chunk::Bytes(_) | Chunk::Update(_) => None,
-            };
-            if goes_alone || not_before.is_some() || batch.len() + bytes.len() > WRITE_BATCH_BYTES {
-                if !write(&session, &mut output, &batch).await {
+        match next {
+            Batch::Chunks(chunks) => {
+                if !write_chunks(&session, &mut output, &mut batch, chunks).await {
                     return;
                 }
-                batch.clear();
             }
-            if let Some(at) = not_before {
-                sleep_until(at).await;
-            }
-            if !goes_alone {
-                batch.extend_from_slice(bytes);
-            } else if !write_pieces(&session, &mut output, chunk).await {
-                return;
+            Batch::Collected(changes) => {
+                let is_long = changes.row_count() > LONG_COLLECTED_ROWS;
+                let mut updates = changes.updates();
+                while let Some(update) = run(is_long, || updates.next()) {
+                    let len = update.iter().map(|chunk| chunk.bytes().len()).sum();
+                    session.outbox().add_encoded_bytes(len);
+                    if !write_chunks(&session, &mut output, &mut batch, update).await {
+                        return;
+                    }
+                }
+                // There may have been none.
+                session.outbox().add_encoded_bytes(0);
             }
         }
         if !write(&session, &mut output, &batch).await {
@@ -75,6 +58,48 @@ pub(super) async fn write_outbox(session: Arc<SessionHandle>, mut output: impl A
         }
     }
     output.shutdown().await.unwrap_or_default();
+}
+
+/// Writes chunks, or adds them to the batch that is written next. Returns `false` when the
+/// connection ends.
+async fn write_chunks<C>(
+    session: &SessionHandle,
+    output: &mut (impl AsyncWrite + Unpin),
+    batch: &mut Vec<u8>,
+    chunks: C,
+) -> bool
+where
+    C: IntoIterator<Item = Chunk> + AsRef<[Chunk]>,
+{
+    let all = chunks.as_ref();
+    let is_only = all.len() == 1;
+    if !is_only {
+        let waiting: usize = all.iter().map(|chunk| chunk.bytes().len()).sum();
+        batch.reserve(waiting.min(WRITE_BATCH_BYTES.saturating_sub(batch.len())));
+    }
+    for chunk in chunks {
+        let bytes = chunk.bytes();
+        let goes_alone = is_only || bytes.len() >= WRITE_BATCH_BYTES || !chunk.is_whole();
+        let not_before = match &chunk {
+            Chunk::NotBefore(at) => Some(*at),
+            Chunk::Bytes(_) | Chunk::Update(_) => None,
+        };
+        if goes_alone || not_before.is_some() || batch.len() + bytes.len() > WRITE_BATCH_BYTES {
+            if !write(session, output, batch).await {
+                return false;
+            }
+            batch.clear();
+        }
+        if let Some(at) = not_before {
+            sleep_until(at).await;
+        }
+        if !goes_alone {
+            batch.extend_from_slice(bytes);
+        } else if !write_pieces(session, output, chunk).await {
+            return false;
+        }
+    }
+    true
 }
 
 /// Writes a chunk piece by piece. Returns `false` when the connection ends.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use patchbay_engine::db::RowChange;
@@ -24,6 +24,11 @@ use super::SessionMap;
 const MONITORS_PER_MILLISECOND: usize = 16;
 /// Least number of monitors that share updates. For fewer it is not worth while.
 const MIN_SHARING_MONITORS: usize = 8;
+/// Number of monitors that few clients have in one session, but hostile ones may.
+const MANY_MONITORS: usize = 16;
+/// Number of rows in the updates of one session for a transaction, each row counted for each
+/// monitor, from which they are collected instead and encoded one after the other.
+const MANY_ROW_UPDATES: usize = 100_000;
 /// Largest delay of updates in a stream of changes.
 const MAX_UPDATE_DELAY: Duration = Duration::from_millis(8);
 
@@ -34,17 +39,22 @@ pub(super) struct MonitoringSession {
     /// Memo of `Outbox::is_behind`: bits 1.. are the transaction it was asked for, bit 0 the
     /// answer.
     pub(super) behind: AtomicU64,
+    /// Number of its monitors of the database.
+    pub(super) monitors: AtomicUsize,
 }
 
 impl MonitoringSession {
-    /// `true` if the session is a slow reader when a transaction is published. The answer is the
-    /// same for all its monitors; otherwise some of them would report the transaction twice.
-    fn is_behind(&self, transaction: u64) -> bool {
+    /// `true` if the session is a slow reader when a transaction of `rows` changed rows is published,
+    /// or if its many monitors would get many updates at once. The answer is the same for all of
+    /// them; otherwise some would report the transaction twice.
+    fn is_behind(&self, transaction: u64, rows: usize) -> bool {
         let memo = self.behind.load(Ordering::Relaxed);
         if memo >> 1 == transaction {
             return memo & 1 == 1;
         }
-        let is_behind = self.handle.outbox().is_behind();
+        let monitors = self.monitors.load(Ordering::Relaxed);
+        let is_much = monitors > MANY_MONITORS && monitors * rows > MANY_ROW_UPDATES;
+        let is_behind = self.handle.outbox().is_behind() || is_much;
         let memo = transaction << 1 | u64::from(is_behind);
         self.behind.store(memo, Ordering::Relaxed);
         is_behind
@@ -137,7 +147,7 @@ impl MonitorGroup {
             id: monitor,
         } in members.values()
         {
-            if session.is_behind(transaction) {
+            if session.is_behind(transaction, rows.len()) {
                 behind.push((session.handle.id(), session.clone()));
                 continue;
             }

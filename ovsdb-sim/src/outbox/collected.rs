@@ -91,19 +91,17 @@ impl CollectedChanges {
         self.held_bytes() + new.map(shared_bytes).sum::<usize>()
     }
 
-    /// Encodes one update for each monitor that reports any of the changes.
-    pub(crate) fn encode(&self) -> Vec<Chunk> {
-        let mut chunks = Vec::new();
-        for database in &self.databases {
+    /// Encodes one update for each monitor that reports any of the changes, one after the other: a
+    /// session may have many monitors, and the text for all of them would need much memory.
+    pub(crate) fn updates(&self) -> impl Iterator<Item = [Chunk; 3]> {
+        self.databases.iter().flat_map(|database| {
             let changes = database.changes.by_table();
-            for (id, spec) in &database.monitors {
-                if let Some(body) = encode_changes(spec, &database.schema, &changes) {
-                    let body = Arc::new(body);
-                    chunks.extend(reply::update(id, spec.version, database.last_id, body));
-                }
-            }
-        }
-        chunks
+            database.monitors.iter().filter_map(move |(id, spec)| {
+                let body = encode_changes(spec, &database.schema, &changes)?;
+                let update = reply::update(id, spec.version, database.last_id, Arc::new(body));
+                Some(update)
+            })
+        })
     }
 }
 

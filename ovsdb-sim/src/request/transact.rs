@@ -32,7 +32,9 @@ impl Request<'_> {
             schema,
         } = streamed.unwrap_or_else(|| {
             let schema = database.schema();
-            let DecodeContext { uuids, templates } = context;
+            let DecodeContext {
+                uuids, templates, ..
+            } = context;
             let decode = || {
                 StringCache::with_thread(|strings| {
                     if self.len > MAX_TEMPLATE_REQUEST_BYTES {
@@ -46,6 +48,7 @@ impl Request<'_> {
                 schema,
             }
         });
+        context.charge_templates(self.session);
         let (session, id) = (self.session.handle(), self.id.clone());
         let reading = database.read_beside_writers(session, &id, transaction, &schema);
         let Some(transaction) = reading.await else {

@@ -66,6 +66,7 @@ impl ServedDatabase {
 fn read(snapshot: &Snapshot, mut client: ClientTransaction) {
     let access = Access {
         release: client.session.release(),
+        selected_bytes: client.session.limits().backlog,
         ..Access::unrestricted()
     };
     let (results, error) = match snapshot.rehearse(&mut client.transaction, &access) {

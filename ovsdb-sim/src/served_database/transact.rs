@@ -281,6 +281,7 @@ impl ServedDatabase {
             owns_lock: &owns_lock,
             elapsed_ms: elapsed.as_millis() as u64,
             release,
+            selected_bytes: session.limits().backlog,
         };
         if self.is_relay {
             return Self::run_on_relay(state, client, &access);

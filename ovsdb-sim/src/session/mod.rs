@@ -8,7 +8,8 @@ use std::sync::Arc;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::RowTemplates;
 
-use crate::budget::BudgetExceeded;
+use crate::budget::{BudgetExceeded, HeldBytes};
+use crate::held_size::template_bytes;
 use crate::server::Server;
 use crate::session_handle::SessionHandle;
 
@@ -70,4 +71,34 @@ pub(crate) struct DecodeContext {
     pub(crate) uuids: UuidSource,
     /// Rows of short requests.
     pub(crate) templates: RowTemplates,
+    /// Bytes of the templates in the budget of the connection. `None`: there are no templates.
+    held: Option<HeldBytes>,
+    /// [Revision](RowTemplates::revision) of the templates whose bytes are charged.
+    charged_revision: u64,
+}
+
+impl DecodeContext {
+    pub(crate) fn new(uuids: UuidSource) -> Self {
+        let templates = RowTemplates::default();
+        Self {
+            uuids,
+            charged_revision: templates.revision(),
+            templates,
+            held: None,
+        }
+    }
+
+    /// Charges the templates to the session if they have changed. Templates for which it has no
+    /// bytes are dropped, because requests are decoded without them, too.
+    pub(crate) fn charge_templates(&mut self, session: &SessionHandle) {
+        if self.templates.revision() == self.charged_revision {
+            return;
+        }
+        self.held = None;
+        match session.hold(template_bytes(&self.templates)) {
+            Ok(held) => self.held = Some(held),
+            Err(_) => self.templates.clear(),
+        }
+        self.charged_revision = self.templates.revision();
+    }
 }

@@ -30,7 +30,7 @@ pub(super) fn show(server: &Server) -> String {
             }
         }
         let state = database.state();
-        monitors += state.monitors.len();
+        monitors += state.monitors.shared_count();
         if let Some(cluster) = state.cluster() {
             let position = cluster.position();
             log += (position.index + 1 - position.start) as usize;

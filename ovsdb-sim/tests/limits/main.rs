@@ -6,6 +6,7 @@ mod locks;
 mod long_requests;
 mod long_transactions;
 mod per_connection;
+mod results;
 mod shared_updates;
 mod slow_readers;
 

@@ -16,6 +16,7 @@ pub struct RowTemplates {
     /// Schema of the rows. `None`: there are no rows.
     schema: Option<Arc<DatabaseSchema>>,
     rows: Vec<Option<InsertRow>>,
+    revision: u64,
 }
 
 impl RowTemplates {
@@ -24,8 +25,24 @@ impl RowTemplates {
         let own = self.schema.as_ref();
         if own.is_none_or(|own| !Arc::ptr_eq(own, schema)) {
             self.schema = Some(schema.clone());
-            self.rows = Vec::new();
+            self.clear();
         }
+    }
+
+    /// Drops the rows.
+    pub fn clear(&mut self) {
+        self.rows = Vec::new();
+        self.revision += 1;
+    }
+
+    /// Number of changes of the rows so far: they are the same as long as it is.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Iterates over the rows, of which each table has at most one.
+    pub fn rows(&self) -> impl Iterator<Item = &InsertRow> {
+        self.rows.iter().flatten()
     }
 
     /// Keeps inserted rows whose columns are not those of their table's template.
@@ -43,6 +60,7 @@ impl RowTemplates {
                 .is_none_or(|template| !template.shares_columns_with(row))
             {
                 *template = Some(row.clone());
+                self.revision += 1;
             }
         }
     }
