@@ -17,6 +17,8 @@ use crate::settings::RemoteSettings;
 use crate::sim::Sim;
 use crate::sim_database::TransactError;
 use crate::tls_options::TlsOptions;
+#[cfg(feature = "unixctl")]
+use crate::unixctl::error_text;
 
 /// Error: a simulator cannot be made as it is described.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +63,19 @@ pub enum SimBuildError {
 }
 
 impl SimBuildError {
+    /// The text of ovsdb-server for this error, without the name of the program.
+    #[cfg(feature = "unixctl")]
+    pub fn to_server_text(&self) -> String {
+        match self {
+            Self::Databases(InitialDatabasesError::File(error)) => error_text::file_error(error),
+            Self::AddDatabase(error) => error_text::add_error(error),
+            Self::Databases(InitialDatabasesError::TwoJournals { database, .. }) => {
+                format!("ovsdb error: {database}: duplicate database name")
+            }
+            error => error.to_string(),
+        }
+    }
+
     /// The error of a database file, if that is the reason.
     pub fn file_error(&self) -> Option<&FileError> {
         match self {

@@ -120,6 +120,11 @@ impl Cluster {
         &self.position
     }
 
+    /// `true` if no entry of the log is behind the snapshot.
+    pub(crate) fn has_snapshot_of_all(&self) -> bool {
+        self.position.start > self.position.index
+    }
+
     #[cfg(feature = "unixctl")]
     pub(crate) fn last_election(&self) -> Election {
         self.elected

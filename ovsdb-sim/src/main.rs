@@ -13,11 +13,13 @@ use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use mimalloc::MiMalloc;
 use ovsdb_sim::{
-    ConfigFile, Configuration, ControlServer, Log, Remotes, Sim, SimBuilder, parse_relay,
+    ConfigFile, Configuration, ControlServer, Log, Remotes, Sim, SimBuildError, SimBuilder,
+    parse_relay,
 };
+use patchbay_schemas::hash_order;
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 
 use log_writer::LogFlush;
@@ -209,7 +211,9 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         args.no_dbs |= name.is_ovsdb_server();
     }
     args.remove_duplicate_databases();
-    let sim = describe(name, &args)?.build()?;
+    let sim = describe(name, &args)?
+        .build()
+        .map_err(|error| start_error(name, &args, error))?;
     follow_sources(&sim, &args)?;
     tokio::spawn(memory::purge_regularly());
 
@@ -300,9 +304,11 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         }
     };
     tokio::select! {
+        // As ovsdb-server, which a signal kills.
         () = signals.wait() => {}
-        () = exit => {}
+        () = exit => sim.shut_down().await,
         status = ended_command => {
+            sim.shut_down().await;
             let status = status??;
             if !status.success() {
                 let command = args.run.unwrap_or_default();
@@ -311,6 +317,26 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         }
     }
     Ok(())
+}
+
+/// The error of a server that cannot be made as the arguments describe it. That of ovsdb-server has
+/// its words, and the paths as they were given.
+fn start_error(name: &ProgramName, args: &Args, error: SimBuildError) -> anyhow::Error {
+    if !name.is_ovsdb_server() {
+        return error.into();
+    }
+    let text = args
+        .databases
+        .iter()
+        .fold(error.to_server_text(), |text, database| {
+            match absolute(database) {
+                Ok(path) => {
+                    text.replace(&path.display().to_string(), &database.display().to_string())
+                }
+                Err(_) => text,
+            }
+        });
+    anyhow!(text)
 }
 
 /// The files of databases that have been kept, without those that `--journal` names.
@@ -361,6 +387,9 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
     if names_none && name.is_ovsdb_server() && !args.no_dbs && args.config_file.is_none() {
         databases.push(ProgramName::default_database());
     }
+    if name.is_ovsdb_server() {
+        databases = in_server_order(&databases)?;
+    }
     let has_relays = databases.iter().any(|path| relay_of(path).is_some());
     for database in databases {
         if relay_of(&database).is_none() {
@@ -378,6 +407,27 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
         Some(seed) => builder.seed(seed),
         None => builder,
     })
+}
+
+/// The arguments that name databases, in the order in which ovsdb-server opens them.
+///
+/// # Errors
+/// One of them begins like a relay, and is none.
+fn in_server_order(databases: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut names = Vec::new();
+    for path in databases {
+        let Some(text) = path.to_str() else {
+            // Its place among the others is only seen in the order of `list_dbs`.
+            return Ok(databases.to_vec());
+        };
+        let is_relay = text.starts_with("relay:");
+        if is_relay && text.matches(':').count() < 2 {
+            bail!("ovsdb error: {text}: invalid syntax");
+        }
+        names.push(text);
+    }
+    let order = hash_order::key_order(names);
+    Ok(order.into_iter().map(PathBuf::from).collect())
 }
 
 /// Reads the file of a schema.

@@ -106,7 +106,7 @@ impl Sim {
     }
 
     /// The bytes that the connections hold together, of [`Limits::memory`](crate::Limits::memory),
-    /// in steps of 64 KiB.
+    /// in steps of 4 KiB.
     pub fn connection_bytes(&self) -> usize {
         self.server.budget().charged()
     }
@@ -174,6 +174,14 @@ impl Sim {
     pub async fn come_back(&self) -> Result<(), RemoteError> {
         self.server.set_up(true);
         self.endpoints.open_all(&self.server).await
+    }
+
+    /// Ends the service like ovsdb-server's command `exit`: clients that are aware of changes
+    /// (`set_db_change_aware`) are notified that their monitors are canceled, and all connections are
+    /// closed. Returns when they are, or after a second.
+    pub async fn shut_down(&self) {
+        self.server.set_up(false);
+        self.server.shut_down().await;
     }
 
     /// The names of all databases but `_Server`, sorted.

@@ -16,9 +16,7 @@ pub enum RemoteError {
     )]
     Kind(String),
     /// The target is not `punix:PATH`, `ptcp:PORT[:HOST]` or `pssl:PORT[:HOST]`.
-    #[error(
-        "{0}: expected punix:PATH, ptcp:PORT[:HOST] or pssl:PORT[:HOST], HOST being an IP address"
-    )]
+    #[error("{0}: expected punix:PATH, ptcp:PORT[:HOST] or pssl:PORT[:HOST]")]
     Passive(String),
     /// The target is not `unix:PATH`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]`.
     #[error("{0}: expected unix:PATH, tcp:HOST[:PORT] or ssl:HOST[:PORT]")]
@@ -50,8 +48,46 @@ pub enum RemoteError {
 #[derive(Debug)]
 pub(crate) enum PassiveTarget {
     Unix(PathBuf),
-    Tcp(SocketAddr),
-    Tls(SocketAddr),
+    Tcp(PassiveAddress),
+    Tls(PassiveAddress),
+}
+
+/// Port at which the server listens, and its address or the name that is resolved to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PassiveAddress {
+    /// IP address without brackets, or name.
+    host: String,
+    port: u16,
+}
+
+impl PassiveAddress {
+    /// The host and the port, as the system resolves them.
+    pub(crate) fn as_host_and_port(&self) -> (&str, u16) {
+        (&self.host, self.port)
+    }
+
+    /// The address. `None`: the host is a name.
+    fn to_address(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.host.parse().ok()?, self.port))
+    }
+
+    /// The host as targets write it: IPv6 addresses in brackets.
+    fn host_text(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        }
+    }
+}
+
+impl From<SocketAddr> for PassiveAddress {
+    fn from(address: SocketAddr) -> Self {
+        Self {
+            host: address.ip().to_string(),
+            port: address.port(),
+        }
+    }
 }
 
 impl PassiveTarget {
@@ -69,23 +105,32 @@ impl PassiveTarget {
     pub(crate) fn with_address(self, address: SocketAddr) -> Self {
         match self {
             Self::Unix(path) => Self::Unix(path),
-            Self::Tcp(_) => Self::Tcp(address),
-            Self::Tls(_) => Self::Tls(address),
+            Self::Tcp(_) => Self::Tcp(address.into()),
+            Self::Tls(_) => Self::Tls(address.into()),
         }
     }
 
-    /// The address of a port. `None`: unix socket.
+    /// The address of a port. `None`: unix socket, or a name.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Unix(_) => None,
-            Self::Tcp(address) | Self::Tls(address) => Some(*address),
+            Self::Tcp(address) | Self::Tls(address) => address.to_address(),
+        }
+    }
+
+    /// The port. `None`: unix socket.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp(address) | Self::Tls(address) => Some(address.port),
         }
     }
 
     /// The target in ovsdb-server's notation.
     pub(crate) fn to_text(&self) -> String {
-        let passive_text =
-            |kind, address: &SocketAddr| format!("{kind}:{}:{}", address.port(), host(address));
+        let passive_text = |kind, address: &PassiveAddress| {
+            format!("{kind}:{}:{}", address.port, address.host_text())
+        };
         match self {
             Self::Unix(path) => format!("punix:{}", path.display()),
             Self::Tcp(address) => passive_text("ptcp", address),
@@ -95,8 +140,9 @@ impl PassiveTarget {
 
     /// The active target with which clients connect, such as `unix:PATH` or `tcp:HOST:PORT`.
     pub(crate) fn to_client_text(&self) -> String {
-        let active_text =
-            |kind, address: &SocketAddr| format!("{kind}:{}:{}", host(address), address.port());
+        let active_text = |kind, address: &PassiveAddress| {
+            format!("{kind}:{}:{}", address.host_text(), address.port)
+        };
         match self {
             Self::Unix(path) => format!("unix:{}", path.display()),
             Self::Tcp(address) => active_text("tcp", address),
@@ -177,31 +223,29 @@ fn parse_active_address(text: &str) -> Option<(String, u16)> {
 }
 
 /// Parses `[PORT][:HOST]`. Without a host, it is the address of all IPv4 interfaces.
-fn parse_passive_address(text: &str) -> Option<SocketAddr> {
+fn parse_passive_address(text: &str) -> Option<PassiveAddress> {
     let (port, host) = match text.split_once(':') {
-        Some((port, host)) => {
-            let bare = host
-                .strip_prefix('[')
-                .and_then(|host| host.strip_suffix(']'))
-                .unwrap_or(host);
-            (port, bare.parse().ok()?)
-        }
-        None => (text, IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        Some((port, host)) => (port, parse_passive_host(host)?),
+        None => (text, Ipv4Addr::UNSPECIFIED.to_string()),
     };
     let port = if port.is_empty() {
         OVSDB_PORT
     } else {
         port.parse().ok()?
     };
-    Some(SocketAddr::new(host, port))
+    Some(PassiveAddress { host, port })
 }
 
-/// The IP address of a port as targets write it: IPv6 in brackets.
-fn host(address: &SocketAddr) -> String {
-    match address.ip() {
-        IpAddr::V4(ip) => ip.to_string(),
-        IpAddr::V6(ip) => format!("[{ip}]"),
+/// Parses an IP address, which may be in brackets, or a name.
+fn parse_passive_host(text: &str) -> Option<String> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    if let Ok(address) = bare.unwrap_or(text).parse::<IpAddr>() {
+        return Some(address.to_string());
     }
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&c);
+    (!text.is_empty() && text.chars().all(is_of_name)).then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -210,24 +254,28 @@ mod tests {
 
     #[test]
     fn a_passive_address_has_a_port_and_an_optional_host() {
-        assert_eq!(
-            parse_passive_address("6641"),
-            Some(([0, 0, 0, 0], 6641).into())
-        );
-        assert_eq!(
-            parse_passive_address("0:127.0.0.1"),
-            Some(([127, 0, 0, 1], 0).into())
-        );
-        assert_eq!(
-            parse_passive_address("1:[::1]").map(|a| a.to_string()),
-            Some("[::1]:1".to_owned())
-        );
-        assert_eq!(
-            parse_passive_address(":127.0.0.1"),
-            Some(([127, 0, 0, 1], 6640).into())
-        );
-        assert_eq!(parse_passive_address("x"), None);
-        assert_eq!(parse_passive_address("1:localhost"), None);
+        let parsed = |text| parse_passive_address(text).map(|one| (one.host, one.port));
+        let address = |host: &str, port| Some((host.to_owned(), port));
+        for (text, expected) in [
+            ("6641", address("0.0.0.0", 6641)),
+            ("0:127.0.0.1", address("127.0.0.1", 0)),
+            ("1:[::1]", address("::1", 1)),
+            (":127.0.0.1", address("127.0.0.1", 6640)),
+            ("1:localhost", address("localhost", 1)),
+        ] {
+            assert_eq!(parsed(text), expected, "{text}");
+        }
+        for wrong in [
+            "x",
+            "1:",
+            "1:[localhost]",
+            "1:[::1",
+            "70000",
+            "1:a b",
+            "1:a:b",
+        ] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct TlsOptions {
     pub ciphers: Option<String>,
     /// Cipher suites of TLS 1.3, in OpenSSL's notation. `None`: all.
     pub ciphersuites: Option<String>,
+    /// Name that is sent to peers to which the server connects (SNI). `None`: the host of the remote,
+    /// unless it is an address.
+    pub server_name: Option<String>,
 }
 
 impl TlsOptions {

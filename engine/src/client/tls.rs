@@ -42,6 +42,8 @@ pub struct Tls {
     pub ca_certificate: PathBuf,
     /// `true` to send the server's name (SNI). Default: `false`.
     pub send_server_name: bool,
+    /// Name to send instead of the host of the remote. `None`: the host, unless it is an address.
+    pub server_name: Option<String>,
 }
 
 /// Reason for which a TLS connection could not be established.
@@ -88,6 +90,7 @@ impl Tls {
             certificate: certificate.into(),
             ca_certificate: ca_certificate.into(),
             send_server_name: false,
+            server_name: None,
         }
     }
 

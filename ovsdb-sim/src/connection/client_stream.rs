@@ -9,10 +9,25 @@ pub(crate) trait ClientStream: AsyncRead + AsyncWrite + Send + 'static {
     fn peer_name(&self) -> Option<String> {
         None
     }
+
+    /// The remote of the client, as the log names it. `None`: it has no address.
+    fn remote(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The remote of the client at the other end of a TCP connection.
+pub(crate) fn tcp_remote(kind: &str, stream: &TcpStream) -> Option<String> {
+    let address = stream.peer_addr().ok()?;
+    Some(format!("{kind}:{address}"))
 }
 
 impl ClientStream for DuplexStream {}
 
-impl ClientStream for TcpStream {}
+impl ClientStream for TcpStream {
+    fn remote(&self) -> Option<String> {
+        tcp_remote("tcp", self)
+    }
+}
 
 impl ClientStream for UnixStream {}

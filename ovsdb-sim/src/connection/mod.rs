@@ -20,6 +20,8 @@ use crate::session_handle::SessionHandle;
 use crate::session_id::SessionId;
 
 pub(crate) use client_stream::ClientStream;
+#[cfg(feature = "tls")]
+pub(crate) use client_stream::tcp_remote;
 use reader::read_requests;
 use writer::write_outbox;
 
@@ -42,6 +44,7 @@ pub(crate) async fn serve<S, G>(
 ) where
     S: ClientStream,
 {
+    let remote = stream.remote();
     let handle = server.connect(options.clone(), stream.peer_name());
     let registration = Registration {
         server: &server,
@@ -61,13 +64,15 @@ pub(crate) async fn serve<S, G>(
     tokio::select! {
         ended = read_requests(&session, &mut input, options.clone()) => {
             if let Err(error) = &ended {
-                tracing::info!(session = id, %error, "closing a connection");
+                // As ovsdb-server names clients.
+                let remote = remote.unwrap_or_else(|| format!("unix#{id}"));
+                log_error(&remote, error, &options.borrow());
             }
             if matches!(ended, Err(SessionError::Inactive)) {
                 handle.outbox().cut_off();
             }
         }
-        () = wait_for_another_role(options) => {
+        () = wait_for_another_role(options.clone()) => {
             tracing::info!(session = id, "closing a connection: the role of its remote has changed");
         }
         () = handle.outbox().wait_until_stuck(UNREAD_TIMEOUT) => {
@@ -104,6 +109,37 @@ pub(crate) async fn serve<S, G>(
         tracing::debug!(session = id, %error, "the client is gone");
     }
     writer.abort();
+}
+
+/// Logs the error that ends a session, in ovsdb-server's words where it has them.
+fn log_error(remote: &str, error: &SessionError, options: &RemoteOptions) {
+    let dropped = || {
+        tracing::warn!(target: "reconnect", "{remote}: connection dropped (Protocol error)");
+    };
+    match error {
+        SessionError::Json(error) => {
+            tracing::warn!(target: "jsonrpc", "{remote}: error parsing stream: {error}");
+            dropped();
+        }
+        SessionError::Message(error) => {
+            tracing::warn!(target: "jsonrpc", "{remote}: {error}");
+            dropped();
+        }
+        SessionError::UnexpectedReply => {
+            tracing::warn!(
+                target: "ovsdb_jsonrpc_server",
+                "{remote}: received unexpected reply message"
+            );
+        }
+        SessionError::Inactive => {
+            let seconds = options.probe_interval.unwrap_or_default().as_secs_f64();
+            tracing::error!(
+                target: "reconnect",
+                "{remote}: no response to inactivity probe after {seconds} seconds, disconnecting"
+            );
+        }
+        error => tracing::info!("{remote}: closing the connection: {error}"),
+    }
 }
 
 /// Returns when the role of a remote changes.

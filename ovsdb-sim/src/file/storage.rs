@@ -204,12 +204,20 @@ impl Storage {
     /// Replaces the file by one that has only the present content.
     ///
     /// # Errors
-    /// The file could not be written. It is as before.
+    /// The file could not be written, or that of a cluster has no entry behind its snapshot. It is
+    /// as before.
     pub(crate) fn compact(&mut self, snapshot: &Snapshot) -> Result<(), OvsdbError> {
         match self {
             Self::Standalone(journal) => rewrite(journal.as_mut(), snapshot, writer::COMPACTED),
             Self::Relay(_) => Ok(()),
             Self::Clustered { cluster, journal } => {
+                // A file that was unlinked is written again.
+                let is_gone = journal.as_ref().is_some_and(|file| !file.path().exists());
+                if cluster.has_snapshot_of_all() && !is_gone {
+                    // ovsdb-server's error, which has no tag.
+                    let details = "not storing a duplicate snapshot";
+                    return Err(OvsdbError::new("ovsdb error", details));
+                }
                 if let Some(journal) = journal {
                     journal.rewrite(cluster, snapshot)?;
                 }

@@ -83,12 +83,12 @@ impl Backup<'_> {
         let content = changes.snapshot().clone();
         let mut map = self.adopt(&content).await?;
         self.phase.send_replace(FollowPhase::Following);
-        let probes = self.target.update_probe_interval(&client);
-        let mut probes = std::pin::pin!(probes);
+        let attended = self.target.attend_client(&client);
+        let mut attended = std::pin::pin!(attended);
         loop {
             tokio::select! {
                 event = changes.next() => self.apply(event?, &mut map).await?,
-                never = &mut probes => match never {},
+                never = &mut attended => match never {},
             }
         }
     }

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `source.rs` | remotes of the source, and the client's settings |
 //! | `source_listener.rs` | sources that connect to this server |
+//! | `source_log.rs` | log of the connections to the source |
 //! | `changes.rs` | changes of the replica as operations on the served database |
 //! | `relay.rs` | task of a relay |
 //! | `backup.rs` | task of a backup |
@@ -19,6 +20,7 @@ mod relay;
 mod schema_map;
 mod source;
 mod source_listener;
+mod source_log;
 
 use std::convert::Infallible;
 use std::sync::{Arc, Weak};
@@ -32,6 +34,7 @@ use crate::served_database::ServedDatabase;
 use crate::server::Server;
 
 pub(crate) use source::SourceOptions;
+use source_log::log_reconnects;
 
 /// Number of changed rows that wait to be applied. Beyond it the whole content is compared.
 const MAX_WAITING_ROWS: usize = 10_000;
@@ -160,7 +163,14 @@ fn target(
 }
 
 impl FollowTarget {
-    /// Applies changes of the probe interval to a client.
+    /// Applies changes of the probe interval to a client, and logs its connections.
+    async fn attend_client(&self, client: &Client) -> Infallible {
+        tokio::select! {
+            never = self.update_probe_interval(client) => never,
+            never = log_reconnects(client) => never,
+        }
+    }
+
     async fn update_probe_interval(&self, client: &Client) -> Infallible {
         let mut interval = self.probe_interval.clone();
         loop {

@@ -59,7 +59,7 @@ pub(super) async fn follow(
         let client = source.connect(&config, &target, &phase).await;
         let Err(error) = tokio::select! {
             ended = follow_client(&target, &client, &phase) => ended,
-            never = target.update_probe_interval(&client) => match never {},
+            never = target.attend_client(&client) => match never {},
         };
         target.database.set_link(None);
         phase.send_if_modified(FollowPhase::retry);

@@ -13,6 +13,7 @@ use crate::dial::{MAX_BACKOFF, MIN_BACKOFF};
 use crate::server::Server;
 use crate::target::PassiveTarget;
 
+use super::source_log::SourceLog;
 use super::{FollowPhase, FollowTarget, source_listener};
 
 /// Probe interval of the sources of relays, as in ovsdb-server.
@@ -108,13 +109,20 @@ impl SourceOptions {
         phase: &watch::Sender<FollowPhase>,
     ) -> Client {
         let mut backoff = Backoff::new(self.min_backoff(), self.max_backoff);
+        let mut log = SourceLog::default();
         loop {
             let mut config = config.clone();
             config.tls = target.server.upgrade().as_deref().and_then(client_keys);
             let error = match Client::connect(config).await {
-                Ok(client) => return client,
+                Ok(client) => {
+                    log.connected(&self.remotes);
+                    return client;
+                }
                 Err(error) => error,
             };
+            for failure in &error.attempts {
+                log.failed(failure);
+            }
             phase.send_if_modified(FollowPhase::retry);
             // A source that is not connected to its own source will be soon.
             let delay = if is_coming(&error) {
@@ -122,7 +130,7 @@ impl SourceOptions {
             } else {
                 backoff.next_delay()
             };
-            tracing::info!(target: "reconnect", %error, ?delay, "waiting before reconnect");
+            log.waiting(&self.remotes, delay);
             sleep(delay).await;
         }
     }
@@ -148,9 +156,13 @@ fn client_keys(server: &Server) -> Option<Tls> {
     let file = |option: &Option<String>| {
         database_column::read_option(option.as_deref(), server.databases())
     };
-    Some(Tls::new(
+    let mut keys = Tls::new(
         file(&options.private_key)?,
         file(&options.certificate)?,
         file(&options.ca_certificate)?,
-    ))
+    );
+    // As Open vSwitch, which sends the name of a host.
+    keys.send_server_name = true;
+    keys.server_name.clone_from(&options.server_name);
+    Some(keys)
 }

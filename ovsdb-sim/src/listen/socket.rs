@@ -42,14 +42,17 @@ impl ListeningSocket {
                 remove_stale_socket(path)?;
                 Self::Unix(bind_unix(path)?)
             }
-            PassiveTarget::Tcp(address) => Self::Tcp(TcpListener::bind(address).await?),
+            PassiveTarget::Tcp(address) => {
+                Self::Tcp(TcpListener::bind(address.as_host_and_port()).await?)
+            }
             #[cfg(feature = "tls")]
-            PassiveTarget::Tls(address) => Self::Tls(TcpListener::bind(address).await?),
+            PassiveTarget::Tls(address) => {
+                Self::Tls(TcpListener::bind(address.as_host_and_port()).await?)
+            }
             #[cfg(not(feature = "tls"))]
             PassiveTarget::Tls(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
-        let given_port = target.address().map(|address| address.port());
-        if given_port == Some(0)
+        if target.port() == Some(0)
             && let Some(address) = socket.address()?
         {
             // ovsdb-server's message, from which test suites learn the port.

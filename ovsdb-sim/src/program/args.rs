@@ -18,6 +18,8 @@ use super::daemon::Role;
 #[command(
     disable_version_flag = true,
     infer_long_args = true,
+    // As for ovsdb-server, the last of several values of an option counts, unless it is a list.
+    args_override_self = true,
     max_term_width = 100
 )]
 pub(crate) struct Args {
@@ -196,7 +198,7 @@ pub(crate) struct TlsArgs {
 
     /// The same; a missing file is created with the CA certificate of the first peer to which the
     /// server connects
-    #[arg(long, value_name = "FILE", conflicts_with = "ca_cert")]
+    #[arg(long, value_name = "FILE", overrides_with = "ca_cert")]
     bootstrap_ca_cert: Option<String>,
 
     /// CA certificates to send to peers
@@ -214,6 +216,10 @@ pub(crate) struct TlsArgs {
     /// Cipher suites of TLS 1.3, in OpenSSL's notation
     #[arg(long, value_name = "SUITES")]
     ssl_ciphersuites: Option<String>,
+
+    /// Name to send to peers to which the server connects (SNI), instead of the host of the remote
+    #[arg(long, value_name = "NAME")]
+    ssl_server_name: Option<String>,
 }
 
 impl From<TlsArgs> for TlsOptions {
@@ -227,6 +233,7 @@ impl From<TlsArgs> for TlsOptions {
         options.protocols = args.ssl_protocols;
         options.ciphers = args.ssl_ciphers;
         options.ciphersuites = args.ssl_ciphersuites;
+        options.server_name = args.ssl_server_name;
         options
     }
 }

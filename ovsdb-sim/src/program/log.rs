@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use ovsdb_sim::{Log, LogDestination, LogSink, ReopenLogError, module_of};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -27,8 +28,10 @@ use crate::log_writer::{LogFlush, LogWriter};
 /// Level of ovsdb-server's messages before options and `vlog/set` change it.
 const SERVER_LEVEL: &str = "info";
 
-/// Target of the messages of the engine's client.
+/// Target of the messages of the engine's client. The simulator logs its connections itself.
 const CLIENT_TARGET: &str = "patchbay_engine::client";
+/// Target of warnings about sources of relays and backups. ovsdb-server logs them as information.
+const SOURCE_TARGET: &str = "reconnect::source";
 
 /// Initializes the log. Options `-v` and `vlog/set` can change its levels.
 ///
@@ -72,8 +75,8 @@ pub(crate) fn init(name: &ProgramName) -> io::Result<(Log, LogFile, LogFlush)> {
         .event_format(VlogFormat::new(name.as_str(), file_pattern))
         .with_writer(move || file_writer.clone());
     tracing_subscriber::registry()
-        .with(console.with_filter(console_filter))
-        .with(file.with_filter(file_filter))
+        .with(console.with_filter(console_filter.and(filter_fn(is_own))))
+        .with(file.with_filter(file_filter.and(filter_fn(is_own))))
         .init();
     let set_file_filter: Box<SetFilter> = Box::new(move |directives| {
         // Fails only when the log has ended.
@@ -234,8 +237,7 @@ where
         let mut text = String::new();
         context.format_fields(Writer::new(&mut text), event)?;
         let (level, severity) = match *event.metadata().level() {
-            // Sources of relays and backups come and go, which ovsdb-server logs as information.
-            Level::WARN if event.metadata().target().starts_with(CLIENT_TARGET) => ("INFO", 6),
+            Level::WARN if event.metadata().target() == SOURCE_TARGET => ("INFO", 6),
             Level::ERROR => ("ERR", 3),
             Level::WARN => ("WARN", 4),
             Level::INFO => ("INFO", 6),
@@ -254,6 +256,12 @@ where
         let pattern = self.pattern.lock().unwrap_or_else(PoisonError::into_inner);
         writeln!(writer, "{}", pattern.format(&message))
     }
+}
+
+/// `true` for messages that users of the program read, and those for its developers.
+fn is_own(message: &Metadata<'_>) -> bool {
+    matches!(*message.level(), Level::DEBUG | Level::TRACE)
+        || !message.target().starts_with(CLIENT_TARGET)
 }
 
 /// `true` if log messages are coloured: on a terminal without `NO_COLOR` (<https://no-color.org>).

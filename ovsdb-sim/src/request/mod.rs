@@ -162,15 +162,8 @@ impl Request<'_> {
     }
 
     fn list_dbs(&self) -> MethodResult {
-        json_result(&Json::Array(
-            self.session
-                .server()
-                .databases()
-                .all()
-                .keys()
-                .map(|name| Json::string(name.as_str()))
-                .collect(),
-        ))
+        let names = self.session.server().databases().names_in_hash_order();
+        json_result(&Json::Array(names.into_iter().map(Json::string).collect()))
     }
 
     fn get_schema(&self) -> Result<MethodResult, MethodError> {

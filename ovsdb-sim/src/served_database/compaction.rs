@@ -12,7 +12,8 @@ impl DatabaseState {
     /// Compacts the file.
     ///
     /// # Errors
-    /// The file could not be written. The former one stays.
+    /// The file could not be written, or that of a cluster has no entry behind its snapshot. It
+    /// stays as it is.
     pub(super) fn compact(&mut self) -> Result<(), OvsdbError> {
         let snapshot = self.database.snapshot();
         self.storage.compact(&snapshot)

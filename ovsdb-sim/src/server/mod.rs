@@ -6,10 +6,12 @@ mod replication;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use dashmap::DashMap;
 use patchbay_schemas::uuids::UuidSource;
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::budget::ByteBudget;
@@ -33,6 +35,9 @@ use crate::tls::Tls;
 
 pub use add_remove::{AddDatabaseError, RemoveDatabaseError};
 use replication::Replication;
+
+/// Time in which clients can read their last messages when the server shuts down.
+const SHUT_DOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Error: there is no such connection, or not any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -134,6 +139,7 @@ impl Server {
         for source in sources {
             server.add_database(source)?;
         }
+        server.databases.end_start();
         Ok(server)
     }
 
@@ -177,6 +183,22 @@ impl Server {
             }
             ended.await;
         }
+    }
+
+    /// Cancels all monitors and waiting transactions, and closes all connections. Returns when they
+    /// are closed, or after [`SHUT_DOWN_TIMEOUT`].
+    pub(crate) async fn shut_down(&self) {
+        for name in self.databases.names_in_hash_order() {
+            if let Some(database) = self.databases.get(&name) {
+                database.remove().reply_to_transactions();
+            }
+        }
+        self.close_sessions(|_| true);
+        let all = self.limits.connections.min(Semaphore::MAX_PERMITS);
+        let places = u32::try_from(all).unwrap_or(u32::MAX);
+        let closed = self.connection_permits.acquire_many(places);
+        // A client that does not read its messages keeps its connection until the process ends.
+        drop(timeout(SHUT_DOWN_TIMEOUT, closed).await);
     }
 
     pub(crate) fn limits(&self) -> &Limits {

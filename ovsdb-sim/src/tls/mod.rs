@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
-use crate::connection::ClientStream;
+use crate::connection::{ClientStream, tcp_remote};
 use crate::database_set::DatabaseSet;
 use crate::tls_options::TlsOptions;
 
@@ -117,6 +117,7 @@ impl Tls {
         let keys = Keys::read(&self.options, databases)?;
         let bootstrap = keys.trusted.bootstrapped_file();
         let connector = TlsConnector::from(Arc::new(client_config(keys)?));
+        let host = self.options.server_name.as_deref().unwrap_or(host);
         let name = server_name(host, &stream).map_err(TlsError::Handshake)?;
         let connected = timeout(HANDSHAKE_TIMEOUT, connector.connect(name, stream)).await;
         let stream = connected
@@ -155,11 +156,19 @@ impl ClientStream for server::TlsStream<TcpStream> {
     fn peer_name(&self) -> Option<String> {
         first_name(self.get_ref().1.peer_certificates())
     }
+
+    fn remote(&self) -> Option<String> {
+        tcp_remote("ssl", self.get_ref().0)
+    }
 }
 
 impl ClientStream for client::TlsStream<TcpStream> {
     fn peer_name(&self) -> Option<String> {
         first_name(self.get_ref().1.peer_certificates())
+    }
+
+    fn remote(&self) -> Option<String> {
+        tcp_remote("ssl", self.get_ref().0)
     }
 }
 
@@ -173,15 +182,13 @@ fn first_name(chain: Option<&[CertificateDer<'_>]>) -> Option<String> {
 fn client_config(keys: Keys) -> Result<ClientConfig, TlsError> {
     let provider = provider(&keys.cipher_suites);
     let verifier = trust::server_verifier(&keys.trusted, &provider);
-    let mut config = ClientConfig::builder_with_provider(provider)
+    ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&keys.versions)
         .map_err(TlsError::Identity)?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_client_auth_cert(keys.chain, keys.private_key)
-        .map_err(TlsError::Identity)?;
-    config.enable_sni = false;
-    Ok(config)
+        .map_err(TlsError::Identity)
 }
 
 fn provider(cipher_suites: &[SupportedCipherSuite]) -> Arc<CryptoProvider> {

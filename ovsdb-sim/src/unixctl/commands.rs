@@ -295,22 +295,26 @@ impl Commands {
         if name.is_some_and(|name| name.starts_with('_')) {
             return Err("cannot compact built-in databases".to_owned());
         }
-        let all = self.server.databases().all();
-        let databases: Vec<&Arc<ServedDatabase>> = match name {
+        let all = self.server.databases();
+        let databases: Vec<Arc<ServedDatabase>> = match name {
             Some(name) => all.get(name).into_iter().collect(),
             None => all
-                .values()
-                .filter(|database| !database.name().starts_with('_'))
+                .names_in_hash_order()
+                .iter()
+                .filter(|name| !name.starts_with('_'))
+                .filter_map(|name| all.get(name))
                 .collect(),
         };
         if databases.is_empty() {
             return Err("no database by that name".to_owned());
         }
-        let failures = lines(
-            databases
-                .into_iter()
-                .filter_map(|database| Some(database.compact().err()?.to_string())),
-        );
+        let compact = |database: Arc<ServedDatabase>| {
+            let name = database.name();
+            // The text is ovsdb-server's.
+            tracing::info!(target: "ovsdb_server", "compacting {name} database by user request");
+            Some(database.compact().err()?.to_string())
+        };
+        let failures = lines(databases.into_iter().filter_map(compact));
         if failures.is_empty() {
             Ok(())
         } else {

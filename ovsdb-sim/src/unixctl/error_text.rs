@@ -33,7 +33,8 @@ pub(super) fn reopen_error(error: &ReopenLogError) -> String {
     }
 }
 
-fn file_error(error: &FileError) -> String {
+/// The text of an error of a database file.
+pub(crate) fn file_error(error: &FileError) -> String {
     let failed = |path: &Path, what: &str, source: &io::Error| {
         format!(
             "I/O error: {}: {what} ({})",

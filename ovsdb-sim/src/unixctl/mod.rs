@@ -6,7 +6,7 @@
 
 mod cluster;
 mod commands;
-mod error_text;
+pub(crate) mod error_text;
 mod memory;
 mod reply_format;
 mod transaction_log;

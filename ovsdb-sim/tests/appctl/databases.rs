@@ -125,6 +125,11 @@ fn come_and_go(release: &Release) {
     ] {
         bed.same(command);
     }
+    let list = r#"{"id":1,"method":"list_dbs","params":[]}"#;
+    let [real, sim] = bed
+        .each()
+        .map(|(server, _)| send_requests(&server.socket, list));
+    assert_eq!(real, sim);
     let insert = r#"["E",{"op":"insert","table":"T","row":{"i":7}}]"#;
     let [real, sim] = bed.each().map(|(server, _)| {
         let request = format!(r#"{{"id":1,"method":"transact","params":{insert}}}"#);

@@ -227,6 +227,10 @@ fn memory_is_counted_as_in_ovsdb_server() {
         {"id":2,"method":"monitor","params":["D",1,{"T":{}}]}
         {"id":3,"method":"transact","params":["D",
             {"op":"wait","table":"T","where":[["i","==",2]],"columns":[],"until":"!=","rows":[]}]}
+        {"id":5,"method":"monitor_cond","params":["D",2,{"T":{}}]}
+        {"id":6,"method":"monitor_cond","params":["D",3,{"T":{"columns":["i","set"],"where":[["i","==",1]]}}]}
+        {"id":7,"method":"monitor","params":["D",4,{"T":{"columns":["set","i"]}}]}
+        {"id":8,"method":"monitor","params":["D",5,{"T":{"columns":["i"],"select":{"initial":false}}}]}
         {"id":4,"method":"echo","params":[]}"#;
     let shown = servers.each_mut().map(|server| {
         let stream = UnixStream::connect(&server.socket).unwrap();
@@ -248,6 +252,48 @@ fn memory_is_counted_as_in_ovsdb_server() {
     });
     assert_eq!(real, sim);
     assert!(sim.contains(&"triggers:1".to_owned()), "{sim:?}");
+    // Monitors of the same columns and kinds of changes are shared.
+    assert!(sim.contains(&"monitors:3".to_owned()), "{sim:?}");
+}
+
+#[test]
+fn clients_that_are_aware_of_changes_get_their_last_messages_at_the_exit() {
+    let (_folder, mut servers) = both();
+    let wait = r#"{"id":4,"method":"transact","params":["D",
+        {"op":"wait","table":"T","where":[["i","==",2]],"columns":["i"],"until":"!=","rows":[]}]}"#;
+    let [real, sim] = servers.each_mut().map(|server| {
+        let messages = [true, false].map(|is_aware| {
+            let mut stream = UnixStream::connect(&server.socket).unwrap();
+            let requests = format!(
+                r#"{{"id":1,"method":"set_db_change_aware","params":[{is_aware}]}}
+                {{"id":2,"method":"monitor","params":["D","m",{{"T":{{}}}}]}}
+                {{"id":3,"method":"monitor_cond","params":["_Server","n",{{"Database":{{"columns":["name"]}}}}]}}
+                {wait}{{"id":5,"method":"echo","params":[]}}"#
+            );
+            stream.write_all(requests.as_bytes()).unwrap();
+            let mut read = String::new();
+            while !read.contains(r#""id":5"#) {
+                let mut bytes = [0; 4096];
+                let count = std::io::Read::read(&mut stream, &mut bytes).unwrap();
+                read.push_str(str::from_utf8(&bytes[..count]).unwrap());
+            }
+            stream
+        });
+        assert_eq!(server.appctl("exit"), (String::new(), Some(0)));
+        messages.map(|stream| {
+            let rest = std::io::read_to_string(stream).unwrap();
+            let mut messages: Vec<_> = rest.split_inclusive('}').map(str::to_owned).collect();
+            // Databases end in any order.
+            messages.sort_unstable();
+            messages
+        })
+    });
+    assert_eq!(real, sim);
+    assert!(
+        sim[0].iter().any(|one| one.contains("monitor_canceled")),
+        "{sim:?}"
+    );
+    assert!(sim[1].is_empty(), "{sim:?}");
 }
 
 #[test]

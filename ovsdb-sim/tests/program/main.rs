@@ -9,6 +9,7 @@ mod memory;
 mod passive_source;
 mod rbac;
 mod scripts;
+mod server_texts;
 mod tls;
 mod user;
 

@@ -234,6 +234,42 @@ fn the_server_name_that_a_client_indicates_is_logged() {
 }
 
 #[test]
+fn the_server_indicates_the_name_of_the_option_or_of_the_remote() {
+    let keys = [
+        option("private-key", "server-key.pem"),
+        option("certificate", "server.pem"),
+        option("ca-cert", "ca.pem"),
+    ];
+    let [_, listening] = Bed::both();
+    let level = "-vstream_ssl:file:dbg".to_owned();
+    let port = start(&listening, &[&keys[..], &[level]].concat());
+    for (more, name) in [
+        (None, "localhost"),
+        (
+            Some("--ssl-server-name=sni-test.example"),
+            "sni-test.example",
+        ),
+    ] {
+        let [_, connecting] = Bed::both();
+        let remote = format!("--remote=ssl:localhost:{port}");
+        let options = [&keys[..], &[remote]].concat();
+        start(
+            &connecting,
+            &[options, more.map(str::to_owned).into_iter().collect()].concat(),
+        );
+        let log = || fs::read_to_string(listening.path("ovsdb-server.log")).unwrap();
+        let message = format!("|stream_ssl|DBG|connection indicated server name {name}");
+        let begin = Instant::now();
+        while !log().contains(&message) {
+            assert!(begin.elapsed() < TIMEOUT, "{}", log());
+            thread::sleep(Duration::from_millis(5));
+        }
+        connecting.appctl("exit");
+    }
+    listening.appctl("exit");
+}
+
+#[test]
 fn the_ca_certificate_of_the_first_peer_is_written() {
     for bed in Bed::both() {
         let ca = bed.path("ca.pem");

@@ -34,10 +34,20 @@ pub struct Reply<'a> {
     pub outcome: Result<Reader<'a>, Reader<'a>>,
 }
 
-/// Violation of JSON-RPC 1.0 by a text. Servers and clients close the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("bad JSON-RPC message: {0}")]
-pub struct MessageError(&'static str);
+/// Violation of JSON-RPC 1.0 by a text, in Open vSwitch's words. Servers and clients close the
+/// connection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("received bad JSON-RPC message: {0}")]
+pub struct MessageError(String);
+
+impl MessageError {
+    fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// Members of messages, in the order in which they are checked.
+const MEMBERS: [&str; 5] = ["method", "params", "result", "error", "id"];
 
 impl<'a> Message<'a> {
     /// Decodes the envelope of a message.
@@ -46,10 +56,11 @@ impl<'a> Message<'a> {
     /// Members are unknown, missing or not allowed together.
     pub fn decode(text: &'a TextBuf) -> Result<Self, MessageError> {
         if !Reader::new(text.as_text()).enter_object() {
-            return Err(MessageError("message is not a JSON object"));
+            return Err(MessageError::new("message is not a JSON object"));
         }
         let (mut method, mut params, mut result, mut error, mut id) =
             (None, None, None, None, None);
+        let mut unexpected = None;
         for (name, mut at) in Reader::members(text) {
             let slot = match &*name {
                 b"method" => &mut method,
@@ -57,39 +68,74 @@ impl<'a> Message<'a> {
                 b"result" => &mut result,
                 b"error" => &mut error,
                 b"id" => &mut id,
-                _ => return Err(MessageError("message has an unexpected member")),
+                other => {
+                    unexpected.get_or_insert_with(|| String::from_utf8_lossy(other).into_owned());
+                    continue;
+                }
             };
             *slot = (at.kind() != ValueKind::Null || &*name == b"method").then_some(at);
         }
+        let method = method
+            .map(|mut at| {
+                let name = at
+                    .string()
+                    .map(|name| String::from_utf8_lossy(&name).into_owned());
+                name.ok_or_else(|| MessageError::new("method is not a JSON string"))
+            })
+            .transpose()?;
+        if let Some(name) = unexpected {
+            let text = format!("message has unexpected member {name:?}");
+            return Err(MessageError(text));
+        }
+        if params
+            .as_mut()
+            .is_some_and(|params: &mut Reader<'_>| params.kind() != ValueKind::Array)
+        {
+            return Err(MessageError::new("\"params\" must be JSON array"));
+        }
         let id = id.map(|mut at| Json::read(&mut at));
-        if result.is_some() || error.is_some() {
-            return match (result, error, id, method, params) {
-                (Some(result), None, Some(id), None, None) => Ok(Self::Reply(Reply {
-                    id,
-                    outcome: Ok(result),
-                })),
-                (None, Some(error), Some(id), None, None) => Ok(Self::Reply(Reply {
-                    id,
-                    outcome: Err(error),
-                })),
-                _ => Err(MessageError("reply with missing or extra members")),
-            };
+        let present = [
+            method.is_some(),
+            params.is_some(),
+            result.is_some(),
+            error.is_some(),
+            id.is_some(),
+        ];
+        match (method, params, result, error, id) {
+            (Some(method), Some(params), None, None, Some(id)) => {
+                Ok(Self::Request { method, params, id })
+            }
+            (Some(method), Some(params), None, None, None) => {
+                Ok(Self::Notification { method, params })
+            }
+            (None, None, Some(result), None, Some(id)) => Ok(Self::Reply(Reply {
+                id,
+                outcome: Ok(result),
+            })),
+            (None, None, None, Some(error), Some(id)) => Ok(Self::Reply(Reply {
+                id,
+                outcome: Err(error),
+            })),
+            _ => Err(wrong_members(present)),
         }
-        let (Some(mut method), Some(mut params)) = (method, params) else {
-            return Err(MessageError("message has no method or no params"));
-        };
-        let Some(method) = method.string() else {
-            return Err(MessageError("method is not a string"));
-        };
-        let method = String::from_utf8_lossy(&method).into_owned();
-        if params.kind() != ValueKind::Array {
-            return Err(MessageError("params is not an array"));
-        }
-        Ok(match id {
-            Some(id) => Self::Request { method, params, id },
-            None => Self::Notification { method, params },
-        })
     }
+}
+
+/// The error of a message that has some of the [`MEMBERS`].
+fn wrong_members(present: [bool; 5]) -> MessageError {
+    let (kind, expected) = match present {
+        [_, _, true, ..] => ("reply", [false, false, true, false, true]),
+        [_, _, _, true, _] => ("error", [false, false, false, true, true]),
+        [.., true] => ("request", [true, true, false, false, true]),
+        [.., false] => ("notification", [true, true, false, false, false]),
+    };
+    let members = MEMBERS.iter().zip(present.into_iter().zip(expected));
+    let mut wrong = members.filter(|(_, (present, expected))| present != expected);
+    let text = wrong.next().map(|(name, (_, is_expected))| {
+        let not = if is_expected { "" } else { " not" };
+        format!("{kind} must{not} have \"{name}\"")
+    });
+    MessageError(text.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -106,6 +152,35 @@ mod tests {
                 outcome: Err(_), ..
             })) => "error",
             Err(_) => "invalid",
+        }
+    }
+
+    #[test]
+    fn errors_have_the_words_of_open_vswitch() {
+        for (text, expected) in [
+            ("[]", "message is not a JSON object"),
+            ("{}", r#"notification must have "method""#),
+            (r#"{"id":1}"#, r#"request must have "method""#),
+            (r#"{"id":1,"method":"x"}"#, r#"request must have "params""#),
+            (r#"{"id":1,"method":1}"#, "method is not a JSON string"),
+            (
+                r#"{"method":"x","params":{}}"#,
+                r#""params" must be JSON array"#,
+            ),
+            (
+                r#"{"result":1,"id":1,"method":"x"}"#,
+                r#"reply must not have "method""#,
+            ),
+            (r#"{"result":1}"#, r#"reply must have "id""#),
+            (r#"{"error":1}"#, r#"error must have "id""#),
+            (
+                r#"{"a\u001b":1}"#,
+                r#"message has unexpected member "a\u{1b}""#,
+            ),
+        ] {
+            let text = TextBuf::parse(text.as_bytes().to_vec()).unwrap();
+            let error = Message::decode(&text).unwrap_err().to_string();
+            assert_eq!(error, format!("received bad JSON-RPC message: {expected}"));
         }
     }
 

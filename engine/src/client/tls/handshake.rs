@@ -20,6 +20,7 @@ pub(super) async fn connect(
     stream: TcpStream,
 ) -> Result<TlsStream<TcpStream>, TlsError> {
     let config = client_config(tls)?;
+    let host = tls.server_name.as_deref().unwrap_or(host);
     let name = server_name(host, &stream).map_err(TlsError::Handshake)?;
     TlsConnector::from(Arc::new(config))
         .connect(name, stream)

@@ -24,7 +24,7 @@ pub(super) const OTHER_TARGETS: &str = "ovsdb_server";
 
 /// Log targets of the simulator and of its program, with ovsdb-server's modules for the same
 /// subjects.
-pub(super) const TARGETS: [(&str, &str); 17] = [
+pub(super) const TARGETS: [(&str, &str); 18] = [
     ("daemon_unix", "daemon_unix"),
     ("fatal_signal", "fatal_signal"),
     ("ovsdb_sim::connection", "ovsdb_jsonrpc_server"),
@@ -34,6 +34,7 @@ pub(super) const TARGETS: [(&str, &str); 17] = [
     ("ovsdb_sim::outbox", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::server", "ovsdb_jsonrpc_server"),
     ("ovsdb_sim::unixctl", "unixctl"),
+    ("jsonrpc", "jsonrpc"),
     ("ovsdb_jsonrpc_server", "ovsdb_jsonrpc_server"),
     ("reconnect", "reconnect"),
     ("relay", "relay"),

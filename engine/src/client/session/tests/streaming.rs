@@ -202,7 +202,7 @@ fn what_makes_no_sense_is_found_as_in_a_short_message() {
         ),
         (
             reply(&good).replacen(r#""error":null"#, r#""error":"no""#, 1),
-            "reply with missing or extra members",
+            "reply must not have \"error\"",
         ),
         (
             reply(&good).replacen(r#""error":null"#, r#""bogus":null"#, 1),
