@@ -426,7 +426,8 @@ fn in_server_order(databases: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         }
         names.push(text);
     }
-    let order = hash_order::key_order(names);
+    // Its set of files is copied once.
+    let order = hash_order::key_order(hash_order::key_order(names));
     Ok(order.into_iter().map(PathBuf::from).collect())
 }
 

@@ -265,6 +265,33 @@ fn a_source_that_cannot_be_reached_is_one_warning() {
 }
 
 #[test]
+fn databases_are_listed_in_the_same_order() {
+    let [real, sim] = Bed::both().map(|bed| {
+        for name in ["B", "C", "T", "Z"] {
+            let schema = format!(r#"{{"name":"{name}","tables":{{}}}}"#);
+            fs::write(bed.path("schema"), schema).unwrap();
+            let created = bed
+                .command(&testing::program("ovsdb-tool"))
+                .args(["create", &format!("{name}.db"), "schema"])
+                .status();
+            assert!(created.unwrap().success());
+        }
+        let copied = fs::copy(bed.path("T.db"), bed.path("t1.db"));
+        copied.unwrap();
+        start(&bed, &["Z.db", "B.db", "t1.db", "C.db"]);
+        let mut stream = UnixStream::connect(bed.path("db.sock")).unwrap();
+        let request = br#"{"id":1,"method":"list_dbs","params":[]}"#;
+        stream.write_all(request).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut listed = String::new();
+        stream.read_to_string(&mut listed).unwrap();
+        bed.appctl("exit");
+        listed
+    });
+    assert_eq!(real, sim);
+}
+
+#[test]
 fn a_host_may_have_a_name() {
     let mut program = Program::start(&["--listen=ptcp:0:localhost"]);
     program.line();
