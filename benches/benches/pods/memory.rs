@@ -31,7 +31,7 @@ pub(crate) fn measure(count: usize) -> Result<Memory> {
     zone.commit(change)?;
     zone.plan_pods()?;
     let Zone {
-        pods: inputs,
+        objects: inputs,
         allocator,
         pod_controller: controller,
         database,

@@ -13,7 +13,7 @@ use patchbay_model::{
     AttachmentDefinition, ClusterSettings, Endpoint, EndpointPort, EndpointSlice, EndpointState,
     NadKey, NetworkObjects, Networks, NodeObject, Pod, Protocol, ServiceKey,
 };
-use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
+use patchbay_pods::{AllocationScope, PodAllocator, PodController};
 use patchbay_policies::{PolicyController, ZonePolicies};
 use patchbay_resources::conversion;
 use patchbay_rows::{Change, PlanError};
@@ -184,7 +184,6 @@ fn service_key() -> ServiceKey {
 
 /// A zone with its database and controllers.
 pub(crate) struct Zone {
-    pub(crate) pods: ZonePods,
     pub(crate) policies: ZonePolicies,
     pub(crate) objects: ZoneObjects,
     pub(crate) allocator: PodAllocator,
@@ -248,16 +247,12 @@ impl Zone {
             advertisements: Vec::new(),
         };
         let settings = ClusterSettings::default();
-        let mut pods = ZonePods::new("n1", &settings);
-        pods.set_objects(&objects, &labelled);
         let mut policies = ZonePolicies::new("n1", &settings);
         policies.set_objects(&objects, &labelled);
         policies.put_namespace("blue", &BTreeMap::new(), &BTreeMap::new());
         let mut zone_objects = ZoneObjects::new("n1", &settings);
-        zone_objects.set_networks(&objects.networks);
-        zone_objects.put_node(node);
+        zone_objects.set_objects(&objects, &labelled);
         Ok(Self {
-            pods,
             policies,
             objects: zone_objects,
             allocator: PodAllocator::new(AllocationScope::Zone),
@@ -272,13 +267,13 @@ impl Zone {
     pub(crate) fn add_pods(&mut self, pods: &[Arc<Pod>]) -> Result<(Duration, Change)> {
         let watch = Stopwatch::start()?;
         for pod in pods {
-            self.pods.put_pod(pod.clone());
+            self.objects.put_pod(pod.clone());
         }
-        for (key, networks) in self.allocator.allocate(&self.pods).clone() {
-            let pod = self.pods.pod(&key).map(|pod| (**pod).clone());
+        for (key, networks) in self.allocator.allocate(&self.objects).clone() {
+            let pod = self.objects.pod(&key).map(|pod| (**pod).clone());
             if let Some(mut pod) = pod {
                 pod.networks = networks;
-                self.pods.put_pod(Arc::new(pod));
+                self.objects.put_pod(Arc::new(pod));
             }
         }
         let allocation = watch.stop()?;
@@ -290,11 +285,11 @@ impl Zone {
     pub(crate) fn plan_pods(&mut self) -> Result<(Duration, Change)> {
         let watch = Stopwatch::start()?;
         ensure!(
-            self.allocator.allocate(&self.pods).is_empty(),
+            self.allocator.allocate(&self.objects).is_empty(),
             "pods without addresses"
         );
         let snapshot = self.database.snapshot();
-        let change = self.pod_controller.plan(&self.pods, &snapshot)?;
+        let change = self.pod_controller.plan(&self.objects, &snapshot)?;
         Ok((watch.stop()?, change))
     }
 
@@ -314,8 +309,8 @@ impl Zone {
 
     /// Adds a pod that has addresses to the inputs of policies.
     fn select_pod(&mut self, pod: &Arc<Pod>) -> Result<()> {
-        let pod = self.pods.pod(&pod.key).context("no such pod")?;
-        self.policies.put_pod(pod, self.pods.places(pod));
+        let pod = self.objects.pod(&pod.key).context("no such pod")?;
+        self.policies.put_pod(pod, self.objects.places(pod));
         Ok(())
     }
 

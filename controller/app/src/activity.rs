@@ -7,10 +7,10 @@ use patchbay_model::{
     AttachedNetworks, ClusterSettings, Connect, Definition, EgressIp, Feature, NetworkActivity,
     NetworkObjects, Networks, Pod, PodKey, waits_for_primary_network,
 };
-use patchbay_pods::ZonePods;
 use patchbay_resources::conversion::{connect_input, egress_ip, network_objects, pod};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Object as _;
+use patchbay_zone::ZoneObjects;
 
 use super::zone_inputs::has_changed;
 use super::{Cluster, pods};
@@ -22,8 +22,8 @@ pub struct NetworkUsers<'a> {
     pub objects: &'a NetworkObjects<'a>,
     /// Namespaces whose pods have a primary network.
     pub labelled: &'a BTreeSet<String>,
-    /// Pods.
-    pub pods: &'a ZonePods,
+    /// Pods and their attachments.
+    pub pods: &'a ZoneObjects,
     /// Labels of namespaces.
     pub namespaces: BTreeMap<&'a str, &'a BTreeMap<String, String>>,
     /// EgressIPs with the nodes that have them.
@@ -96,7 +96,7 @@ type Use = (Arc<str>, Arc<str>);
 
 /// The networks that a pod uses on its node. One that waits for its first primary network uses none
 /// yet.
-fn uses_of_pod(pods: &ZonePods, pod: &Pod) -> BTreeSet<Use> {
+fn uses_of_pod(pods: &ZoneObjects, pod: &Pod) -> BTreeSet<Use> {
     let Some(node) = pod.node.as_ref().filter(|_| pod.is_wired()) else {
         return BTreeSet::new();
     };
@@ -132,7 +132,7 @@ pub(crate) struct FollowedActivity(Option<Box<Followed>>);
 struct Followed {
     inventory: Inventory,
     settings: ClusterSettings,
-    pods: ZonePods,
+    pods: ZoneObjects,
     others: OtherUsers,
     /// Numbers of pods.
     users: BTreeMap<Use, usize>,

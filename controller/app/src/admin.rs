@@ -1,11 +1,11 @@
 //! Policies of administrators: the inputs of their rows.
 
 use patchbay_model::ClusterSettings;
-use patchbay_pods::ZonePods;
 use patchbay_policies::admin::{AdminPolicyNode, AdminPolicyObjects, ZoneAdminPolicies};
 use patchbay_resources::conversion::{admin_network_policy, baseline_admin_network_policy};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Object as _;
+use patchbay_zone::ZoneObjects;
 
 use crate::policies::known_addresses;
 
@@ -14,18 +14,17 @@ pub(crate) fn zone_admin_policies(
     inventory: &Inventory,
     zone: &str,
     settings: &ClusterSettings,
-    pods: Option<&ZonePods>,
+    zone_objects: &ZoneObjects,
 ) -> ZoneAdminPolicies {
     let policies = inventory.admin_network_policies.iter();
     let policies = policies.map(|(_, policy)| admin_network_policy(&policy.object));
     let baselines = inventory.baseline_admin_network_policies.iter();
     let baselines = baselines.map(|(_, policy)| baseline_admin_network_policy(&policy.object));
-    let pods = pods.into_iter().flat_map(ZonePods::pods).cloned();
     let namespaces = inventory.namespaces.iter();
     let nodes = inventory.nodes.iter();
     let objects = AdminPolicyObjects {
         policies: policies.chain(baselines).collect(),
-        pods: pods.collect(),
+        pods: zone_objects.pods().cloned().collect(),
         namespaces: namespaces
             .map(|(key, namespace)| (key.name.as_str(), namespace.object.labels()))
             .collect(),

@@ -15,7 +15,6 @@ use patchbay_model::{
     ClusterSettings, Feature, NadKey, NetworkActivity, Networks, Node, NodeSubnetOwners,
 };
 use patchbay_networks::ZoneNetworks;
-use patchbay_pods::ZonePods;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::undecoded_networks;
 use patchbay_resources::manifests::{
@@ -24,6 +23,7 @@ use patchbay_resources::manifests::{
 };
 use patchbay_resources::object::{Object, Pod, Time};
 use patchbay_resources::state::{StateFolder, restore};
+use patchbay_zone::ZoneObjects;
 
 use super::equal_keys::equal_key_warnings;
 use super::ignored::ignored_warnings;
@@ -323,7 +323,7 @@ impl Cluster {
 
     /// Inputs of the pods' rows in a zone. `None`: the objects contain no pods, and specify nothing
     /// about the ports of pods that are there.
-    pub fn zone_pods(&self, zone: &str) -> Option<ZonePods> {
+    pub fn zone_pods(&self, zone: &str) -> Option<ZoneObjects> {
         ZoneView::new(self, zone, None).pods()
     }
 

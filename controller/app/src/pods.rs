@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use patchbay_allocate::networks::allocate_pods;
 use patchbay_model::{ClusterSettings, NetworkObjects, POD_NETWORKS, PRIMARY_NETWORK_LABEL};
-use patchbay_pods::{AllocationScope, PodAllocator, ZonePods};
+use patchbay_pods::{AllocationScope, PodAllocator};
 use patchbay_resources::conversion::{network_objects, pod};
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use patchbay_resources::object::{Object, Time};
+use patchbay_zone::ZoneObjects;
 
-/// The inputs of the pods' rows in a zone.
+/// The objects that the attachments of pods follow from, for the zone of the node with this name.
 pub(crate) fn zone_pods(
     inventory: &Inventory,
     zone: &str,
     settings: &ClusterSettings,
     objects: &NetworkObjects<'_>,
     labelled: &BTreeSet<String>,
-) -> ZonePods {
-    let mut pods = ZonePods::new(zone, settings);
+) -> ZoneObjects {
+    let mut pods = ZoneObjects::new(zone, settings);
     pods.set_objects(objects, labelled);
     for (_, sourced) in inventory.pods.iter() {
         pods.put_pod(Arc::new(pod(&sourced.object)));

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use patchbay_model::{ClusterSettings, NetworkObjects, host_addresses};
-use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
 use patchbay_resources::conversion::{egress_firewall, multi_network_policy, network_policy};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Namespace, Node, Object as _};
+use patchbay_zone::ZoneObjects;
 
 /// The inputs of the policies' rows in a zone. `None`: there are neither pods nor policies.
 pub(crate) fn zone_policies(
@@ -16,7 +16,7 @@ pub(crate) fn zone_policies(
     zone: &str,
     settings: &ClusterSettings,
     (objects, labelled): (&NetworkObjects<'_>, &BTreeSet<String>),
-    pods: Option<&ZonePods>,
+    pods: Option<&ZoneObjects>,
 ) -> Option<ZonePolicies> {
     let has_policies = !inventory.network_policies.is_empty()
         || !inventory.multi_network_policies.is_empty()

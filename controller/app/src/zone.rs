@@ -15,11 +15,12 @@ use patchbay_connects::{ConnectReport, Inputs, RowDifference, RowPurpose, ZonePl
 use patchbay_egress::EgressProblem;
 use patchbay_model::{PodKey, ServiceKey};
 use patchbay_networks::SkippedNetwork;
-use patchbay_pods::{PodProblem, ZonePods};
+use patchbay_pods::PodProblem;
 use patchbay_policies::PolicyProblem;
 use patchbay_rows::{Counts, KeptRow, ObjectName};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::ServiceProblem;
+use patchbay_zone::ZoneObjects;
 
 use crate::Cluster;
 use crate::northbound::Northbound;
@@ -103,7 +104,7 @@ impl<N> ZoneReconciler<N> {
 
     /// Inputs of the pods' rows. `None`: the objects contain no pods, and specify nothing about the
     /// ports of pods that are there.
-    pub fn pods(&mut self, cluster: &Cluster) -> Option<&ZonePods> {
+    pub fn pods(&mut self, cluster: &Cluster) -> Option<&ZoneObjects> {
         self.controllers.pods(cluster)
     }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 
 use patchbay_model::{ClusterSettings, NetworkActivity, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
-use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
 use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_resources::manifests::Inventory;
@@ -25,12 +24,12 @@ pub(crate) use following::has_changed;
 #[derive(Debug, Default)]
 pub(crate) struct ZoneInputs {
     pub(crate) networks: ZoneNetworks,
-    /// `None`: the objects contain no pods, so ports of pods that are there stay.
-    pub(crate) pods: Option<ZonePods>,
+    /// `false`: the objects contain no pods, so ports of pods that are there stay.
+    pub(crate) has_pods: bool,
     /// `None`: there are neither pods nor policies.
     pub(crate) policies: Option<ZonePolicies>,
     pub(crate) admin_policies: ZoneAdminPolicies,
-    /// Inputs of the rows of services and EgressIPs.
+    /// Inputs of the rows of pods, services and EgressIPs.
     pub(crate) objects: ZoneObjects,
     /// Nodes on which networks are rendered. `None`: all.
     activity: Option<NetworkActivity>,
@@ -53,17 +52,17 @@ impl ZoneInputs {
     pub(crate) fn read(cluster: &Cluster, zone: &str, activity: Option<NetworkActivity>) -> Self {
         let view = ZoneView::new(cluster, zone, activity);
         let (networks, owners) = view.networks();
-        let (pods, policies) = view.pods_and_policies();
+        let (objects, policies) = view.zone_objects();
         let followed = cluster.is_watched().then(|| Followed {
             inventory: cluster.inventory.clone(),
             settings: cluster.settings().clone(),
         });
         Self {
-            admin_policies: view.admin_policies(pods.as_ref()),
-            objects: view.zone_objects(pods.as_ref()),
+            admin_policies: view.admin_policies(&objects),
+            has_pods: view.has_pods(),
+            objects,
             activity: view.into_activity(),
             networks,
-            pods,
             policies,
             owners,
             followed,
@@ -74,9 +73,7 @@ impl ZoneInputs {
     /// nothing.
     pub(crate) fn follow(&mut self, earlier: &Self) {
         self.networks.follow(&earlier.networks);
-        if let (Some(pods), Some(earlier)) = (&mut self.pods, &earlier.pods) {
-            pods.follow(earlier);
-        }
+        self.objects.follow(&earlier.objects);
     }
 
     /// Follows the objects of a cluster. Objects of files are read from nothing, because what they
@@ -89,14 +86,8 @@ impl ZoneInputs {
     ) {
         let followed = self.followed.take();
         let followed = followed.filter(|followed| followed.settings == *cluster.settings());
-        let earlier = (
-            followed,
-            self.pods.take(),
-            self.policies.take(),
-            cluster.is_watched(),
-        );
-        let (Some(followed), Some(pods), Some(policies), true) = earlier else {
-            self.pods = earlier.1;
+        let earlier = (followed, self.policies.take(), cluster.is_watched());
+        let (Some(followed), Some(policies), true) = earlier else {
             let mut read = Self::read(cluster, zone, activity);
             read.follow(self);
             *self = read;
@@ -110,7 +101,6 @@ impl ZoneInputs {
             before: &followed.inventory,
             now: &cluster.inventory,
             settings: &followed.settings,
-            pods,
             policies,
             changed_pods: BTreeSet::new(),
             activity: match (&former, &self.activity) {
@@ -122,7 +112,6 @@ impl ZoneInputs {
             },
         };
         following.update(self);
-        self.pods = Some(following.pods);
         self.policies = Some(following.policies);
         self.followed = Some(Followed {
             inventory: cluster.inventory.clone(),

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use patchbay_model::{EndpointSlice, Network, NetworkObjects, Networks, Pod, Service, ServiceKey};
-use patchbay_pods::ZonePods;
 use patchbay_resources::conversion::{egress_ip, endpoint_slice, network_service, pod};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Object as _;
@@ -11,30 +10,24 @@ use patchbay_services::derived_slices;
 use patchbay_zone::ZoneObjects;
 
 use super::Cluster;
+use super::pods::zone_pods;
 
-/// The objects of a zone, with the networks that it renders.
+/// The objects of a zone, with the networks that it renders. A service without mirrored
+/// EndpointSlices has those that follow from its selector and the pods, unless the objects are those
+/// of a running cluster.
 pub(crate) fn zone_objects(
     cluster: &Cluster,
     zone: &str,
     rendered: &NetworkObjects<'_>,
-    pods: Option<&ZonePods>,
+    labelled: &BTreeSet<String>,
 ) -> ZoneObjects {
-    let inventory = &cluster.inventory;
-    let mut objects = ZoneObjects::new(zone, cluster.settings());
-    objects.set_networks(&rendered.networks);
-    for node in &rendered.nodes {
-        objects.put_node(*node);
-    }
+    let (inventory, settings) = (&cluster.inventory, cluster.settings());
+    let mut objects = zone_pods(inventory, zone, settings, rendered, labelled);
     for (key, namespace) in inventory.namespaces.iter() {
         objects.put_namespace(&key.name, namespace.object.labels());
     }
     for (_, object) in inventory.egress_ips.iter() {
         objects.put_egress_ip(egress_ip(&object.object));
-    }
-    if let Some(pods) = pods {
-        for pod in pods.pods() {
-            objects.put_pod(pod, pods.places(pod));
-        }
     }
     for (_, slice) in inventory.endpoint_slices.iter() {
         if let Some(slice) = endpoint_slice(&slice.object) {

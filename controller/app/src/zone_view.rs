@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use patchbay_model::{NetworkActivity, NetworkObjects, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
-use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
 use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_resources::conversion::network_objects;
@@ -57,11 +56,10 @@ impl<'a> ZoneView<'a> {
     }
 
     /// `None`: the objects contain no pods, so ports of pods that are there stay.
-    pub(crate) fn pods(&self) -> Option<ZonePods> {
+    pub(crate) fn pods(&self) -> Option<ZoneObjects> {
         let inventory = &self.cluster.inventory;
-        let has_pods = self.cluster.has_every_kind() || !inventory.pods.is_empty();
         let settings = self.cluster.settings();
-        has_pods.then(|| {
+        self.has_pods().then(|| {
             pods::zone_pods(
                 inventory,
                 self.zone,
@@ -72,31 +70,30 @@ impl<'a> ZoneView<'a> {
         })
     }
 
-    /// Inputs of pods and policies, with the port groups of policies that new ports wait for.
-    pub(crate) fn pods_and_policies(&self) -> (Option<ZonePods>, Option<ZonePolicies>) {
-        let mut pods = self.pods();
-        let policies = self.policies(pods.as_ref());
-        if let (Some(pods), Some(policies)) = (&mut pods, &policies) {
-            pods.set_gates(policies.gates());
-        }
-        (pods, policies)
+    /// `false`: the objects contain no pods, so ports of pods that are there stay.
+    pub(crate) fn has_pods(&self) -> bool {
+        self.cluster.has_every_kind() || !self.cluster.inventory.pods.is_empty()
     }
 
-    fn policies(&self, pods: Option<&ZonePods>) -> Option<ZonePolicies> {
+    /// Objects of the zone and inputs of policies. New ports wait for the port groups of policies.
+    pub(crate) fn zone_objects(&self) -> (ZoneObjects, Option<ZonePolicies>) {
+        let mut objects = zone_objects(self.cluster, self.zone, &self.objects, &self.labelled);
+        let policies = self.policies(self.has_pods().then_some(&objects));
+        if let Some(policies) = &policies {
+            objects.set_gates(policies.gates());
+        }
+        (objects, policies)
+    }
+
+    fn policies(&self, pods: Option<&ZoneObjects>) -> Option<ZonePolicies> {
         let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
         let objects = (&self.objects, &self.labelled);
         policies::zone_policies(inventory, self.zone, settings, objects, pods)
     }
 
-    pub(crate) fn admin_policies(&self, pods: Option<&ZonePods>) -> ZoneAdminPolicies {
+    pub(crate) fn admin_policies(&self, objects: &ZoneObjects) -> ZoneAdminPolicies {
         let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
-        admin::zone_admin_policies(inventory, self.zone, settings, pods)
-    }
-
-    /// A service without mirrored EndpointSlices has those that follow from its selector and the
-    /// pods, unless the objects are those of a running cluster.
-    pub(crate) fn zone_objects(&self, pods: Option<&ZonePods>) -> ZoneObjects {
-        zone_objects(self.cluster, self.zone, &self.objects, pods)
+        admin::zone_admin_policies(inventory, self.zone, settings, objects)
     }
 
     /// The networks and definitions that the zone renders.

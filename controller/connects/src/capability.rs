@@ -40,6 +40,8 @@ impl Capability for Connects {
     type SharedKey = SharedKey;
     type Shared = Shared;
 
+    const KINDS: &'static [()] = &[()];
+
     fn declare(layout: &mut Layout<ConnectPart>) -> Self {
         Self {
             tables: Tables::declare(layout),

@@ -256,8 +256,11 @@ impl ZoneInputs {
 
 impl RowInputs for ZoneInputs {
     type Cell = Cell;
+    type Kind = ();
 
-    fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(Cell)) {
+    fn kind(_: &Cell) {}
+
+    fn diff(&self, earlier: Option<&Self>, _: &[()], changed: &mut dyn FnMut(Cell)) {
         let Some(earlier) = earlier else {
             for (name, input) in &self.given.connects {
                 new_connect(name, input, changed);

@@ -18,7 +18,7 @@ use patchbay_schemas::nb::QoS;
 use patchbay_schemas::schema::{Constraint, DatabaseSchema};
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::{Cell, ServedPod, Server, ZoneObjects};
+use patchbay_zone::{Cell, Kind, ServedPod, Server, ZoneObjects};
 
 use super::next_hop::next_hop;
 use super::problem::{EgressProblem, EgressProblemReason, object_problems};
@@ -147,6 +147,8 @@ impl Capability for Egress {
     type Report = Vec<EgressProblem>;
     type SharedKey = Infallible;
     type Shared = ();
+
+    const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Nodes, Kind::Networks, Kind::EgressIps];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {

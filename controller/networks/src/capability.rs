@@ -139,6 +139,8 @@ impl Capability for Topologies {
     type SharedKey = SharedKey;
     type Shared = Shared;
 
+    const KINDS: &'static [()] = &[()];
+
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
             tables: Tables::declare(layout),

@@ -303,8 +303,11 @@ impl ZoneNetworks {
 
 impl Inputs for ZoneNetworks {
     type Cell = NetworkCell;
+    type Kind = ();
 
-    fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(NetworkCell)) {
+    fn kind(_: &NetworkCell) {}
+
+    fn diff(&self, earlier: Option<&Self>, _: &[()], changed: &mut dyn FnMut(NetworkCell)) {
         let nothing = Self::default();
         let mut networks_changed = false;
         if earlier.is_none_or(|earlier| earlier.zone != self.zone) {

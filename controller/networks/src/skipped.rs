@@ -21,7 +21,7 @@ impl SkippedNetworks {
     /// of the changed networks, unless the zone, its node or what all networks read has changed.
     pub fn update(&mut self, networks: &ZoneNetworks) -> Vec<SkippedNetwork> {
         let (mut are_all_changed, mut changed) = (false, BTreeSet::new());
-        networks.diff(self.seen.as_ref(), &mut |cell| match cell {
+        networks.diff(self.seen.as_ref(), &[()], &mut |cell| match cell {
             NetworkCell::Network(prefix) => {
                 changed.insert(prefix);
             }

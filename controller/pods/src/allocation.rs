@@ -15,10 +15,10 @@ use patchbay_model::{
     PodNetwork, PodNetworks, mac_address, mac_of_name,
 };
 use patchbay_rows::Inputs as _;
+use patchbay_zone::{Cell, Kind, MachineKey, ZoneObjects};
 use thiserror::Error;
 
 use super::addressing::Ranges;
-use super::inputs::{MachineKey, PodCell, ZonePods};
 
 /// Pods and networks whose addresses an allocator allocates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -34,7 +34,7 @@ pub enum AllocationScope {
 #[derive(Debug)]
 pub struct PodAllocator {
     scope: AllocationScope,
-    seen: Option<ZonePods>,
+    seen: Option<ZoneObjects>,
     /// Addresses by network and subnet.
     pools: HashMap<(Arc<str>, IpNet), AddressPool>,
     /// Addresses of pods, by attachment. In boxes, because a node of a map has room for eleven.
@@ -114,20 +114,21 @@ impl PodAllocator {
     ///
     /// Addresses of pods that have them are kept first. The cost is that of the changed pods and of
     /// those on changed nodes, unless networks have changed.
-    pub fn allocate(&mut self, pods: &ZonePods) -> &BTreeMap<PodKey, PodNetworks> {
+    pub fn allocate(&mut self, pods: &ZoneObjects) -> &BTreeMap<PodKey, PodNetworks> {
         let (mut changed, mut nodes) = (BTreeSet::new(), BTreeSet::new());
         let mut is_known = self.seen.is_some();
-        pods.diff(self.seen.as_ref(), &mut |cell| match cell {
-            PodCell::Pod(key) => {
+        let kinds = [Kind::Zone, Kind::Nodes, Kind::Networks, Kind::Pods];
+        pods.diff(self.seen.as_ref(), &kinds, &mut |cell| match cell {
+            Cell::Pod(key) => {
                 changed.insert(key);
             }
-            PodCell::Node(name) => {
+            Cell::NodeSubnets(name) => {
                 nodes.insert(name);
             }
-            PodCell::Machine(_) | PodCell::Unread | PodCell::Gates(_) => {}
-            PodCell::Zone | PodCell::Namespace(_) | PodCell::Definition(_) => {
+            Cell::Zone | Cell::PrimaryNetwork(_) | Cell::Definition(_) => {
                 is_known = false;
             }
+            _ => {}
         });
         if is_known && !nodes.is_empty() {
             let on_nodes = pods.pods().filter(|pod| {
@@ -138,7 +139,7 @@ impl PodAllocator {
         }
         if !is_known {
             // The last allocated addresses stay known in networks that are still there.
-            let networks = pods.networks();
+            let networks = pods.attached_networks();
             self.pools.retain(|(network, _), _| {
                 networks.contains(&**network) || pods.may_have_prefix(&network_prefix(network))
             });
@@ -191,7 +192,7 @@ impl PodAllocator {
     }
 
     /// Keeps the addresses that a pod has, or will have once its annotation is written.
-    fn hold(&mut self, pod: &Arc<Pod>, pods: &ZonePods) {
+    fn hold(&mut self, pod: &Arc<Pod>, pods: &ZoneObjects) {
         let (attachments, _) = pods.attachments(pod);
         let unwritten = self.unwritten.remove(&pod.key).unwrap_or_default();
         let mut is_written = true;
@@ -211,7 +212,7 @@ impl PodAllocator {
     fn hold_addresses(
         &mut self,
         pod: &Arc<Pod>,
-        pods: &ZonePods,
+        pods: &ZoneObjects,
         attachment: &PodAttachment,
         addresses: Vec<IpNet>,
     ) {
@@ -252,7 +253,7 @@ impl PodAllocator {
     fn may_share(
         &self,
         pod: &Pod,
-        pods: &ZonePods,
+        pods: &ZoneObjects,
         network: &AttachedNetwork,
         address: IpAddr,
     ) -> bool {
@@ -272,7 +273,7 @@ impl PodAllocator {
     }
 
     /// Allocates what a pod lacks, if its annotation can be read.
-    fn complete(&mut self, pod: &Arc<Pod>, pods: &ZonePods) {
+    fn complete(&mut self, pod: &Arc<Pod>, pods: &ZoneObjects) {
         if !pod.has_readable_networks() {
             return;
         }
@@ -306,7 +307,7 @@ impl PodAllocator {
         }
     }
 
-    fn allocates(&self, pod: &Pod, pods: &ZonePods, network: &AttachedNetwork) -> bool {
+    fn allocates(&self, pod: &Pod, pods: &ZoneObjects, network: &AttachedNetwork) -> bool {
         let is_in_scope = match self.scope {
             AllocationScope::AllZones => true,
             AllocationScope::Zone => pod.node.as_ref() == Some(pods.zone()),
@@ -324,7 +325,7 @@ impl PodAllocator {
     fn assign(
         &mut self,
         pod: &Arc<Pod>,
-        pods: &ZonePods,
+        pods: &ZoneObjects,
         attachment: &PodAttachment,
     ) -> Result<Option<PodNetwork>, AllocationProblem> {
         let network = &attachment.network;
@@ -390,9 +391,9 @@ impl PodAllocator {
 }
 
 /// Ranges of a network for a pod. `None`: the pod's node has no subnet of the network yet.
-fn ranges<'a>(pod: &Pod, pods: &ZonePods, network: &'a AttachedNetwork) -> Option<Ranges<'a>> {
+fn ranges<'a>(pod: &Pod, pods: &ZoneObjects, network: &'a AttachedNetwork) -> Option<Ranges<'a>> {
     let node = pod.node.as_deref().and_then(|node| pods.node(node));
-    let subnets = node.and_then(|node| node.subnets.get(&*network.name));
+    let subnets = node.and_then(|node| node.node.subnets.get(&*network.name));
     Ranges::new(network, subnets.map_or(&[], Vec::as_slice))
 }
 

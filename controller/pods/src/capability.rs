@@ -8,7 +8,7 @@ use patchbay_model::external_ids::key as id_key;
 use patchbay_model::names::{network_in_rows, network_prefix};
 use patchbay_model::{
     AttachedTopology, NadKey, Pod, PodAttachment, PodFieldProblem, PodKey, PodPlace,
-    PrimaryDefinition, object_kind,
+    PrimaryDefinition, ServiceKey, object_kind,
 };
 use patchbay_rows::{
     Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
@@ -18,14 +18,18 @@ use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{LogicalSwitchPort, PortGroup};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::{Cell, Kind, MachineKey, ZoneObjects};
 
 use super::dhcp;
-use super::inputs::{MachineKey, PodCell, ZonePods};
+
 use super::isolation::{ISOLATED_PORTS, open_ports};
 use super::migration::PortState;
 use super::ports::{Binding, CHASSIS, POD_UID, port};
 use super::problem::PodProblem;
 use super::tables::{DEFAULT_ROUTER, ForeignPort, PodPort, Tables};
+
+/// Namespace and name of the service of the cluster's name server.
+const NAME_SERVER: (&str, &str) = ("kube-system", "kube-dns");
 
 /// Keeps the rows of one zone's pods as they should be. See `patchbay_rows`.
 #[derive(Debug)]
@@ -62,7 +66,7 @@ impl PodController {
     ///
     /// # Errors
     /// The database's schema cannot express the rows.
-    pub fn plan(&mut self, pods: &ZonePods, snapshot: &Snapshot) -> Result<Change, PlanError> {
+    pub fn plan(&mut self, pods: &ZoneObjects, snapshot: &Snapshot) -> Result<Change, PlanError> {
         self.engine.plan(pods, snapshot).into_change()
     }
 
@@ -103,11 +107,19 @@ type Rows = PartRows<Vec<PodProblem>>;
 
 impl Capability for Pods {
     type Part = Part;
-    type Inputs = ZonePods;
+    type Inputs = ZoneObjects;
     type Group = ();
     type Report = Vec<PodProblem>;
     type SharedKey = Infallible;
     type Shared = ();
+
+    const KINDS: &'static [Kind] = &[
+        Kind::Zone,
+        Kind::Nodes,
+        Kind::Networks,
+        Kind::Pods,
+        Kind::Services,
+    ];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
@@ -121,7 +133,7 @@ impl Capability for Pods {
         "patchbay: pods".to_owned()
     }
 
-    fn parts(&self, cell: &PodCell, inputs: &ZonePods, part: &mut dyn FnMut(Part)) {
+    fn parts(&self, cell: &Cell, inputs: &ZoneObjects, part: &mut dyn FnMut(Part)) {
         let mut machine = |key: &MachineKey| {
             for pod in inputs.machine(key) {
                 for place in inputs.places(pod).filter(dhcp::is_used) {
@@ -133,20 +145,16 @@ impl Capability for Pods {
             }
         };
         match cell {
-            PodCell::Pod(key) if inputs.pod(key).is_some() => part(Part::Pod(key.clone())),
-            PodCell::Machine(key) => machine(key),
-            PodCell::Namespace(_) | PodCell::Definition(_) => {
+            Cell::Pod(key) if inputs.pod(key).is_some() => part(Part::Pod(key.clone())),
+            Cell::Machine(key) => machine(key),
+            Cell::PrimaryNetwork(_) | Cell::Definition(_) => {
                 inputs.machines().for_each(machine);
             }
-            PodCell::Pod(_)
-            | PodCell::Zone
-            | PodCell::Node(_)
-            | PodCell::Unread
-            | PodCell::Gates(_) => {}
+            _ => {}
         }
     }
 
-    fn exists(&self, part: &Part, inputs: &ZonePods) -> bool {
+    fn exists(&self, part: &Part, inputs: &ZoneObjects) -> bool {
         match part {
             Part::Pod(key) => inputs.pod(key).is_some(),
             Part::Machine { machine, .. } => inputs.machine(machine).next().is_some(),
@@ -188,13 +196,13 @@ impl Capability for Pods {
 }
 
 /// The inputs, of which a pod's attachments are read.
-fn read_attachments<'a>(pod: &Pod, reader: &Reader<'a, Pods>) -> &'a ZonePods {
-    let inputs = reader.read(&PodCell::Namespace(pod.key.namespace.clone()));
+fn read_attachments<'a>(pod: &Pod, reader: &Reader<'a, Pods>) -> &'a ZoneObjects {
+    let inputs = reader.read(&Cell::PrimaryNetwork(pod.key.namespace.clone()));
     if let PrimaryDefinition::Definition(key) = inputs.primary_definition(&pod.key.namespace) {
-        reader.read(&PodCell::Definition(key.clone()));
+        reader.read(&Cell::Definition(key.clone()));
     }
     for selection in pod.selections.iter().flatten() {
-        reader.read(&PodCell::Definition(NadKey {
+        reader.read(&Cell::Definition(NadKey {
             namespace: selection.namespace.clone(),
             name: selection.name.clone(),
         }));
@@ -204,8 +212,8 @@ fn read_attachments<'a>(pod: &Pod, reader: &Reader<'a, Pods>) -> &'a ZonePods {
 
 impl Pods {
     fn pod(&self, key: &PodKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        reader.read(&PodCell::Zone);
-        let inputs = reader.read(&PodCell::Pod(key.clone()));
+        reader.read(&Cell::Zone);
+        let inputs = reader.read(&Cell::Pod(key.clone()));
         let Some(pod) = inputs.pod(key) else {
             return;
         };
@@ -237,7 +245,7 @@ impl Pods {
         reader: &Reader<'_, Self>,
         rows: &mut Rows,
     ) {
-        let inputs = reader.read(&PodCell::Unread);
+        let inputs = reader.read(&Cell::Unread);
         let ports = reader.owned().filter(|row| row.is_of(self.tables.ports));
         for row in ports {
             let network = row.view().external_id(id_key::NETWORK).unwrap_or_default();
@@ -260,7 +268,7 @@ impl Pods {
     ) -> Option<PodProblem> {
         let node = pod.node.as_ref()?;
         let mut surplus = None;
-        let inputs = reader.read(&PodCell::Node(node.clone()));
+        let inputs = reader.read(&Cell::Node(node.clone()));
         let zone = inputs.zone();
         let chassis = inputs.node(node).map(|node| &node.chassis);
         for attachment in attachments {
@@ -318,7 +326,7 @@ impl Pods {
         {
             return false;
         }
-        let inputs = reader.read(&PodCell::Gates(place.port.as_str().into()));
+        let inputs = reader.read(&Cell::Gates(place.port.as_str().into()));
         let mut gates = inputs.gates(&place.port).iter();
         gates.any(|group| {
             let group = reader.row(tables.gates, group);
@@ -377,13 +385,22 @@ impl Pods {
         reader: &Reader<'_, Self>,
         rows: &mut Rows,
     ) {
-        reader.read(&PodCell::Zone);
-        let inputs = reader.read(&PodCell::Machine(machine.clone()));
+        reader.read(&Cell::Zone);
+        let (namespace, name) = NAME_SERVER;
+        let name_server = ServiceKey {
+            namespace: namespace.into(),
+            name: name.into(),
+        };
+        let inputs = reader.read(&Cell::Service(name_server.clone()));
+        let name_servers = inputs
+            .service(&name_server)
+            .map_or(&[][..], |service| &service.cluster_ips);
+        let inputs = reader.read(&Cell::Machine(machine.clone()));
         let pods = inputs.machine(machine).filter(|pod| pod.is_wired());
         let mut places = pods.flat_map(|pod| read_attachments(pod, reader).places(pod));
         let place = places.find(|place| place.network.name == *network && dhcp::is_used(place));
         if let Some(place) = place {
-            for options in dhcp::options(machine, &place, inputs) {
+            for options in dhcp::options(machine, &place, inputs, name_servers) {
                 rows.put(self.tables.dhcp, &options);
             }
         }
@@ -431,7 +448,7 @@ fn port_state(
     if place.network.topology == AttachedTopology::Layer3 {
         return Some(PortState::USUAL);
     }
-    let inputs = reader.read(&PodCell::Machine(key.clone()));
+    let inputs = reader.read(&Cell::Machine(key.clone()));
     let enabled = existing.and_then(|row| row.column(LogicalSwitchPort::ENABLED.name()));
     let was_set = enabled.is_some_and(|enabled| !enabled.is_empty());
     PortState::of(&place.pod, inputs.machine(&key), was_set)

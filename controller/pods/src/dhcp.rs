@@ -6,8 +6,7 @@ use ipnet::IpNet;
 use patchbay_model::external_ids::key;
 use patchbay_model::{AttachedTopology, IpFamily, PodPlace, Role};
 use patchbay_schemas::nb::DhcpOptions;
-
-use super::inputs::{MachineKey, ZonePods};
+use patchbay_zone::{MachineKey, ZoneObjects};
 
 /// End of the name of a network's controller.
 pub(super) const CONTROLLER: &str = "-network-controller";
@@ -45,7 +44,8 @@ fn cidr_key(subnet: IpNet) -> String {
 pub(super) fn options(
     machine: &MachineKey,
     place: &PodPlace,
-    inputs: &ZonePods,
+    inputs: &ZoneObjects,
+    name_servers: &[IpAddr],
 ) -> Vec<DhcpOptions> {
     let network = &place.network;
     let rows = network.subnets.iter().map(|subnet| {
@@ -55,7 +55,7 @@ pub(super) fn options(
             let found = addresses.find(|address| IpFamily::of(*address) == family);
             found.map(|address| address.to_string())
         };
-        let name_server = first(inputs.name_servers());
+        let name_server = first(name_servers);
         let host = Some(format!("\"{}\"", machine.name));
         let text = |text: &str| Some(text.to_owned());
         let options = match family {

@@ -6,14 +6,13 @@
 //!  \-- port on the default network -- in the port group of isolated ports, with open ports
 //! ```
 //!
-//! [`ZonePods`] has the objects that the rows of one zone follow from. [`PodController`] keeps the
+//! [`ZoneObjects`](patchbay_zone::ZoneObjects) has the objects that the rows of one zone follow from. [`PodController`] keeps the
 //! rows in a database with the row engine (`patchbay-rows`). See `docs/design/pods.md`.
 
 mod addressing;
 mod allocation;
 mod capability;
 mod dhcp;
-mod inputs;
 mod isolation;
 mod migration;
 mod ports;
@@ -22,5 +21,4 @@ mod tables;
 
 pub use allocation::{AllocationProblem, AllocationScope, PodAllocator};
 pub use capability::PodController;
-pub use inputs::{MachineKey, NAME_SERVER, PodCell, ZonePods};
 pub use problem::PodProblem;

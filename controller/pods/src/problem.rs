@@ -1,9 +1,8 @@
 //! Reasons why pods are not wired as their objects specify.
 
 use patchbay_model::{AttachmentProblem, PodFieldProblem};
+use patchbay_zone::MachineKey;
 use thiserror::Error;
-
-use super::inputs::MachineKey;
 
 /// Reason why a pod is not wired as its object specifies.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]

@@ -18,10 +18,10 @@ use patchbay_schemas::nb::{
     Acl, DhcpOptions, LogicalRouter, LogicalSwitch, LogicalSwitchPort, PortGroup,
 };
 use patchbay_schemas::typed::Field;
+use patchbay_zone::MachineKey;
 use smol_str::SmolStr;
 
 use super::capability::Part;
-use super::inputs::MachineKey;
 use super::{dhcp, isolation};
 
 /// Router of the default network. A database with it is OVN-Kubernetes'.

@@ -149,6 +149,8 @@ impl Capability for Policies {
     type SharedKey = SelectionKey;
     type Shared = Gathering;
 
+    const KINDS: &'static [()] = &[()];
+
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
             tables: Tables::declare(layout),

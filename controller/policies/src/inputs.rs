@@ -331,8 +331,11 @@ fn place_of(network: &Arc<str>, policy: &Policy) -> NetworkNamespace {
 
 impl Inputs for ZonePolicies {
     type Cell = PolicyCell;
+    type Kind = ();
 
-    fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(PolicyCell)) {
+    fn kind(_: &PolicyCell) {}
+
+    fn diff(&self, earlier: Option<&Self>, _: &[()], changed: &mut dyn FnMut(PolicyCell)) {
         let nothing = Self::default();
         let earlier = earlier.unwrap_or(&nothing);
         if earlier.unread != self.unread {

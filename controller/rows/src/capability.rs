@@ -18,10 +18,20 @@ use crate::table::Layout;
 pub trait Inputs: Clone {
     /// Name of a piece of the inputs that can change on its own, such as one node.
     type Cell: Clone + Debug + Eq + Hash;
+    /// Kind of cells. A capability names the kinds that it reads. Others are not compared for it.
+    type Kind: Copy + Debug + PartialEq + 'static;
 
-    /// Calls `changed` for each cell that differs from an earlier version. `None`: for each cell
-    /// because of which there are parts.
-    fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(Self::Cell));
+    /// Returns the kind of a cell.
+    fn kind(cell: &Self::Cell) -> Self::Kind;
+
+    /// Calls `changed` for each cell of some kinds that differs from an earlier version. `None`: for
+    /// each cell because of which there are parts.
+    fn diff(
+        &self,
+        earlier: Option<&Self>,
+        kinds: &[Self::Kind],
+        changed: &mut dyn FnMut(Self::Cell),
+    );
 }
 
 /// A kind of rows that the engine keeps as they should be.
@@ -45,6 +55,9 @@ pub trait Capability {
     type SharedKey: Clone + Debug + Eq + Hash;
     /// Value that many parts read. It is computed once.
     type Shared: Debug + PartialEq;
+
+    /// Kinds of the cells that the capability reads, and because of which it has parts.
+    const KINDS: &'static [<Self::Inputs as Inputs>::Kind];
 
     /// Declares the tables.
     fn declare(layout: &mut Layout<Self::Part>) -> Self;

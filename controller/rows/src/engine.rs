@@ -249,7 +249,7 @@ impl<C: Capability> Memory<C> {
         // Parts of the inputs get the first numbers, in their order, so that what is remembered of
         // them is side by side. They share their names with the inputs; those of rows do not.
         let mut parts = Parts::default();
-        inputs.diff(None, &mut |cell| {
+        inputs.diff(None, C::KINDS, &mut |cell| {
             capability.parts(&cell, inputs, &mut |part| {
                 parts.id(part);
             });
@@ -302,7 +302,7 @@ impl<C: Capability> Memory<C> {
         let earlier = std::mem::replace(&mut self.inputs, inputs.clone());
         let layout = &self.index.layout;
         let (parts, dependencies) = (&mut self.parts, &self.dependencies);
-        inputs.diff(Some(&earlier), &mut |cell| {
+        inputs.diff(Some(&earlier), C::KINDS, &mut |cell| {
             capability.parts(&cell, inputs, &mut |part| {
                 // A known part is pending because of what it has read, or because it ends.
                 if parts.find(&part).is_none() || !capability.exists(&part, inputs) {

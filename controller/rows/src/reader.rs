@@ -179,6 +179,10 @@ impl<'a, C: Capability> Reader<'a, C> {
 
     /// The inputs, of which this cell is read and no other.
     pub fn read(&self, cell: &CellOf<C>) -> &'a C::Inputs {
+        debug_assert!(
+            C::KINDS.contains(&<C::Inputs as Inputs>::kind(cell)),
+            "cell {cell:?} is of no kind that the capability reads"
+        );
         self.record(self.scene.index.layout.cell_source(cell));
         self.scene.inputs
     }

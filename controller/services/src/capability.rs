@@ -12,7 +12,7 @@ use patchbay_rows::{
     Scope,
 };
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::{Cell, ZoneObjects};
+use patchbay_zone::{Cell, Kind, ZoneObjects};
 
 use super::load_balancers::load_balancers;
 use super::node::NodePlace;
@@ -112,6 +112,8 @@ impl Capability for Services {
     type SharedKey = NodeAddresses;
     type Shared = BTreeSet<IpAddr>;
 
+    const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Nodes, Kind::Networks, Kind::Services];
+
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
             tables: Tables::declare(layout),
@@ -132,7 +134,7 @@ impl Capability for Services {
         match cell {
             Cell::Service(key) => {
                 let network = inputs.primary_network_of(&key.namespace);
-                if let Some(network) = network.filter(|_| inputs.service(key).is_some()) {
+                if let Some(network) = network.filter(|_| forwarded(inputs, key).is_some()) {
                     part(of(network, key));
                 }
             }
@@ -150,7 +152,7 @@ impl Capability for Services {
 
     fn exists(&self, part: &Part, inputs: &ZoneObjects) -> bool {
         inputs.primary_network_of(&part.service.namespace) == Some(&part.network)
-            && inputs.service(&part.service).is_some()
+            && forwarded(inputs, &part.service).is_some()
     }
 
     fn shared(&self, NodeAddresses: &NodeAddresses, reader: &Reader<'_, Self>) -> BTreeSet<IpAddr> {
@@ -170,7 +172,7 @@ impl Capability for Services {
         if !self.exists(part, inputs) {
             return;
         }
-        if let Some(service) = inputs.service(&part.service) {
+        if let Some(service) = forwarded(inputs, &part.service) {
             self.service(part, service, is_shared, reader, rows);
         }
     }
@@ -260,6 +262,14 @@ impl Services {
         }
         rows.report(problems);
     }
+}
+
+/// A service with load balancers in the network of its namespace. As in OVN-Kubernetes, a service
+/// that the settings let all networks reach has a route in place of them.
+fn forwarded<'a>(objects: &'a ZoneObjects, key: &ServiceKey) -> Option<&'a Arc<Service>> {
+    let reachable = &objects.settings().reachable_default_services;
+    let service = objects.service(key);
+    service.filter(|_| reachable.is_empty() || !reachable.contains(&key.to_string()))
 }
 
 /// The addresses and the node port of a port that no other service has.

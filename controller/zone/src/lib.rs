@@ -8,10 +8,12 @@ mod cell;
 mod namespace;
 mod node;
 mod objects;
+mod pods;
 mod serving;
 
-pub use cell::Cell;
+pub use cell::{Cell, Kind};
 pub use namespace::ZoneNamespace;
 pub use node::ZoneNode;
 pub use objects::ZoneObjects;
+pub use pods::MachineKey;
 pub use serving::{ServedPod, Server, UsableEgressIp};

@@ -4,15 +4,18 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    Layer2Layout, Node, NodeObject, Uplink, host_addresses, primary_interface, transit_addresses,
+    Layer2Layout, Node, NodeChassis, NodeObject, Uplink, host_addresses, primary_interface,
+    transit_addresses,
 };
 
 /// A node, with the values of its annotations. One that cannot be read counts as missing, and is
 /// reported elsewhere.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ZoneNode {
-    /// Name, id, chassis and subnets.
+    /// Name, id and subnets.
     pub node: Node,
+    /// Chassis id, and whether a running controller has seen another one.
+    pub chassis: NodeChassis,
     /// Gateway of the annotation, or derived from the node's id. `None`: neither is known.
     pub uplink: Option<Uplink>,
     /// Addresses on transit switches, IPv4 first.
@@ -43,6 +46,7 @@ impl ZoneNode {
                 .collect(),
             layer2: Layer2Layout::read(object.annotations),
             annotated_addresses: host_addresses(object.annotations).unwrap_or_default(),
+            chassis: NodeChassis::new(node.chassis_id.clone(), object.created),
             node,
             uplink,
             primary_subnets,
@@ -69,7 +73,7 @@ impl ZoneNode {
             (of.created, of.id, unreadable_id, of.is_unmanaged)
         };
         rest(&self.node) == rest(&other.node)
-            && self.node.chassis_id == other.node.chassis_id
+            && self.chassis == other.chassis
             && self.uplink == other.uplink
             && self.transit == other.transit
             && self.primary_subnets == other.primary_subnets

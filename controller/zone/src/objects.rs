@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    ClusterSettings, EgressIp, EndpointSlice, Network, Networks, NodeObject, Role, Service,
-    ServiceKey, UnreadNetworks,
+    AttachedNetworks, ClusterSettings, Definition, EgressIp, EndpointSlice, NadKey, Network,
+    NetworkObjects, Networks, NodeObject, Pod, PodKey, Role, Service, ServiceKey, UnreadNetworks,
 };
 
 use super::namespace::ZoneNamespace;
 use super::node::ZoneNode;
+use super::pods::MachineKey;
 use super::serving::Serving;
 
 /// Everything that the rows of one zone follow from, besides the database.
@@ -27,8 +28,16 @@ pub struct ZoneObjects {
     pub(crate) networks: OrdMap<Arc<str>, Arc<Network>>,
     /// Names of the primary networks of namespaces.
     pub(crate) primary: OrdMap<Arc<str>, Arc<str>>,
+    pub(crate) definitions: OrdMap<NadKey, Definition>,
+    /// Namespaces whose pods have a primary network, with its definition if there is one.
+    pub(crate) primary_definitions: OrdMap<Arc<str>, Option<NadKey>>,
     pub(crate) unread: Arc<UnreadNetworks>,
     pub(crate) namespaces: OrdMap<Arc<str>, Arc<ZoneNamespace>>,
+    pub(crate) pods: OrdMap<PodKey, Arc<Pod>>,
+    /// Pods of virtual machines.
+    pub(crate) machines: OrdMap<MachineKey, OrdSet<PodKey>>,
+    /// Port groups that new ports wait for, by the ports' names.
+    pub(crate) gates: OrdMap<Arc<str>, Arc<[String]>>,
     pub(crate) services: OrdMap<ServiceKey, Arc<Service>>,
     /// Mirrored slices of services, by name.
     pub(crate) slices: OrdMap<ServiceKey, OrdMap<Arc<str>, Arc<EndpointSlice>>>,
@@ -68,8 +77,11 @@ impl ZoneObjects {
     /// Adds a node, or replaces the one of its name.
     pub fn put_node(&mut self, object: NodeObject<'_>) {
         let name: Arc<str> = object.name.into();
-        let node = Arc::new(ZoneNode::read(&object));
-        let former = self.nodes.insert(name.clone(), node);
+        let mut node = ZoneNode::read(&object);
+        if let Some(earlier) = self.node(object.name) {
+            node.chassis.follow(&earlier.chassis);
+        }
+        let former = self.nodes.insert(name.clone(), Arc::new(node));
         self.follow_primary_subnets(&name, former.as_deref());
     }
 
@@ -90,8 +102,35 @@ impl ZoneObjects {
         nodes.flat_map(|node| node.all_addresses()).collect()
     }
 
-    /// Sets the networks. Pods whose places change with them have to be put again.
-    pub fn set_networks(&mut self, networks: &Networks) {
+    /// Takes over what a running controller has known of nodes, if the objects were read from
+    /// nothing.
+    pub fn follow(&mut self, earlier: &Self) {
+        for (name, former) in &earlier.nodes {
+            if let Some(node) = self.nodes.get_mut(name) {
+                Arc::make_mut(node).chassis.follow(&former.chassis);
+            }
+        }
+    }
+
+    /// Sets nodes, attachment definitions and networks. `labelled` has the namespaces with the label
+    /// [`PRIMARY_NETWORK_LABEL`](patchbay_model::PRIMARY_NETWORK_LABEL).
+    pub fn set_objects(&mut self, objects: &NetworkObjects<'_>, labelled: &BTreeSet<String>) {
+        let names: BTreeSet<&str> = objects.nodes.iter().map(|node| node.name).collect();
+        let nodes = self.nodes.keys().cloned();
+        let gone: Vec<Arc<str>> = nodes.filter(|name| !names.contains(&**name)).collect();
+        for name in gone {
+            self.remove_node(&name);
+        }
+        for node in &objects.nodes {
+            self.put_node(*node);
+        }
+        let definitions = objects.definitions.values();
+        let attached = AttachedNetworks::new(&objects.networks, definitions, labelled);
+        self.set_networks(&objects.networks, &attached);
+    }
+
+    /// Sets the networks and their attachment definitions.
+    pub fn set_networks(&mut self, networks: &Networks, attached: &AttachedNetworks) {
         let earlier = std::mem::take(&mut self.networks);
         self.primary.clear();
         for network in networks.iter() {
@@ -108,6 +147,15 @@ impl ZoneObjects {
             self.networks.insert(name, network);
         }
         self.unread = Arc::new(UnreadNetworks::new(networks));
+        let definitions = attached.definitions();
+        self.definitions = definitions
+            .map(|(key, definition)| (key.clone(), definition.clone()))
+            .collect();
+        let primary = attached.primary();
+        self.primary_definitions = primary
+            .map(|(namespace, key)| (namespace.clone(), key.cloned()))
+            .collect();
+        self.follow_places();
     }
 
     /// A network with an overlay that is primary in some namespaces.
@@ -123,7 +171,13 @@ impl ZoneObjects {
 
     /// `true` if a network of this name may exist although it is not known.
     pub fn may_exist(&self, network: &str) -> bool {
-        self.unread.may_have_prefix(&network_prefix(network))
+        self.may_have_prefix(&network_prefix(network))
+    }
+
+    /// `true` if a network whose rows' names start with this prefix may exist although it is not
+    /// known.
+    pub fn may_have_prefix(&self, prefix: &str) -> bool {
+        self.unread.may_have_prefix(prefix)
     }
 
     /// Adds a namespace, or replaces the one of its name.
@@ -139,14 +193,9 @@ impl ZoneObjects {
         self.follow_labels(name, former.as_deref());
     }
 
-    /// Adds a service, or replaces the one of its name. As in OVN-Kubernetes, a service that the
-    /// settings let all networks reach has no load balancers in the network of its namespace, but a
-    /// route.
+    /// Adds a service, or replaces the one of its name.
     pub fn put_service(&mut self, service: Service) {
-        let reachable = &self.settings().reachable_default_services;
-        if !reachable.contains(&service.key.to_string()) {
-            self.services.insert(service.key.clone(), Arc::new(service));
-        }
+        self.services.insert(service.key.clone(), Arc::new(service));
     }
 
     /// Removes a service.
@@ -154,7 +203,7 @@ impl ZoneObjects {
         self.services.remove(key);
     }
 
-    /// A service with load balancers. `None`: there is none of this name.
+    /// A service. `None`: there is none of this name.
     pub fn service(&self, key: &ServiceKey) -> Option<&Arc<Service>> {
         self.services.get(key)
     }

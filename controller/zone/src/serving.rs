@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use ipnet::IpNet;
-use patchbay_model::{EgressAssignment, EgressIp, Feature, Pod, PodKey, PodPlace, Role};
+use patchbay_model::{EgressAssignment, EgressIp, Feature, Pod, PodKey, Role};
 
 use super::namespace::ZoneNamespace;
 use super::node::ZoneNode;
@@ -71,8 +71,11 @@ impl Serving {
 impl ZoneObjects {
     /// Adds an EgressIP, or replaces the one of its name.
     pub fn put_egress_ip(&mut self, object: EgressIp) {
-        let object = Arc::new(object);
+        let (object, had_candidates) = (Arc::new(object), self.has_candidates());
         self.egress_ips.insert(object.name.clone(), object.clone());
+        if !had_candidates {
+            self.follow_places();
+        }
         self.follow_egress_ip(&object.name);
     }
 
@@ -80,6 +83,9 @@ impl ZoneObjects {
     pub fn remove_egress_ip(&mut self, name: &str) {
         self.egress_ips.remove(name);
         self.follow_egress_ip(name);
+        if !self.has_candidates() {
+            self.serving = Serving::default();
+        }
     }
 
     /// Names of all EgressIPs.
@@ -98,31 +104,47 @@ impl ZoneObjects {
         served.map(|served| &**served)
     }
 
-    /// Adds a pod with its places in networks, or replaces it.
-    pub fn put_pod(&mut self, pod: &Arc<Pod>, places: impl IntoIterator<Item = PodPlace>) {
-        if !self.has_egress_ips() {
+    fn is_on(&self) -> bool {
+        self.settings().has_feature(Feature::EgressIp)
+    }
+
+    /// `true` if there are EgressIPs that may serve pods.
+    fn has_candidates(&self) -> bool {
+        self.is_on() && !self.egress_ips.is_empty()
+    }
+
+    /// Follows the places of all pods in networks.
+    pub(crate) fn follow_places(&mut self) {
+        if self.has_candidates() {
+            let keys: Vec<PodKey> = self.pods.keys().cloned().collect();
+            for key in &keys {
+                self.follow_pod(key);
+            }
+        }
+    }
+
+    /// Follows a pod and its places in networks.
+    pub(crate) fn follow_pod(&mut self, key: &PodKey) {
+        if !self.has_candidates() {
             return;
         }
-        let mut places = places.into_iter();
+        let candidate = self.pods.get(key).and_then(|pod| self.candidate(pod));
+        let known = self.serving.candidates.get(key).map(|known| &**known);
+        if known != candidate.as_ref() {
+            self.set_candidate(key, candidate);
+        }
+    }
+
+    /// `None`: the pod is in no primary network.
+    fn candidate(&self, pod: &Arc<Pod>) -> Option<Candidate> {
+        let mut places = self.places(pod);
         let place =
             places.find(|place| place.pod.is_wired() && place.network.role == Role::Primary);
-        self.set_candidate(
-            &pod.key,
-            place.map(|place| Candidate {
-                pod: pod.clone(),
-                network: place.network.name.clone(),
-                addresses: place.addresses.addresses.iter().map(IpNet::addr).collect(),
-            }),
-        );
-    }
-
-    /// Removes a pod.
-    pub fn remove_pod(&mut self, key: &PodKey) {
-        self.set_candidate(key, None);
-    }
-
-    fn has_egress_ips(&self) -> bool {
-        self.settings().has_feature(Feature::EgressIp)
+        place.map(|place| Candidate {
+            pod: pod.clone(),
+            network: place.network.name.clone(),
+            addresses: place.addresses.addresses.iter().map(IpNet::addr).collect(),
+        })
     }
 
     /// Sets a pod that may be served. `None`: it is gone, or in no primary network.
@@ -174,7 +196,7 @@ impl ZoneObjects {
 
     /// Follows an EgressIP and the nodes that it can use.
     fn follow_egress_ip(&mut self, name: &str) {
-        if !self.has_egress_ips() {
+        if !self.is_on() {
             return;
         }
         let mut pods = self.selected(name);
@@ -280,14 +302,25 @@ mod tests {
     use std::collections::BTreeMap;
 
     use patchbay_model::{
-        AddressRequest, AttachedNetworks, AttachmentDefinition, ClusterSettings, Definition,
-        EndpointState, NadKey, Networks, NodeObject, PodNetwork, PodNetworks, Requirement,
-        Selector,
+        AddressRequest, AttachedNetworks, AttachmentDefinition, ClusterSettings, EndpointState,
+        NadKey, Networks, NodeObject, PodNetwork, PodNetworks, Requirement, Selector,
     };
 
     use super::*;
 
+    /// A pod with an address in the primary network of its namespace.
     fn pod() -> Arc<Pod> {
+        let mut networks = PodNetworks::default();
+        let network = PodNetwork {
+            addresses: vec!["10.10.0.3/16".parse().unwrap()],
+            mac: "0a:58:0a:0a:00:03".to_owned(),
+            gateways: Vec::new(),
+            routes: Vec::new(),
+            link_local_gateway: None,
+            tunnel_id: Some(2),
+            role: "primary".to_owned(),
+        };
+        networks.insert("blue/net", network);
         Arc::new(Pod {
             key: PodKey::new("blue", "p"),
             uid: "".into(),
@@ -299,8 +332,8 @@ mod tests {
             endpoint_state: EndpointState::Ready,
             container_ports: Vec::new(),
             default_addresses: Vec::new(),
-            networks: PodNetworks::default(),
-            selections: None,
+            networks,
+            selections: Some(Vec::new()),
             primary_request: Ok(AddressRequest::default()),
             machine: None,
             open_ports: Vec::new(),
@@ -308,49 +341,47 @@ mod tests {
         })
     }
 
-    /// Place of the pod in a primary layer2 network of this name.
-    fn place(network: &str) -> PodPlace {
+    /// Sets the primary network of the namespace. `None`: there is none.
+    fn set_network(objects: &mut ZoneObjects, name: Option<&str>) {
         let config = format!(
-            r#"{{"cniVersion":"1.1.0","name":"{network}","netAttachDefName":"blue/net","role":"primary",
-            "subnets":"10.10.0.0/16","topology":"layer2","type":"ovn-k8s-cni-overlay"}}"#
+            r#"{{"cniVersion":"1.1.0","name":"{}","netAttachDefName":"blue/net","role":"primary",
+            "subnets":"10.10.0.0/16","topology":"layer2","type":"ovn-k8s-cni-overlay"}}"#,
+            name.unwrap_or_default()
         );
-        let key = NadKey {
-            namespace: "blue".to_owned(),
-            name: "net".to_owned(),
-        };
-        let definition = AttachmentDefinition {
-            key: key.clone(),
+        let definition = name.map(|_| AttachmentDefinition {
+            key: NadKey {
+                namespace: "blue".to_owned(),
+                name: "net".to_owned(),
+            },
             config: Some(&config),
             network_id: Some("1"),
             network_name: None,
             tunnel_keys: Some("[]"),
             advertisements: None,
             owner_network: None,
-        };
+        });
         let labelled = ["blue".to_owned()].into();
-        let networks = Networks::from_definitions([definition.clone()], &labelled);
-        let attached = AttachedNetworks::new(&networks, [&definition], &labelled);
-        let Some(Definition::Network(network)) = attached.definition(&key) else {
-            panic!("no network: {:?}", networks.problems());
-        };
-        PodPlace {
-            pod: pod(),
-            network: network.clone(),
-            port: "blue_p".to_owned(),
-            addresses: PodNetwork {
-                addresses: vec!["10.10.0.3/16".parse().unwrap()],
-                mac: "0a:58:0a:0a:00:03".to_owned(),
-                gateways: Vec::new(),
-                routes: Vec::new(),
-                link_local_gateway: None,
-                tunnel_id: Some(2),
-                role: "primary".to_owned(),
-            },
+        let networks = Networks::from_definitions(definition.clone(), &labelled);
+        let attached = AttachedNetworks::new(&networks, &definition, &labelled);
+        objects.set_networks(&networks, &attached);
+    }
+
+    fn egress_ip(namespaces: Selector) -> EgressIp {
+        EgressIp {
+            name: "eip".into(),
+            mark: Some(1),
+            namespaces: Some(namespaces),
+            pods: Some(Selector::default()),
+            assignments: vec![EgressAssignment {
+                node: "n1".into(),
+                address: "172.18.0.9".parse().unwrap(),
+            }],
+            problems: Vec::new(),
         }
     }
 
-    /// The zone of a node with an EgressIP of these namespaces.
-    fn objects(namespaces: Selector) -> ZoneObjects {
+    /// The zone of a node with the pod.
+    fn objects() -> ZoneObjects {
         let settings = ClusterSettings {
             features: [Feature::EgressIp].into(),
             ..ClusterSettings::default()
@@ -363,17 +394,7 @@ mod tests {
             labels: None,
             annotations: Some(&[("k8s.ovn.org/node-primary-ifaddr".to_owned(), interface)].into()),
         });
-        objects.put_egress_ip(EgressIp {
-            name: "eip".into(),
-            mark: Some(1),
-            namespaces: Some(namespaces),
-            pods: Some(Selector::default()),
-            assignments: vec![EgressAssignment {
-                node: "n1".into(),
-                address: "172.18.0.9".parse().unwrap(),
-            }],
-            problems: Vec::new(),
-        });
+        objects.put_pod(pod());
         objects
     }
 
@@ -384,25 +405,36 @@ mod tests {
 
     #[test]
     fn a_pod_is_served_in_the_network_that_it_is_in() {
-        let mut objects = objects(Selector::default());
+        let mut objects = objects();
+        objects.put_egress_ip(egress_ip(Selector::default()));
         for network in [Some("blue_l3"), Some("blue_l2"), None] {
-            objects.put_pod(&pod(), network.map(place));
+            set_network(&mut objects, network);
             assert_eq!(served_in(&objects), Vec::from_iter(network));
         }
     }
 
     #[test]
+    fn a_pod_is_served_while_there_are_egress_ips() {
+        let mut objects = objects();
+        set_network(&mut objects, Some("blue_l2"));
+        for _ in 0..2 {
+            assert_eq!(served_in(&objects), Vec::<&str>::new());
+            objects.put_egress_ip(egress_ip(Selector::default()));
+            assert_eq!(served_in(&objects), ["blue_l2"]);
+            objects.remove_egress_ip("eip");
+        }
+    }
+
+    #[test]
     fn an_egress_ip_selects_a_namespace_by_its_name() {
+        let mut objects = objects();
+        set_network(&mut objects, Some("blue_l2"));
         let label = "kubernetes.io/metadata.name".to_owned();
-        let mut objects = objects(
-            [Requirement::Equals(label, "blue".to_owned())]
-                .into_iter()
-                .collect(),
-        );
-        objects.put_pod(&pod(), [place("blue_l3")]);
+        let named = Requirement::Equals(label, "blue".to_owned());
+        objects.put_egress_ip(egress_ip([named].into_iter().collect()));
         assert_eq!(served_in(&objects), Vec::<&str>::new());
         objects.put_namespace("blue", &BTreeMap::new());
-        assert_eq!(served_in(&objects), ["blue_l3"]);
+        assert_eq!(served_in(&objects), ["blue_l2"]);
         objects.remove_namespace("blue");
         assert_eq!(served_in(&objects), Vec::<&str>::new());
     }

@@ -14,7 +14,7 @@ use patchbay_egress::EgressController;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{NetworkActivity, RenderedNetworks, format_address};
 use patchbay_networks::{NetworkController, SkippedNetwork, SkippedNetworks, ZoneNetworks};
-use patchbay_pods::{PodController, ZonePods};
+use patchbay_pods::PodController;
 use patchbay_policies::PolicyController;
 use patchbay_policies::admin::AdminPolicyController;
 use patchbay_rows::{KeptRow, ObjectName, Scope};
@@ -23,6 +23,7 @@ use patchbay_schemas::nb::LogicalSwitchPort;
 use patchbay_schemas::typed::TableRow as _;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::ServiceController;
+use patchbay_zone::ZoneObjects;
 
 use super::connects::commit_connects;
 use super::held::HeldRows;
@@ -216,9 +217,9 @@ impl ZoneControllers {
 
     /// Inputs of the pods' rows. `None`: the objects contain no pods, and specify nothing about the
     /// ports of pods that are there.
-    pub(super) fn pods(&mut self, cluster: &Cluster) -> Option<&ZonePods> {
+    pub(super) fn pods(&mut self, cluster: &Cluster) -> Option<&ZoneObjects> {
         self.update_inputs(cluster);
-        self.inputs.pods.as_ref()
+        self.inputs.has_pods.then_some(&self.inputs.objects)
     }
 
     fn update_inputs(&mut self, cluster: &Cluster) {
@@ -238,7 +239,7 @@ impl ZoneControllers {
         if !held.has_networks() {
             self.commit_networks(pass, &inputs.networks).await?;
         }
-        let zone_pods = inputs.pods.as_ref().filter(|_| !held.has_pods());
+        let zone_pods = Some(&inputs.objects).filter(|_| inputs.has_pods && !held.has_pods());
         let policies = inputs.policies.as_ref().filter(|_| !held.has_pods());
         let mut committed_pods = None;
         if let Some(pods) = zone_pods {
@@ -339,8 +340,8 @@ impl ZoneControllers {
         self.networks
             .plan(&inputs.networks, snapshot)
             .is_ok_and(|change| change.transaction.is_none())
-            && inputs.pods.is_none_or(|pods| {
-                let change = self.pods.plan(&pods, snapshot);
+            && (!inputs.has_pods || {
+                let change = self.pods.plan(&inputs.objects, snapshot);
                 change.is_ok_and(|change| change.transaction.is_none())
             })
             && inputs.policies.is_none_or(|policies| {

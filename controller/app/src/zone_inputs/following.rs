@@ -6,14 +6,13 @@ use std::sync::Arc;
 use patchbay_model::{
     AttachedNetworks, ClusterSettings, Feature, NetworkActivity, PRIMARY_NETWORK_LABEL, PodKey,
 };
-use patchbay_pods::{NAME_SERVER, ZonePods};
 use patchbay_policies::{PolicyCell, ZonePolicies};
 use patchbay_resources::conversion::{
     admin_network_policy, baseline_admin_network_policy, egress_firewall, egress_ip,
     endpoint_slice, multi_network_policy, network_policy, network_service, node, node_object, pod,
     service_object,
 };
-use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Objects, Sourced};
+use patchbay_resources::manifests::{Inventory, InventoryKind, Objects, Sourced};
 use patchbay_resources::object::{Namespace, Object as _};
 use patchbay_rows::Inputs as _;
 
@@ -29,7 +28,6 @@ pub(super) struct Following<'a> {
     pub(super) before: &'a Inventory,
     pub(super) now: &'a Inventory,
     pub(super) settings: &'a ClusterSettings,
-    pub(super) pods: ZonePods,
     pub(super) policies: ZonePolicies,
     /// Pods with other inputs than before.
     pub(super) changed_pods: BTreeSet<PodKey>,
@@ -75,8 +73,8 @@ impl Following<'_> {
         self.follow_labels_and_addresses(inputs);
         self.follow_endpoints(inputs);
         self.follow_policies();
-        self.follow_pods(has_other_networks);
-        self.follow_gates(&policies_before);
+        self.follow_pods(inputs, has_other_networks);
+        self.follow_gates(inputs, &policies_before);
         self.follow_admin_policies(inputs);
         self.follow_egress(inputs);
     }
@@ -111,9 +109,8 @@ impl Following<'_> {
         let objects = view.objects();
         let definitions = objects.definitions.values();
         let attached = AttachedNetworks::new(&objects.networks, definitions, view.labelled());
-        self.pods.set_objects(objects, view.labelled());
         self.policies.set_networks(&attached, &objects.networks);
-        inputs.objects.set_networks(&objects.networks);
+        inputs.objects.set_networks(&objects.networks, &attached);
         inputs.activity = view.into_activity();
     }
 
@@ -128,12 +125,6 @@ impl Following<'_> {
                 inputs.owners.add(&node(&current.object).0);
             }
             names.insert(change.key.name.as_str().into());
-        }
-        for name in &names {
-            match self.now.nodes.named(name) {
-                Some(object) => self.pods.put_node(node_object(object)),
-                None => self.pods.remove_node(name),
-            }
         }
         names.append(&mut inputs.owners.take_affected());
         for name in names {
@@ -151,17 +142,13 @@ impl Following<'_> {
     fn follow_services(&mut self, inputs: &mut ZoneInputs) {
         let reachable = &self.settings.reachable_default_services;
         let mut changes = self.now.services.changes_since(&self.before.services);
-        let is_read = changes.any(|change| {
-            let key = change.key;
-            reachable.contains(&key.to_string()) || is_name_server(key)
-        });
+        let is_read = changes.any(|change| reachable.contains(&change.key.to_string()));
         if is_read {
             let services = self.now.services.iter();
             let services: Vec<_> = services
                 .map(|(_, service)| service_object(&service.object))
                 .collect();
             inputs.networks.set_services(&services);
-            self.pods.set_services(&services);
         }
     }
 
@@ -252,40 +239,42 @@ impl Following<'_> {
     }
 
     /// Follows pods, and their places in networks.
-    fn follow_pods(&mut self, has_other_networks: bool) {
+    fn follow_pods(&mut self, inputs: &mut ZoneInputs, has_other_networks: bool) {
+        let objects = &mut inputs.objects;
         for change in self.now.pods.changes_since(&self.before.pods) {
             let Some(current) = change.current else {
                 let namespace = change.key.namespace.as_deref().unwrap_or_default();
                 let key = PodKey::new(namespace, &change.key.name);
-                self.pods.remove_pod(&key);
+                objects.remove_pod(&key);
                 self.policies.remove_pod(&key);
                 self.changed_pods.insert(key);
                 continue;
             };
             let read = pod(&current.object);
-            if self.pods.pod(&read.key).is_none_or(|known| **known != read) {
+            if objects.pod(&read.key).is_none_or(|known| **known != read) {
                 self.changed_pods.insert(read.key.clone());
-                self.pods.put_pod(Arc::new(read));
+                objects.put_pod(Arc::new(read));
             }
         }
         if has_other_networks {
-            let all = self.pods.pods();
-            let moved = all.filter(|pod| !self.policies.has_places(pod, self.pods.places(pod)));
+            let all = objects.pods();
+            let moved = all.filter(|pod| !self.policies.has_places(pod, objects.places(pod)));
             let moved: Vec<PodKey> = moved.map(|pod| pod.key.clone()).collect();
             self.changed_pods.extend(moved);
         }
         for key in &self.changed_pods {
-            if let Some(pod) = self.pods.pod(key) {
-                self.policies.put_pod(pod, self.pods.places(pod));
+            if let Some(pod) = objects.pod(key) {
+                self.policies.put_pod(pod, objects.places(pod));
             }
         }
     }
 
     /// Follows the port groups that new ports wait for.
-    fn follow_gates(&mut self, policies_before: &ZonePolicies) {
+    fn follow_gates(&self, inputs: &mut ZoneInputs, policies_before: &ZonePolicies) {
+        let objects = &mut inputs.objects;
         let mut namespaces = BTreeSet::new();
         self.policies
-            .diff(Some(policies_before), &mut |cell| match cell {
+            .diff(Some(policies_before), &[()], &mut |cell| match cell {
                 PolicyCell::Policies(place)
                 | PolicyCell::Policy(place, _)
                 | PolicyCell::Group(place) => {
@@ -304,17 +293,17 @@ impl Following<'_> {
             });
         let mut pods = self.changed_pods.clone();
         for namespace in &namespaces {
-            let of_namespace = self.pods.pods_in(namespace);
+            let of_namespace = objects.pods_in(namespace);
             pods.extend(of_namespace.map(|pod| pod.key.clone()));
         }
         for port in pods
             .iter()
             .flat_map(|pod| policies_before.gates_of(pod).into_keys())
         {
-            self.pods.remove_gates(&port);
+            objects.remove_gates(&port);
         }
         for (port, groups) in pods.iter().flat_map(|pod| self.policies.gates_of(pod)) {
-            self.pods.put_gates(port, groups);
+            objects.put_gates(port, groups);
         }
     }
 
@@ -363,14 +352,14 @@ impl Following<'_> {
             }
         }
         for key in &self.changed_pods {
-            match self.pods.pod(key) {
+            match inputs.objects.pod(key) {
                 Some(pod) => policies.put_pod(pod),
                 None => policies.remove_pod(key),
             }
         }
     }
 
-    /// Follows EgressIPs, and the pods that they may serve.
+    /// Follows EgressIPs.
     fn follow_egress(&self, inputs: &mut ZoneInputs) {
         let objects = &mut inputs.objects;
         for change in self.now.egress_ips.changes_since(&self.before.egress_ips) {
@@ -379,21 +368,10 @@ impl Following<'_> {
                 None => objects.remove_egress_ip(&change.key.name),
             }
         }
-        for key in &self.changed_pods {
-            match self.pods.pod(key) {
-                Some(pod) => objects.put_pod(pod, self.pods.places(pod)),
-                None => objects.remove_pod(key),
-            }
-        }
     }
 }
 
 /// `true` if two versions of the objects of a kind may differ.
 pub(crate) fn has_changed<T: InventoryKind>(before: &Objects<T>, now: &Objects<T>) -> bool {
     now.changes_since(before).next().is_some()
-}
-
-fn is_name_server(key: &ObjectKey) -> bool {
-    let namespace = key.namespace.as_deref().unwrap_or_default();
-    (namespace, key.name.as_str()) == NAME_SERVER
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use patchbay_model::{NODE_CHASSIS_ID, NodeObject};
-use patchbay_pods::ZonePods;
+use patchbay_zone::ZoneObjects;
 use serde_json::{Value, json};
 
 use crate::world::{World, allocate, key, of_zone, pod, put, zone};
@@ -21,7 +21,7 @@ fn remote_pod(tunnel_id: &Value) -> Value {
 }
 
 /// Puts a node with this chassis id.
-fn put_node(zone: &mut ZonePods, name: &str, chassis: Option<&str>) {
+fn put_node(zone: &mut ZoneObjects, name: &str, chassis: Option<&str>) {
     let mut annotations = BTreeMap::from([(
         "k8s.ovn.org/node-subnets".to_owned(),
         r#"{"blue_l3":["10.10.0.0/29"]}"#.to_owned(),

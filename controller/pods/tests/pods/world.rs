@@ -8,10 +8,11 @@ use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{
     AttachmentDefinition, ClusterSettings, NadKey, NetworkObjects, Networks, NodeObject, PodKey,
 };
-use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
+use patchbay_pods::{AllocationScope, PodAllocator, PodController};
 use patchbay_resources::conversion;
 use patchbay_schemas::nb::{self, LogicalSwitch, LogicalSwitchPort};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::ZoneObjects;
 use serde_json::{Value, json};
 
 pub(crate) const LAYER3: &str = r#"{"cniVersion":"1.1.0","name":"blue_l3","netAttachDefName":"blue/l3","role":"primary","subnets":"10.10.0.0/16/29","topology":"layer3","type":"ovn-k8s-cni-overlay"}"#;
@@ -20,28 +21,28 @@ pub(crate) const LAYER2: &str = r#"{"allowPersistentIPs":true,"cniVersion":"1.1.
 pub(crate) const SECONDARY: &str = r#"{"cniVersion":"1.1.0","name":"blue_s2","netAttachDefName":"blue/s2","role":"secondary","subnets":"10.80.0.0/24","topology":"layer2","type":"ovn-k8s-cni-overlay"}"#;
 
 /// Inputs of the zone n1: networks `blue_l3`, `green_l2` and `blue_s2`, nodes n1 and n2.
-pub(crate) fn zone() -> ZonePods {
+pub(crate) fn zone() -> ZoneObjects {
     zone_of(LAYER3, r#"["10.10.0.0/29"]"#)
 }
 
 /// The same with another configuration of `blue_l3`, and other subnets of n1 there.
-pub(crate) fn zone_of(layer3: &'static str, subnets: &str) -> ZonePods {
+pub(crate) fn zone_of(layer3: &'static str, subnets: &str) -> ZoneObjects {
     let mut zone = empty_zone();
     put_objects(&mut zone, layer3, subnets);
     zone
 }
 
 /// Inputs of the zone n1 without objects.
-pub(crate) fn empty_zone() -> ZonePods {
+pub(crate) fn empty_zone() -> ZoneObjects {
     let settings = ClusterSettings {
         service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
         ..ClusterSettings::default()
     };
-    ZonePods::new("n1", &settings)
+    ZoneObjects::new("n1", &settings)
 }
 
 /// Puts the objects of [`zone_of`].
-pub(crate) fn put_objects(zone: &mut ZonePods, layer3: &'static str, subnets: &str) {
+pub(crate) fn put_objects(zone: &mut ZoneObjects, layer3: &'static str, subnets: &str) {
     let definition = |namespace: &str, name: &str, config: &'static str, id: &'static str| {
         AttachmentDefinition {
             key: NadKey {
@@ -104,14 +105,14 @@ pub(crate) fn pod(namespace: &str, name: &str, node: &str) -> Value {
     })
 }
 
-pub(crate) fn put(zone: &mut ZonePods, pod: &Value) {
+pub(crate) fn put(zone: &mut ZoneObjects, pod: &Value) {
     let object = serde_json::from_value(pod.clone()).unwrap();
     zone.put_pod(Arc::new(conversion::pod(&object)));
 }
 
 /// Allocates, and writes the annotations into the inputs as a controller does. Returns the first
 /// address of each pod that got some.
-pub(crate) fn allocate(allocator: &mut PodAllocator, zone: &mut ZonePods) -> Vec<String> {
+pub(crate) fn allocate(allocator: &mut PodAllocator, zone: &mut ZoneObjects) -> Vec<String> {
     let written = allocator.allocate(zone).clone();
     let mut addresses = Vec::new();
     for (key, networks) in written {
@@ -180,7 +181,7 @@ impl World {
     }
 
     /// Plans and commits until nothing is to be done. A new controller has to agree.
-    pub(crate) fn settle(&mut self, zone: &ZonePods) {
+    pub(crate) fn settle(&mut self, zone: &ZoneObjects) {
         for _ in 0..4 {
             let snapshot = self.database.snapshot();
             let change = self.controller.plan(zone, &snapshot).unwrap();

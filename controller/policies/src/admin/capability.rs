@@ -155,6 +155,8 @@ impl Capability for AdminPolicies {
     type SharedKey = Infallible;
     type Shared = ();
 
+    const KINDS: &'static [()] = &[()];
+
     fn declare(layout: &mut Layout<Part>) -> Self {
         let rules = Phases {
             come: RULES,

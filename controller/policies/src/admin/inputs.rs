@@ -310,8 +310,11 @@ fn problem(key: &AdminPolicyKey, reason: PolicyProblemReason) -> PolicyProblem {
 
 impl Inputs for ZoneAdminPolicies {
     type Cell = AdminPolicyCell;
+    type Kind = ();
 
-    fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(AdminPolicyCell)) {
+    fn kind(_: &AdminPolicyCell) {}
+
+    fn diff(&self, earlier: Option<&Self>, _: &[()], changed: &mut dyn FnMut(AdminPolicyCell)) {
         let nothing = Self::default();
         if earlier.is_none_or(|earlier| earlier.zone != self.zone) {
             changed(AdminPolicyCell::Zone);

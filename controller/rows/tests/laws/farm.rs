@@ -50,8 +50,11 @@ pub(crate) enum Cell {
 
 impl Inputs for Farm {
     type Cell = Cell;
+    type Kind = ();
 
-    fn diff(&self, earlier: Option<&Self>, changed: &mut dyn FnMut(Cell)) {
+    fn kind(_: &Cell) {}
+
+    fn diff(&self, earlier: Option<&Self>, _: &[()], changed: &mut dyn FnMut(Cell)) {
         let nothing = Self::default();
         let earlier_or_nothing = earlier.unwrap_or(&nothing);
         for site in keys(&earlier_or_nothing.sites, &self.sites) {
@@ -153,6 +156,8 @@ impl Capability for Farming {
     type Report = String;
     type SharedKey = Terms;
     type Shared = u8;
+
+    const KINDS: &'static [()] = &[()];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         let phases = |come, go| Phases {

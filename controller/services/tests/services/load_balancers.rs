@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use patchbay_engine::txn::TxnBuilder;
-use patchbay_model::{ClusterSettings, Networks};
+use patchbay_model::{AttachedNetworks, ClusterSettings, Networks};
 use patchbay_schemas::nb::{LoadBalancer, LoadBalancerSelectionFields, LogicalRouter};
 use patchbay_zone::ZoneObjects;
 
@@ -45,12 +45,15 @@ fn rows_stay_while_their_network_cannot_be_read() {
         .inputs
         .put_service(service("web", "10.96.0.7", vec![port(80, None)]));
     world.pass();
-    world.inputs.set_networks(&networks("{"));
-    world.pass();
-    assert_eq!(world.vips().len(), 1);
     world
         .inputs
-        .set_networks(&Networks::from_definitions([], &BTreeSet::new()));
+        .set_networks(&networks("{"), &AttachedNetworks::default());
+    world.pass();
+    assert_eq!(world.vips().len(), 1);
+    world.inputs.set_networks(
+        &Networks::from_definitions([], &BTreeSet::new()),
+        &AttachedNetworks::default(),
+    );
     world.pass();
     assert_eq!(world.vips().len(), 0);
 }
@@ -119,7 +122,9 @@ fn a_service_that_all_networks_reach_has_no_load_balancers_in_its_own() {
         ..ClusterSettings::default()
     };
     world.inputs = ZoneObjects::new("n1", &settings);
-    world.inputs.set_networks(&networks(CONFIG));
+    world
+        .inputs
+        .set_networks(&networks(CONFIG), &AttachedNetworks::default());
     for (name, address) in [("dns", "10.96.0.10"), ("web", "10.96.0.7")] {
         world
             .inputs

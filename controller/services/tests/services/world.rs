@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{
-    AttachmentDefinition, ClusterSettings, Endpoint, EndpointPort, EndpointSlice, EndpointState,
-    NadKey, Networks, NodeObject, Protocol, Service, ServiceKey, ServicePort, TargetPort,
+    AttachedNetworks, AttachmentDefinition, ClusterSettings, Endpoint, EndpointPort, EndpointSlice,
+    EndpointState, NadKey, Networks, NodeObject, Protocol, Service, ServiceKey, ServicePort,
+    TargetPort,
 };
 use patchbay_schemas::nb::{self, LoadBalancer, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::typed::TableRow;
@@ -149,7 +150,7 @@ impl World {
         .unwrap();
         database.transact(txn.finish().operations()).unwrap();
         let mut inputs = ZoneObjects::new("n1", &ClusterSettings::default());
-        inputs.set_networks(&networks(CONFIG));
+        inputs.set_networks(&networks(CONFIG), &AttachedNetworks::default());
         put_node(&mut inputs, "n1", annotations("n1", 2));
         put_node(&mut inputs, "n2", annotations("n2", 3));
         Self {

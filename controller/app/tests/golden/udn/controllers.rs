@@ -5,7 +5,7 @@ use patchbay_egress::EgressController;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_networks::{NetworkController, ZoneNetworks};
-use patchbay_pods::{AllocationScope, PodAllocator, PodController, ZonePods};
+use patchbay_pods::{AllocationScope, PodAllocator, PodController};
 use patchbay_policies::admin::{AdminPolicyController, ZoneAdminPolicies};
 use patchbay_policies::{PolicyController, ZonePolicies};
 use patchbay_rows::PlanError;
@@ -30,7 +30,6 @@ pub(super) struct Controllers {
 /// Inputs of the controllers.
 pub(super) struct Inputs {
     pub(super) networks: ZoneNetworks,
-    pub(super) pods: ZonePods,
     pub(super) policies: ZonePolicies,
     pub(super) admin_policies: ZoneAdminPolicies,
     pub(super) objects: ZoneObjects,
@@ -76,7 +75,7 @@ impl Controllers {
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }
-        let plan = self.pods.plan(&inputs.pods, snapshot)?;
+        let plan = self.pods.plan(&inputs.objects, snapshot)?;
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }

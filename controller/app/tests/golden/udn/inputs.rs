@@ -10,7 +10,6 @@ use patchbay_model::{
     PolicyKey, PolicyKind,
 };
 use patchbay_networks::ZoneNetworks;
-use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
 use patchbay_policies::admin::{AdminPolicyNode, AdminPolicyObjects, ZoneAdminPolicies};
 use patchbay_resources::conversion;
@@ -55,10 +54,7 @@ impl World {
             objects.limit_to(&self.node, activity, &labelled, &self.settings);
         }
         let mut zone_objects = ZoneObjects::new(&self.node, &self.settings);
-        zone_objects.set_networks(&objects.networks);
-        for node in &objects.nodes {
-            zone_objects.put_node(*node);
-        }
+        zone_objects.set_objects(&objects, &labelled);
         for service in services.iter().map(conversion::network_service) {
             zone_objects.put_service(service);
         }
@@ -66,27 +62,22 @@ impl World {
         for slice in slices.iter().filter_map(conversion::endpoint_slice) {
             zone_objects.put_slice(slice);
         }
-        let mut pods = ZonePods::new(&self.node, &self.settings);
-        pods.set_objects(&objects, &labelled);
         for pod in self.objects.pods()?.iter().map(conversion::pod) {
-            pods.put_pod(Arc::new(pod));
+            zone_objects.put_pod(Arc::new(pod));
         }
         let names: Vec<String> = namespaces.iter().map(Object::name_any).collect();
-        self.update_policies(&objects, &labelled, &namespaces, &nodes, &pods)?;
+        self.update_policies(&objects, &labelled, &namespaces, &nodes, &zone_objects)?;
         let policies = self.policies.clone();
-        pods.set_gates(policies.gates());
+        zone_objects.set_gates(policies.gates());
         for (name, namespace) in names.iter().zip(&namespaces) {
             zone_objects.put_namespace(name, namespace.labels());
         }
         for egress_ip in self.objects.egress_ips()? {
             zone_objects.put_egress_ip(egress_ip);
         }
-        for pod in pods.pods() {
-            zone_objects.put_pod(pod, pods.places(pod));
-        }
         let admin_policies = AdminPolicyObjects {
             policies: self.objects.admin_policies()?,
-            pods: pods
+            pods: zone_objects
                 .pods()
                 .map(|pod| self.in_default_network(pod))
                 .collect(),
@@ -110,15 +101,14 @@ impl World {
         }
         if let Some((networks, former)) = &self.former {
             zone_networks.follow(networks);
-            pods.follow(former);
+            zone_objects.follow(former);
         }
-        self.former = Some((zone_networks.clone(), pods.clone()));
+        self.former = Some((zone_networks.clone(), zone_objects.clone()));
         Ok(Inputs {
             admin_policies,
             connects,
             networks: zone_networks,
             policies,
-            pods,
             objects: zone_objects,
         })
     }
@@ -134,7 +124,7 @@ impl World {
         if !self.settings.has_feature(Feature::DynamicUdnAllocation) {
             return Ok(None);
         }
-        let mut pods = ZonePods::new(&self.node, &self.settings);
+        let mut pods = ZoneObjects::new(&self.node, &self.settings);
         pods.set_objects(objects, labelled);
         for pod in self.objects.pods()?.iter().map(conversion::pod) {
             pods.put_pod(Arc::new(pod));
@@ -187,7 +177,7 @@ impl World {
         labelled: &BTreeSet<String>,
         namespaces: &[Namespace],
         nodes: &[AnnotatedNode],
-        pods: &ZonePods,
+        pods: &ZoneObjects,
     ) -> Result<(), String> {
         let policies = &mut self.policies;
         let current = self.objects.ids();

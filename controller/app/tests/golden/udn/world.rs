@@ -10,8 +10,8 @@ use patchbay_model::{
     RenderedNetworks,
 };
 use patchbay_networks::ZoneNetworks;
-use patchbay_pods::ZonePods;
 use patchbay_policies::ZonePolicies;
+use patchbay_zone::ZoneObjects;
 use serde_json::Value;
 
 use super::Input;
@@ -38,7 +38,7 @@ pub(crate) struct World {
     /// The objects that the policies have seen.
     pub(super) seen: BTreeSet<ObjectId>,
     /// Networks, nodes and pods, as the running controllers have seen them last.
-    pub(super) former: Option<(ZoneNetworks, ZonePods)>,
+    pub(super) former: Option<(ZoneNetworks, ZoneObjects)>,
     /// Networks that the running controllers have rendered.
     pub(super) rendered: RenderedNetworks,
     /// Addresses of pods in the default network, which its own controller has recorded.
@@ -149,7 +149,7 @@ impl World {
 
     fn settle_with(&mut self, controllers: &mut Controllers) -> Result<Option<Difference>, String> {
         let mut inputs = self.inputs()?;
-        let addresses = controllers.addresses.allocate(&inputs.pods);
+        let addresses = controllers.addresses.allocate(&inputs.objects);
         if !addresses.is_empty() {
             for (pod, networks) in addresses {
                 self.objects
@@ -157,7 +157,7 @@ impl World {
             }
             inputs = self.inputs()?;
         }
-        let pods = inputs.pods.pods();
+        let pods = inputs.objects.pods();
         let local = pods.filter(|pod| pod.is_wired() && pod.node.as_deref() == Some(&*self.node));
         // A pod that waits for the primary network of its namespace is on no network.
         let attached = local.filter(|pod| {
@@ -200,7 +200,7 @@ impl World {
         snapshot: &Snapshot,
     ) -> Result<Option<Difference>, String> {
         let mut controllers = Controllers::new(self.started);
-        let addresses = controllers.addresses.allocate(&inputs.pods);
+        let addresses = controllers.addresses.allocate(&inputs.objects);
         let mut extra: Vec<String> = addresses
             .iter()
             .map(|(pod, networks)| format!("{pod} {}", networks.to_json()))
