@@ -14,7 +14,7 @@ use patchbay_model::{
     NadKey, NetworkObjects, Networks, NodeObject, Pod, Protocol, ServiceKey,
 };
 use patchbay_pods::{AllocationScope, PodAllocator, PodController};
-use patchbay_policies::{PolicyController, ZonePolicies};
+use patchbay_policies::PolicyController;
 use patchbay_resources::conversion;
 use patchbay_rows::{Change, PlanError};
 use patchbay_schemas::nb::{self, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
@@ -87,7 +87,7 @@ fn measure_once(count: usize) -> Result<Figures> {
     let (unchanged, _) = zone.plan_pods()?;
 
     let watch = Stopwatch::start()?;
-    zone.add_policy(pods)?;
+    zone.add_policy()?;
     let change = zone.plan_policies()?;
     let policy_first = watch.stop()?;
     ensure!(change.transaction.is_some(), "the policy has no rows");
@@ -101,7 +101,6 @@ fn measure_once(count: usize) -> Result<Figures> {
         zone.commit(change)?;
         zone.plan_pods()?;
         let watch = Stopwatch::start()?;
-        zone.select_pod(pod)?;
         let change = zone.plan_policies()?;
         policy_pod_added = policy_pod_added.min(watch.stop()?);
         ensure!(
@@ -184,7 +183,6 @@ fn service_key() -> ServiceKey {
 
 /// A zone with its database and controllers.
 pub(crate) struct Zone {
-    pub(crate) policies: ZonePolicies,
     pub(crate) objects: ZoneObjects,
     pub(crate) allocator: PodAllocator,
     pub(crate) pod_controller: PodController,
@@ -247,13 +245,10 @@ impl Zone {
             advertisements: Vec::new(),
         };
         let settings = ClusterSettings::default();
-        let mut policies = ZonePolicies::new("n1", &settings);
-        policies.set_objects(&objects, &labelled);
-        policies.put_namespace("blue", &BTreeMap::new(), &BTreeMap::new());
         let mut zone_objects = ZoneObjects::new("n1", &settings);
         zone_objects.set_objects(&objects, &labelled);
+        zone_objects.put_namespace("blue", &BTreeMap::new(), &BTreeMap::new());
         Ok(Self {
-            policies,
             objects: zone_objects,
             allocator: PodAllocator::new(AllocationScope::Zone),
             pod_controller: PodController::new(UuidSource::seeded(2)),
@@ -294,7 +289,7 @@ impl Zone {
     }
 
     /// Adds a policy that lets all pods of the namespace in.
-    fn add_policy(&mut self, pods: &[Arc<Pod>]) -> Result<()> {
+    fn add_policy(&mut self) -> Result<()> {
         let policy = serde_json::from_value(json!({
             "metadata": {"namespace": "blue", "name": "web"},
             "spec": {
@@ -302,21 +297,13 @@ impl Zone {
                 "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "web"}}}]}],
             },
         }))?;
-        self.policies
-            .put_policy(conversion::network_policy(&policy));
-        pods.iter().try_for_each(|pod| self.select_pod(pod))
-    }
-
-    /// Adds a pod that has addresses to the inputs of policies.
-    fn select_pod(&mut self, pod: &Arc<Pod>) -> Result<()> {
-        let pod = self.objects.pod(&pod.key).context("no such pod")?;
-        self.policies.put_pod(pod, self.objects.places(pod));
+        self.objects.put_policy(conversion::network_policy(&policy));
         Ok(())
     }
 
     fn plan_policies(&mut self) -> Result<Change, PlanError> {
         let snapshot = self.database.snapshot();
-        self.policy_controller.plan(&self.policies, &snapshot)
+        self.policy_controller.plan(&self.objects, &snapshot)
     }
 
     fn add_service(&mut self, endpoints: usize) -> Result<()> {

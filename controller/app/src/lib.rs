@@ -45,7 +45,6 @@
 //! ```
 
 pub mod activity;
-mod admin;
 mod cluster;
 mod default_pods;
 mod equal_keys;
@@ -53,7 +52,6 @@ mod ignored;
 pub mod northbound;
 mod object_names;
 mod pods;
-mod policies;
 mod range_warnings;
 mod refused;
 mod warnings;

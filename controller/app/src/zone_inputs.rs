@@ -2,12 +2,8 @@
 
 mod following;
 
-use std::collections::BTreeSet;
-
 use patchbay_model::{ClusterSettings, NetworkActivity, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
-use patchbay_policies::ZonePolicies;
-use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_resources::manifests::Inventory;
 use patchbay_zone::ZoneObjects;
 
@@ -26,10 +22,9 @@ pub(crate) struct ZoneInputs {
     pub(crate) networks: ZoneNetworks,
     /// `false`: the objects contain no pods, so ports of pods that are there stay.
     pub(crate) has_pods: bool,
-    /// `None`: there are neither pods nor policies.
-    pub(crate) policies: Option<ZonePolicies>,
-    pub(crate) admin_policies: ZoneAdminPolicies,
-    /// Inputs of the rows of pods, services and EgressIPs.
+    /// `false`: there are neither pods nor policies.
+    pub(crate) has_policies: bool,
+    /// Inputs of the rows of pods, policies, services and EgressIPs.
     pub(crate) objects: ZoneObjects,
     /// Nodes on which networks are rendered. `None`: all.
     activity: Option<NetworkActivity>,
@@ -52,18 +47,16 @@ impl ZoneInputs {
     pub(crate) fn read(cluster: &Cluster, zone: &str, activity: Option<NetworkActivity>) -> Self {
         let view = ZoneView::new(cluster, zone, activity);
         let (networks, owners) = view.networks();
-        let (objects, policies) = view.zone_objects();
         let followed = cluster.is_watched().then(|| Followed {
             inventory: cluster.inventory.clone(),
             settings: cluster.settings().clone(),
         });
         Self {
-            admin_policies: view.admin_policies(&objects),
             has_pods: view.has_pods(),
-            objects,
+            has_policies: view.has_policies(),
+            objects: view.zone_objects(),
             activity: view.into_activity(),
             networks,
-            policies,
             owners,
             followed,
         }
@@ -85,9 +78,9 @@ impl ZoneInputs {
         activity: Option<NetworkActivity>,
     ) {
         let followed = self.followed.take();
-        let followed = followed.filter(|followed| followed.settings == *cluster.settings());
-        let earlier = (followed, self.policies.take(), cluster.is_watched());
-        let (Some(followed), Some(policies), true) = earlier else {
+        let followed = followed
+            .filter(|followed| cluster.is_watched() && followed.settings == *cluster.settings());
+        let Some(followed) = followed else {
             let mut read = Self::read(cluster, zone, activity);
             read.follow(self);
             *self = read;
@@ -95,14 +88,12 @@ impl ZoneInputs {
         };
         let has_other_activity = self.activity != activity;
         let former = std::mem::replace(&mut self.activity, activity);
-        let mut following = Following {
+        Following {
             cluster,
             zone,
             before: &followed.inventory,
             now: &cluster.inventory,
             settings: &followed.settings,
-            policies,
-            changed_pods: BTreeSet::new(),
             activity: match (&former, &self.activity) {
                 _ if !has_other_activity => ChangedActivity::None,
                 (Some(former), Some(current)) if has_same_networks(zone, former, current) => {
@@ -110,9 +101,8 @@ impl ZoneInputs {
                 }
                 _ => ChangedActivity::Zone,
             },
-        };
-        following.update(self);
-        self.policies = Some(following.policies);
+        }
+        .update(self);
         self.followed = Some(Followed {
             inventory: cluster.inventory.clone(),
             ..followed

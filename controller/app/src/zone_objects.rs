@@ -3,7 +3,11 @@
 use std::collections::BTreeSet;
 
 use patchbay_model::{EndpointSlice, Network, NetworkObjects, Networks, Pod, Service, ServiceKey};
-use patchbay_resources::conversion::{egress_ip, endpoint_slice, network_service, pod};
+use patchbay_policies::gates;
+use patchbay_resources::conversion::{
+    admin_network_policy, baseline_admin_network_policy, egress_firewall, egress_ip,
+    endpoint_slice, multi_network_policy, network_policy, network_service, pod,
+};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Object as _;
 use patchbay_services::derived_slices;
@@ -24,7 +28,23 @@ pub(crate) fn zone_objects(
     let (inventory, settings) = (&cluster.inventory, cluster.settings());
     let mut objects = zone_pods(inventory, zone, settings, rendered, labelled);
     for (key, namespace) in inventory.namespaces.iter() {
-        objects.put_namespace(&key.name, namespace.object.labels());
+        let (labels, annotations) = (namespace.object.labels(), namespace.object.annotations());
+        objects.put_namespace(&key.name, labels, annotations);
+    }
+    for (_, policy) in inventory.network_policies.iter() {
+        objects.put_policy(network_policy(&policy.object));
+    }
+    for (_, policy) in inventory.multi_network_policies.iter() {
+        objects.put_policy(multi_network_policy(&policy.object));
+    }
+    for (_, firewall) in inventory.egress_firewalls.iter() {
+        objects.put_firewall(egress_firewall(&firewall.object));
+    }
+    for (_, policy) in inventory.admin_network_policies.iter() {
+        objects.put_admin_policy(admin_network_policy(&policy.object));
+    }
+    for (_, policy) in inventory.baseline_admin_network_policies.iter() {
+        objects.put_admin_policy(baseline_admin_network_policy(&policy.object));
     }
     for (_, object) in inventory.egress_ips.iter() {
         objects.put_egress_ip(egress_ip(&object.object));
@@ -42,6 +62,7 @@ pub(crate) fn zone_objects(
             objects.put_slice(slice);
         }
     }
+    objects.set_gates(gates(&objects));
     objects
 }
 

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 
 use patchbay_model::{NetworkActivity, NetworkObjects, NodeSubnetOwners};
 use patchbay_networks::ZoneNetworks;
-use patchbay_policies::ZonePolicies;
-use patchbay_policies::admin::ZoneAdminPolicies;
 use patchbay_resources::conversion::network_objects;
 use patchbay_zone::ZoneObjects;
 
 use super::zone_objects::zone_objects;
-use super::{Cluster, admin, pods, policies};
+use super::{Cluster, pods};
 
 /// Networks and definitions that a zone renders, and the inputs that follow from them.
 #[derive(Debug)]
@@ -75,25 +73,19 @@ impl<'a> ZoneView<'a> {
         self.cluster.has_every_kind() || !self.cluster.inventory.pods.is_empty()
     }
 
-    /// Objects of the zone and inputs of policies. New ports wait for the port groups of policies.
-    pub(crate) fn zone_objects(&self) -> (ZoneObjects, Option<ZonePolicies>) {
-        let mut objects = zone_objects(self.cluster, self.zone, &self.objects, &self.labelled);
-        let policies = self.policies(self.has_pods().then_some(&objects));
-        if let Some(policies) = &policies {
-            objects.set_gates(policies.gates());
-        }
-        (objects, policies)
+    /// `false`: there are neither pods nor policies.
+    pub(crate) fn has_policies(&self) -> bool {
+        let inventory = &self.cluster.inventory;
+        self.has_pods()
+            || !inventory.network_policies.is_empty()
+            || !inventory.multi_network_policies.is_empty()
+            || !inventory.egress_firewalls.is_empty()
+            || !self.cluster.settings().features.is_empty()
     }
 
-    fn policies(&self, pods: Option<&ZoneObjects>) -> Option<ZonePolicies> {
-        let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
-        let objects = (&self.objects, &self.labelled);
-        policies::zone_policies(inventory, self.zone, settings, objects, pods)
-    }
-
-    pub(crate) fn admin_policies(&self, objects: &ZoneObjects) -> ZoneAdminPolicies {
-        let (inventory, settings) = (&self.cluster.inventory, self.cluster.settings());
-        admin::zone_admin_policies(inventory, self.zone, settings, objects)
+    /// The objects of the zone.
+    pub(crate) fn zone_objects(&self) -> ZoneObjects {
+        zone_objects(self.cluster, self.zone, &self.objects, &self.labelled)
     }
 
     /// The networks and definitions that the zone renders.

@@ -89,13 +89,6 @@ pub(super) fn is_on(objects: &ZoneObjects) -> bool {
     objects.settings().has_feature(Feature::EgressIp)
 }
 
-/// Families of the cluster, IPv4 first.
-fn families(objects: &ZoneObjects) -> Vec<IpFamily> {
-    let mut families = IpFamily::BOTH.to_vec();
-    families.retain(|family| objects.settings().has_family(*family));
-    families
-}
-
 /// A primary network, while the feature is on.
 fn network<'a>(objects: &'a ZoneObjects, name: &str) -> Option<&'a Arc<Network>> {
     objects.primary_network(name).filter(|_| is_on(objects))
@@ -251,7 +244,7 @@ impl Egress {
 
     fn shared_rows(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let inputs = reader.read(&Cell::Zone);
-        for family in families(inputs).into_iter().filter(|_| is_on(inputs)) {
+        for family in inputs.families().into_iter().filter(|_| is_on(inputs)) {
             let set = service_pods_set(family);
             let set = SetName {
                 name: set.name,
@@ -265,7 +258,7 @@ impl Egress {
         let tables = &self.tables;
         let inputs = reader.read(&Cell::Zone);
         let name: Arc<str> = network.name.as_str().into();
-        let families = families(inputs);
+        let families = inputs.families();
         let router = network.router();
         let subnets: Vec<_> = network.pod_subnets.iter().map(|of| of.cidr).collect();
         let join = &inputs.settings().join_subnets;

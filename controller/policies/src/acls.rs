@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 use patchbay_model::external_ids::{hashed_name, key};
-use patchbay_model::{IpBlock, IpFamily, PolicyDirection, PolicyRule};
+use patchbay_model::{AttachedNetwork, IpBlock, IpFamily, PolicyDirection, PolicyRule};
 use patchbay_schemas::nb::{Acl, AclAction, AclDirection, AclSeverity};
+use patchbay_zone::NetworkNamespace;
 
-use super::inputs::NetworkNamespace;
 use super::ports::{PortMatch, ip_word};
 use super::tables::{CONTROLLER, MULTICAST, NAMESPACE, NAMESPACE_PORTS, POLICY, SELECTION};
 
@@ -319,4 +319,14 @@ pub(super) fn acl(direction: PolicyDirection, mut name: String) -> Acl {
         tier: TIER,
         ..Acl::default()
     }
+}
+
+/// IP families of a network's addresses. Empty: the network does not manage addresses.
+pub(super) fn families(network: &AttachedNetwork) -> Vec<IpFamily> {
+    let mut families = IpFamily::BOTH.to_vec();
+    families.retain(|family| {
+        let mut subnets = network.subnets.iter();
+        subnets.any(|subnet| IpFamily::of_net(*subnet) == *family)
+    });
+    families
 }

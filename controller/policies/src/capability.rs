@@ -13,12 +13,12 @@ use patchbay_rows::{
 };
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::{Cell, Kind, NetworkNamespace, SelectionKey, Subject, ZoneObjects};
 use smol_str::SmolStr;
 
-use super::acls::{address_set, isolated_group, namespace_group, policy_group};
-use super::inputs::{NetworkNamespace, PolicyCell, ZonePolicies, families};
+use super::acls::{address_set, families, isolated_group, namespace_group, policy_group};
 use super::problem::PolicyProblem;
-use super::selections::{SelectionKey, Subject};
+use super::problems::object_problems;
 use super::tables::{DEFAULT_ROUTER, Tables};
 use super::text::text;
 use scene::Scene;
@@ -67,16 +67,18 @@ impl PolicyController {
     /// The database's schema cannot express the rows.
     pub fn plan(
         &mut self,
-        policies: &ZonePolicies,
+        objects: &ZoneObjects,
         snapshot: &Snapshot,
     ) -> Result<Change, PlanError> {
-        self.engine.plan(policies, snapshot).into_change()
+        self.engine.plan(objects, snapshot).into_change()
     }
 
-    /// Reasons why rules do not apply in a network as their policies specify, as the last plan has
-    /// found them. [`ZonePolicies::problems`] has those that the objects alone show.
-    pub fn problems(&self) -> impl Iterator<Item = &PolicyProblem> {
-        self.engine.reports().flat_map(|(_, problems)| problems)
+    /// Reasons why policies and namespaces with networks do not apply as their objects specify:
+    /// those that the objects show, and those that the last plan has found.
+    pub fn problems(&self, objects: &ZoneObjects) -> Vec<PolicyProblem> {
+        let reports = self.engine.reports();
+        let found = reports.flat_map(|(_, problems)| problems).cloned();
+        object_problems(objects).into_iter().chain(found).collect()
     }
 
     /// Number of parts that the last plan has evaluated.
@@ -143,13 +145,18 @@ type Rows = PartRows<Vec<PolicyProblem>>;
 
 impl Capability for Policies {
     type Part = Part;
-    type Inputs = ZonePolicies;
+    type Inputs = ZoneObjects;
     type Group = ();
     type Report = Vec<PolicyProblem>;
     type SharedKey = SelectionKey;
     type Shared = Gathering;
 
-    const KINDS: &'static [()] = &[()];
+    const KINDS: &'static [Kind] = &[
+        Kind::Nodes,
+        Kind::Networks,
+        Kind::Namespaces,
+        Kind::Policies,
+    ];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
@@ -163,30 +170,24 @@ impl Capability for Policies {
         "patchbay: policies".to_owned()
     }
 
-    fn parts(&self, cell: &PolicyCell, inputs: &ZonePolicies, part: &mut dyn FnMut(Part)) {
+    fn parts(&self, cell: &Cell, inputs: &ZoneObjects, part: &mut dyn FnMut(Part)) {
         match cell {
-            PolicyCell::Group(place) if inputs.group(place).is_some() => {
+            Cell::Group(place) if inputs.group(place).is_some() => {
                 part(Part::Group(place.clone()));
             }
-            PolicyCell::Firewall(namespace) => part(Part::Firewall(namespace.clone())),
-            PolicyCell::Policies(place) => part(Part::Namespace(place.clone())),
-            PolicyCell::Policy(place, name) => part(Part::Policy(place.clone(), name.clone())),
-            PolicyCell::Uses(key) => part(Part::Addresses(key.clone())),
-            PolicyCell::Member(key, pod) => part(Part::Member(key.clone(), pod.clone())),
-            PolicyCell::Group(_)
-            | PolicyCell::Primary(_)
-            | PolicyCell::Selection(_)
-            | PolicyCell::Network(_)
-            | PolicyCell::Namespace(_)
-            | PolicyCell::Nodes
-            | PolicyCell::Unread => {}
+            Cell::Firewall(namespace) => part(Part::Firewall(namespace.clone())),
+            Cell::Policies(place) => part(Part::Namespace(place.clone())),
+            Cell::Policy(place, name) => part(Part::Policy(place.clone(), name.clone())),
+            Cell::Uses(key) => part(Part::Addresses(key.clone())),
+            Cell::Member(key, pod) => part(Part::Member(key.clone(), pod.clone())),
+            _ => {}
         }
     }
 
-    fn exists(&self, part: &Part, inputs: &ZonePolicies) -> bool {
+    fn exists(&self, part: &Part, inputs: &ZoneObjects) -> bool {
         match part {
             Part::Addresses(key) => inputs.selection(key).is_some(),
-            Part::Namespace(place) => inputs.policies(place).next().is_some(),
+            Part::Namespace(place) => inputs.policies_in(place).next().is_some(),
             Part::Policy(place, name) => inputs.policy(place, name).is_some(),
             Part::Group(place) => inputs.group(place).is_some(),
             Part::Firewall(namespace) => inputs.firewall(namespace).is_some(),
@@ -198,10 +199,10 @@ impl Capability for Policies {
     }
 
     fn shared(&self, key: &SelectionKey, reader: &Reader<'_, Self>) -> Gathering {
-        let inputs = reader.read(&PolicyCell::Uses(key.clone()));
-        reader.read(&PolicyCell::Network(key.network.clone()));
+        let inputs = reader.read(&Cell::Uses(key.clone()));
+        reader.read(&Cell::AttachedNetwork(key.network.clone()));
         let selection = inputs.selection(key);
-        let network = inputs.network(&key.network);
+        let network = inputs.attached_network(&key.network);
         let Some((selection, network)) = selection.zip(network) else {
             return Gathering::default();
         };
@@ -303,14 +304,14 @@ impl Policies {
         reader: &Reader<'_, Self>,
         rows: &mut Rows,
     ) -> Option<Arc<str>> {
-        let inputs = reader.read(&PolicyCell::Primary(namespace.clone()));
-        reader.read(&PolicyCell::Firewall(namespace.clone()));
-        let network = inputs.primary(namespace).filter(|network| {
+        let inputs = reader.read(&Cell::PrimaryNetwork(namespace.clone()));
+        reader.read(&Cell::Firewall(namespace.clone()));
+        let network = inputs.attached_primary_of(namespace).filter(|network| {
             let place = NetworkNamespace {
                 network: (*network).clone(),
                 namespace: namespace.clone(),
             };
-            let inputs = reader.read(&PolicyCell::Group(place.clone()));
+            let inputs = reader.read(&Cell::Group(place.clone()));
             inputs.group(&place).is_some()
         });
         let is_shared = reader.row(self.tables.routers, DEFAULT_ROUTER).is_some();
@@ -324,7 +325,7 @@ impl Policies {
     /// those of the zone's node. As in OVN-Kubernetes, a namespace's group has its ports of other
     /// zones, too.
     fn member(&self, key: &SelectionKey, pod: &PodKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        let inputs = reader.read(&PolicyCell::Member(key.clone(), pod.clone()));
+        let inputs = reader.read(&Cell::Member(key.clone(), pod.clone()));
         let selection = inputs.selection(key);
         let Some(pod) = selection.and_then(|selection| selection.pod(pod)) else {
             return;
@@ -373,9 +374,9 @@ impl Policies {
         if is_shared {
             rows.keep_rest();
         }
-        let inputs = reader.read(&PolicyCell::Network(network.clone()));
-        let Some(known) = inputs.network(network) else {
-            if reader.read(&PolicyCell::Unread).may_exist(network) {
+        let inputs = reader.read(&Cell::AttachedNetwork(network.clone()));
+        let Some(known) = inputs.attached_network(network) else {
+            if reader.read(&Cell::Unread).may_exist(network) {
                 rows.keep_rest();
             }
             return None;

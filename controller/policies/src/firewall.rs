@@ -1,6 +1,7 @@
 //! ACLs of EgressFirewalls.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
@@ -8,18 +9,14 @@ use patchbay_model::{
     Protocol, format_address,
 };
 use patchbay_schemas::nb::{Acl, AclAction};
+use patchbay_zone::{AclLogging, ZoneObjects};
 
 use super::acls::{acl, identified};
-use super::logging::AclLogging;
 use super::ports::{ip_word, word};
 use super::tables::{DEFAULT_NETWORK, FIREWALL};
 
 /// Priority of the ACL of the first rule. The one of each other rule is one lower.
 const FIRST_PRIORITY: i64 = 10_000;
-/// Priority below which firewalls have no ACLs.
-const LAST_PRIORITY: i64 = 2000;
-/// Largest number of rules of a firewall.
-pub(super) const MAX_FIREWALL_RULES: usize = (FIRST_PRIORITY - LAST_PRIORITY + 1) as usize;
 
 /// Order of protocols in matches.
 const PROTOCOLS: [Protocol; 3] = [Protocol::Udp, Protocol::Tcp, Protocol::Sctp];
@@ -117,6 +114,17 @@ fn ports_match(ports: &[FirewallPort]) -> String {
         (!terms.is_empty()).then(|| format!("({name} && ( {} ))", terms.join(" || ")))
     });
     terms.collect::<Vec<_>>().join(" || ")
+}
+
+/// A node that is a destination, and whose addresses cannot be read.
+pub(super) fn unread_node<'a>(
+    objects: &'a ZoneObjects,
+    destination: &FirewallDestination,
+) -> Option<&'a Arc<str>> {
+    match destination {
+        FirewallDestination::Nodes(selector) => objects.unread_node([selector]),
+        FirewallDestination::Cidr { .. } | FirewallDestination::Name(_) => None,
+    }
 }
 
 #[cfg(test)]

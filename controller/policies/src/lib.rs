@@ -8,7 +8,7 @@
 //!
 //! A NetworkPolicy applies to the primary network of its namespace, a MultiNetworkPolicy to the
 //! secondary networks that it names. Policies of administrators ([`admin`]) are about the default
-//! network. [`ZonePolicies`] has the objects that the rows of one zone follow from.
+//! network. [`ZoneObjects`](patchbay_zone::ZoneObjects) has the objects that the rows of one zone follow from.
 //! [`PolicyController`] keeps the rows in a database with the row engine (`patchbay-rows`). See
 //! `docs/design/policies.md`.
 
@@ -16,17 +16,13 @@ mod acls;
 pub mod admin;
 mod capability;
 mod firewall;
-mod inputs;
-mod labelled_nodes;
-mod logging;
+mod gates;
 mod ports;
 mod problem;
-mod selections;
+mod problems;
 mod tables;
 mod text;
 
 pub use capability::PolicyController;
-pub use inputs::{NetworkNamespace, PolicyCell, ZonePolicies};
-pub use logging::AclLogging;
+pub use gates::{gates, gates_of};
 pub use problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
-pub use selections::SelectionKey;

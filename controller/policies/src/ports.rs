@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_model::{
     IpFamily, PolicyDirection, PolicyPort, PortNumbers, Protocol, format_address,
 };
-
-use super::selections::PolicyPod;
+use patchbay_zone::PlacedPod;
 
 /// Text of the identity of an ACL without protocol.
 const NO_PROTOCOL: &str = "None";
@@ -26,7 +25,7 @@ pub(super) struct Receivers<'a> {
     pub(super) direction: PolicyDirection,
     /// `true` if the rule's packets may have other receivers, which have no named ports.
     pub(super) has_others: bool,
-    pub(super) pods: Vec<&'a PolicyPod>,
+    pub(super) pods: Vec<&'a PlacedPod>,
 }
 
 /// Matches of the ports of a rule, one for each protocol of which any packet is allowed.
@@ -124,7 +123,7 @@ impl Receivers<'_> {
     }
 
     fn numbers(&self, port: &str, protocol: Protocol) -> NamedPort {
-        let mut pods_of = BTreeMap::<Option<u16>, Vec<&PolicyPod>>::new();
+        let mut pods_of = BTreeMap::<Option<u16>, Vec<&PlacedPod>>::new();
         for pod in &self.pods {
             let number = pod.pod.named_port(port, protocol);
             pods_of.entry(number).or_default().push(pod);
@@ -145,14 +144,14 @@ impl Receivers<'_> {
     }
 
     /// Match of packets to the switch ports of pods.
-    fn ports(&self, pods: &[&PolicyPod]) -> Option<String> {
+    fn ports(&self, pods: &[&PlacedPod]) -> Option<String> {
         let places = pods.iter().flat_map(|pod| pod.places_in(self.network));
         let ports: BTreeSet<String> = places.map(|place| format!("\"{}\"", place.port)).collect();
         (!ports.is_empty()).then(|| format!("outport == {}", set_of(ports)))
     }
 
     /// Match of packets to the addresses of pods.
-    fn addresses(&self, pods: &[&PolicyPod]) -> Option<String> {
+    fn addresses(&self, pods: &[&PlacedPod]) -> Option<String> {
         let places = pods.iter().flat_map(|pod| pod.places_in(self.network));
         let addresses = places.flat_map(|place| &place.addresses.addresses);
         let mut by_family = BTreeMap::<&str, BTreeSet<String>>::new();

@@ -30,11 +30,10 @@ use patchbay_schemas::nb::{
     Acl, AddressSet, LogicalRouter, LogicalSwitch, LogicalSwitchPort, PortGroup,
 };
 use patchbay_schemas::typed::Field;
+use patchbay_zone::{NetworkNamespace, SelectionKey};
 use smol_str::SmolStr;
 
 use super::capability::Part;
-use super::inputs::NetworkNamespace;
-use super::selections::SelectionKey;
 
 /// Router of the default network. A database with it is OVN-Kubernetes'.
 pub(super) const DEFAULT_ROUTER: &str = "ovn_cluster_router";

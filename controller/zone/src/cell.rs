@@ -5,26 +5,32 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
-use patchbay_model::{NadKey, PodKey, ServiceKey};
+use patchbay_model::{AdminPolicyKey, NadKey, PodKey, ServiceKey};
 use patchbay_rows::{Inputs, changed_keys};
 
 use super::node::ZoneNode;
 use super::objects::ZoneObjects;
 use super::pods::MachineKey;
+use super::policies::NetworkNamespace;
+use super::selections::{Selection, SelectionKey};
 
 /// A piece of [`ZoneObjects`] that can change on its own.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Cell {
     /// The zone and the cluster's settings.
     Zone,
-    /// A node, but for its subnets of networks.
+    /// A node, but for its labels and its subnets of networks.
     Node(Arc<str>),
     /// A node's subnets of networks.
     NodeSubnets(Arc<str>),
     /// The addresses of all nodes.
     NodeAddresses,
+    /// Labels of all nodes, with the addresses of their annotations.
+    NodeLabels,
     /// A network with an overlay, by name.
     Network(Arc<str>),
+    /// A network that pods are attached to, by name.
+    AttachedNetwork(Arc<str>),
     /// The primary network of a namespace.
     PrimaryNetwork(Arc<str>),
     /// Target of an attachment definition.
@@ -41,6 +47,30 @@ pub enum Cell {
     Service(ServiceKey),
     /// A pod that an EgressIP serves in a network.
     ServedPod(Arc<str>, PodKey),
+    /// A namespace.
+    Namespace(Arc<str>),
+    /// The policies of a namespace in a network.
+    Policies(NetworkNamespace),
+    /// A policy in a network, by name.
+    Policy(NetworkNamespace, Arc<str>),
+    /// Pods that are selected: all of them.
+    Selection(SelectionKey),
+    /// Uses of selected pods.
+    Uses(SelectionKey),
+    /// A pod among those that are selected.
+    Member(SelectionKey, PodKey),
+    /// The port group of a namespace in a network.
+    Group(NetworkNamespace),
+    /// The EgressFirewall of a namespace.
+    Firewall(Arc<str>),
+    /// The places of a pod in networks, if pods are selected.
+    Places(PodKey),
+    /// A policy of administrators.
+    AdminPolicy(AdminPolicyKey),
+    /// A pod, and the policies of administrators that select it.
+    AdminPod(PodKey),
+    /// The pods to whose named ports a policy of administrators leads.
+    NamedPorts(AdminPolicyKey),
 }
 
 /// Kind of cells: that of the objects which they are about.
@@ -58,17 +88,26 @@ pub enum Kind {
     Services,
     /// EgressIPs, and the pods that they serve.
     EgressIps,
+    /// Namespaces.
+    Namespaces,
+    /// Policies and firewalls, and the pods that they select.
+    Policies,
+    /// Policies of administrators, and the pods that they select.
+    AdminPolicies,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::Zone,
         Self::Nodes,
         Self::Networks,
         Self::Pods,
         Self::Services,
         Self::EgressIps,
+        Self::Namespaces,
+        Self::Policies,
+        Self::AdminPolicies,
     ];
 }
 
@@ -79,13 +118,27 @@ impl Inputs for ZoneObjects {
     fn kind(cell: &Cell) -> Kind {
         match cell {
             Cell::Zone => Kind::Zone,
-            Cell::Node(_) | Cell::NodeSubnets(_) | Cell::NodeAddresses => Kind::Nodes,
-            Cell::Network(_) | Cell::PrimaryNetwork(_) | Cell::Definition(_) | Cell::Unread => {
-                Kind::Networks
+            Cell::Node(_) | Cell::NodeSubnets(_) | Cell::NodeAddresses | Cell::NodeLabels => {
+                Kind::Nodes
             }
+            Cell::Network(_)
+            | Cell::AttachedNetwork(_)
+            | Cell::PrimaryNetwork(_)
+            | Cell::Definition(_)
+            | Cell::Unread => Kind::Networks,
             Cell::Pod(_) | Cell::Machine(_) | Cell::Gates(_) => Kind::Pods,
             Cell::Service(_) => Kind::Services,
             Cell::ServedPod(..) => Kind::EgressIps,
+            Cell::Namespace(_) => Kind::Namespaces,
+            Cell::Policies(_)
+            | Cell::Policy(..)
+            | Cell::Selection(_)
+            | Cell::Uses(_)
+            | Cell::Member(..)
+            | Cell::Group(_)
+            | Cell::Firewall(_)
+            | Cell::Places(_) => Kind::Policies,
+            Cell::AdminPolicy(_) | Cell::AdminPod(_) | Cell::NamedPorts(_) => Kind::AdminPolicies,
         }
     }
 
@@ -118,6 +171,17 @@ impl Inputs for ZoneObjects {
                 changed(Cell::ServedPod(network.clone(), pod.clone()));
             }
         }
+        if has(Kind::Namespaces) {
+            for name in changed_keys(&earlier.namespaces, &self.namespaces) {
+                changed(Cell::Namespace(name.clone()));
+            }
+        }
+        if has(Kind::Policies) {
+            self.changed_policies(earlier, changed);
+        }
+        if has(Kind::AdminPolicies) {
+            self.changed_admin_policies(earlier, changed);
+        }
     }
 }
 
@@ -129,10 +193,16 @@ impl ZoneObjects {
         for name in changed_keys(&earlier.networks, &self.networks) {
             changed(Cell::Network(name.clone()));
         }
+        for name in changed_keys(&earlier.attached, &self.attached) {
+            changed(Cell::AttachedNetwork(name.clone()));
+        }
         for key in changed_keys(&earlier.definitions, &self.definitions) {
             changed(Cell::Definition(key.clone()));
         }
         for namespace in changed_keys(&earlier.primary, &self.primary) {
+            changed(Cell::PrimaryNetwork(namespace.clone()));
+        }
+        for namespace in changed_keys(&earlier.attached_primary, &self.attached_primary) {
             changed(Cell::PrimaryNetwork(namespace.clone()));
         }
         for namespace in changed_keys(&earlier.primary_definitions, &self.primary_definitions) {
@@ -156,6 +226,48 @@ impl ZoneObjects {
     }
 }
 
+impl ZoneObjects {
+    fn changed_policies(&self, earlier: &Self, changed: &mut dyn FnMut(Cell)) {
+        for place in changed_keys(&earlier.groups, &self.groups) {
+            changed(Cell::Group(place.clone()));
+        }
+        for name in changed_keys(&earlier.firewalls, &self.firewalls) {
+            changed(Cell::Firewall(name.clone()));
+        }
+        for pod in changed_keys(&earlier.placed, &self.placed) {
+            changed(Cell::Places(pod.clone()));
+        }
+        let none = OrdMap::new();
+        for (place, policies) in changes(&earlier.applied, &self.applied) {
+            changed(Cell::Policies(place.clone()));
+            let [earlier, current] = policies.map(|of| of.unwrap_or(&none));
+            for name in changed_keys(earlier, current) {
+                changed(Cell::Policy(place.clone(), name.clone()));
+            }
+        }
+        for (key, versions) in changes(earlier.selections.all(), self.selections.all()) {
+            let [earlier, current] = versions;
+            changed(Cell::Selection(key.clone()));
+            if earlier.map(Selection::uses) != current.map(Selection::uses) {
+                changed(Cell::Uses(key.clone()));
+            }
+            Selection::changed_pods(earlier, current, |pod| {
+                changed(Cell::Member(key.clone(), pod.clone()));
+            });
+        }
+    }
+
+    /// `true` if other nodes have addresses that cannot be read, or such a node has other labels.
+    pub(crate) fn has_other_unread_nodes(&self, earlier: &Self) -> bool {
+        let unread = |node: &'_ Arc<ZoneNode>| {
+            let is_unread = node.annotated_addresses().is_none();
+            is_unread.then(|| node.labels.clone())
+        };
+        let mut nodes = changes(&earlier.nodes, &self.nodes);
+        nodes.any(|(_, [old, new])| old.and_then(unread) != new.and_then(unread))
+    }
+}
+
 /// Keys of two versions of a map whose values differ, with the values of both.
 fn changes<'a, K: Ord, V: PartialEq>(
     old: &'a OrdMap<K, V>,
@@ -173,7 +285,7 @@ fn changed_nodes(
     current: &OrdMap<Arc<str>, Arc<ZoneNode>>,
     changed: &mut dyn FnMut(Cell),
 ) {
-    let mut has_other_addresses = false;
+    let (mut has_other_addresses, mut has_other_labels) = (false, false);
     for (name, [old, new]) in changes(earlier, current) {
         let pair = old.zip(new);
         if !pair.is_some_and(|(old, new)| old.is_same_but_subnets(new)) {
@@ -183,9 +295,17 @@ fn changed_nodes(
             changed(Cell::NodeSubnets(name.clone()));
         }
         let addresses = |node: &Arc<ZoneNode>| node.all_addresses();
+        let labels = |node: &'_ Arc<ZoneNode>| {
+            let addresses = node.annotated_addresses().map(<[_]>::to_vec);
+            (node.labels.clone(), addresses)
+        };
+        has_other_labels |= old.map(labels) != new.map(labels);
         has_other_addresses |= old.map(addresses) != new.map(addresses);
     }
     if has_other_addresses {
         changed(Cell::NodeAddresses);
+    }
+    if has_other_labels {
+        changed(Cell::NodeLabels);
     }
 }

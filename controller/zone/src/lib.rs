@@ -4,16 +4,29 @@
 //! It is the `Inputs` of the capabilities on the row engine (`patchbay-rows`), and [`Cell`] names
 //! the pieces that can change on their own. See `docs/design/objects.md`.
 
+mod admin;
 mod cell;
+mod firewalls;
+mod groups;
+mod logging;
 mod namespace;
 mod node;
 mod objects;
+mod places;
 mod pods;
+mod policies;
+mod selections;
 mod serving;
 
 pub use cell::{Cell, Kind};
+pub use firewalls::MAX_FIREWALL_RULES;
+pub use groups::NamespaceGroup;
+pub use logging::AclLogging;
 pub use namespace::ZoneNamespace;
 pub use node::ZoneNode;
 pub use objects::ZoneObjects;
+pub use places::PlacedPod;
 pub use pods::MachineKey;
+pub use policies::NetworkNamespace;
+pub use selections::{PodSelector, Selection, SelectionKey, Subject, Uses};
 pub use serving::{ServedPod, Server, UsableEgressIp};

@@ -1,5 +1,6 @@
 //! Nodes, as rows depend on them.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -25,8 +26,18 @@ pub struct ZoneNode {
     pub primary_subnets: Vec<IpNet>,
     /// Layout of the rows of layer2 networks.
     pub layer2: Layer2Layout,
-    /// Addresses of the annotation. `None`: those of the uplink.
-    annotated_addresses: Option<Vec<IpAddr>>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    host_addresses: HostAddresses,
+}
+
+/// Addresses of the host, as the annotation has them.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum HostAddresses {
+    #[default]
+    Absent,
+    Unreadable,
+    Known(Vec<IpAddr>),
 }
 
 impl ZoneNode {
@@ -45,7 +56,12 @@ impl ZoneNode {
                 .map(IpNet::addr)
                 .collect(),
             layer2: Layer2Layout::read(object.annotations),
-            annotated_addresses: host_addresses(object.annotations).unwrap_or_default(),
+            labels: object.labels.cloned().unwrap_or_default(),
+            host_addresses: match host_addresses(object.annotations) {
+                Ok(Some(addresses)) => HostAddresses::Known(addresses),
+                Ok(None) => HostAddresses::Absent,
+                Err(_) => HostAddresses::Unreadable,
+            },
             chassis: NodeChassis::new(node.chassis_id.clone(), object.created),
             node,
             uplink,
@@ -55,10 +71,21 @@ impl ZoneNode {
 
     /// Addresses of the host. `uplink`: the gateway, if the annotation has none.
     pub fn addresses(&self, uplink: Option<&Uplink>) -> Vec<IpAddr> {
-        self.annotated_addresses.clone().unwrap_or_else(|| {
-            let addresses = uplink.into_iter().flat_map(|uplink| &uplink.addresses);
-            addresses.map(IpNet::addr).collect()
-        })
+        if let HostAddresses::Known(addresses) = &self.host_addresses {
+            return addresses.clone();
+        }
+        let addresses = uplink.into_iter().flat_map(|uplink| &uplink.addresses);
+        addresses.map(IpNet::addr).collect()
+    }
+
+    /// Addresses of the annotation. Without an annotation there are none. `None`: the annotation
+    /// cannot be read.
+    pub fn annotated_addresses(&self) -> Option<&[IpAddr]> {
+        match &self.host_addresses {
+            HostAddresses::Known(addresses) => Some(addresses),
+            HostAddresses::Absent => Some(&[]),
+            HostAddresses::Unreadable => None,
+        }
     }
 
     /// Addresses of the host in all families.
@@ -66,7 +93,7 @@ impl ZoneNode {
         self.addresses(self.uplink.as_ref())
     }
 
-    /// `true` if two versions of a node differ in its subnets of networks only, or in nothing.
+    /// `true` if two versions of a node differ at most in its labels and its subnets of networks.
     pub(crate) fn is_same_but_subnets(&self, other: &Self) -> bool {
         let rest = |of: &Node| {
             let unreadable_id = of.unreadable.id;
@@ -78,7 +105,7 @@ impl ZoneNode {
             && self.transit == other.transit
             && self.primary_subnets == other.primary_subnets
             && self.layer2 == other.layer2
-            && self.annotated_addresses == other.annotated_addresses
+            && self.host_addresses == other.host_addresses
     }
 
     /// `true` if two versions of a node have the same subnets of networks.

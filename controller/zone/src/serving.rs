@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use ipnet::IpNet;
-use patchbay_model::{EgressAssignment, EgressIp, Feature, Pod, PodKey, Role};
+use patchbay_model::{EgressAssignment, EgressIp, Feature, PodKey, PodPlace};
 
 use super::namespace::ZoneNamespace;
 use super::node::ZoneNode;
 use super::objects::ZoneObjects;
+use super::places::PlacedPod;
 
 /// A pod of a network that an EgressIP serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,20 +45,11 @@ pub struct UsableEgressIp {
     pub unusable: Vec<EgressAssignment>,
 }
 
-/// A pod in a primary network.
-#[derive(Clone, Debug, PartialEq)]
-struct Candidate {
-    pod: Arc<Pod>,
-    network: Arc<str>,
-    addresses: Box<[IpAddr]>,
-}
-
-/// Pods that EgressIPs may serve, and those that they serve. While the feature is off there are
+/// EgressIPs that can be used, and the pods that they serve. While the feature is off there are
 /// none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Serving {
     egress_ips: OrdMap<Arc<str>, Arc<UsableEgressIp>>,
-    candidates: OrdMap<PodKey, Arc<Candidate>>,
     served: OrdMap<(Arc<str>, PodKey), Arc<ServedPod>>,
 }
 
@@ -71,11 +63,8 @@ impl Serving {
 impl ZoneObjects {
     /// Adds an EgressIP, or replaces the one of its name.
     pub fn put_egress_ip(&mut self, object: EgressIp) {
-        let (object, had_candidates) = (Arc::new(object), self.has_candidates());
+        let object = Arc::new(object);
         self.egress_ips.insert(object.name.clone(), object.clone());
-        if !had_candidates {
-            self.follow_places();
-        }
         self.follow_egress_ip(&object.name);
     }
 
@@ -83,9 +72,7 @@ impl ZoneObjects {
     pub fn remove_egress_ip(&mut self, name: &str) {
         self.egress_ips.remove(name);
         self.follow_egress_ip(name);
-        if !self.has_candidates() {
-            self.serving = Serving::default();
-        }
+        self.forget_places();
     }
 
     /// Names of all EgressIPs.
@@ -109,73 +96,33 @@ impl ZoneObjects {
     }
 
     /// `true` if there are EgressIPs that may serve pods.
-    fn has_candidates(&self) -> bool {
+    pub(crate) fn has_served_pods(&self) -> bool {
         self.is_on() && !self.egress_ips.is_empty()
     }
 
-    /// Follows the places of all pods in networks.
-    pub(crate) fn follow_places(&mut self) {
-        if self.has_candidates() {
-            let keys: Vec<PodKey> = self.pods.keys().cloned().collect();
-            for key in &keys {
-                self.follow_pod(key);
-            }
-        }
-    }
-
-    /// Follows a pod and its places in networks.
-    pub(crate) fn follow_pod(&mut self, key: &PodKey) {
-        if !self.has_candidates() {
+    /// Follows a pod that had these places.
+    pub(crate) fn follow_served(&mut self, key: &PodKey, former: Option<&PlacedPod>) {
+        if !self.is_on() {
             return;
         }
-        let candidate = self.pods.get(key).and_then(|pod| self.candidate(pod));
-        let known = self.serving.candidates.get(key).map(|known| &**known);
-        if known != candidate.as_ref() {
-            self.set_candidate(key, candidate);
-        }
-    }
-
-    /// `None`: the pod is in no primary network.
-    fn candidate(&self, pod: &Arc<Pod>) -> Option<Candidate> {
-        let mut places = self.places(pod);
-        let place =
-            places.find(|place| place.pod.is_wired() && place.network.role == Role::Primary);
-        place.map(|place| Candidate {
-            pod: pod.clone(),
-            network: place.network.name.clone(),
-            addresses: place.addresses.addresses.iter().map(IpNet::addr).collect(),
-        })
-    }
-
-    /// Sets a pod that may be served. `None`: it is gone, or in no primary network.
-    fn set_candidate(&mut self, key: &PodKey, candidate: Option<Candidate>) {
-        let Serving {
-            candidates, served, ..
-        } = &mut self.serving;
-        let former = match candidate {
-            Some(candidate) => candidates.insert(key.clone(), Arc::new(candidate)),
-            None => candidates.remove(key),
-        };
-        let network = candidates.get(key).map(|candidate| &candidate.network);
-        if let Some(former) = former.filter(|former| Some(&former.network) != network) {
-            served.remove(&(former.network.clone(), key.clone()));
+        if let Some(place) = former.and_then(PlacedPod::primary) {
+            let place = (place.network.name.clone(), key.clone());
+            self.serving.served.remove(&place);
         }
         self.serve(key);
     }
 
     /// Follows the labels of a namespace.
-    pub(crate) fn follow_labels(&mut self, namespace: &str, former: Option<&ZoneNamespace>) {
-        let current = self.namespaces.get(namespace);
-        if current.map(|of| &of.labels) == former.map(|of| &of.labels) {
-            return;
+    pub(crate) fn follow_labels(&mut self, namespace: &Arc<str>) {
+        if self.is_on() {
+            let pods = self.placed.range(PodKey::new(namespace, "")..);
+            let of_namespace: Vec<PodKey> = pods
+                .map(|(key, _)| key)
+                .take_while(|key| key.namespace == *namespace)
+                .cloned()
+                .collect();
+            self.serve_all(&of_namespace);
         }
-        let pods = self.serving.candidates.range(PodKey::new(namespace, "")..);
-        let of_namespace: Vec<PodKey> = pods
-            .map(|(key, _)| key)
-            .take_while(|key| &*key.namespace == namespace)
-            .cloned()
-            .collect();
-        self.serve_all(&of_namespace);
     }
 
     /// Follows the subnets of a node's bridge.
@@ -198,6 +145,9 @@ impl ZoneObjects {
     fn follow_egress_ip(&mut self, name: &str) {
         if !self.is_on() {
             return;
+        }
+        if self.has_served_pods() {
+            self.track_places();
         }
         let mut pods = self.selected(name);
         match self.egress_ips.get(name).map(|object| self.usable(object)) {
@@ -237,17 +187,18 @@ impl ZoneObjects {
         let Some(usable) = self.serving.egress_ips.get(egress_ip) else {
             return Vec::new();
         };
-        let pods = self.serving.candidates.iter();
-        pods.filter(|(_, candidate)| self.selects(&usable.object, candidate))
+        let pods = self.placed.iter();
+        pods.filter(|(_, placed)| placed.primary().is_some())
+            .filter(|(_, placed)| self.selects(&usable.object, placed))
             .map(|(key, _)| key.clone())
             .collect()
     }
 
-    fn selects(&self, object: &EgressIp, candidate: &Candidate) -> bool {
+    fn selects(&self, object: &EgressIp, placed: &PlacedPod) -> bool {
         let unknown = ZoneNamespace::default();
-        let namespace = self.namespaces.get(&candidate.pod.key.namespace);
+        let namespace = self.namespaces.get(&placed.pod.key.namespace);
         let namespace = namespace.map_or(&unknown, |namespace| &**namespace);
-        object.selects(&namespace.labels, &candidate.pod.labels)
+        object.selects(&namespace.labels, &placed.pod.labels)
     }
 
     fn serve_all(&mut self, pods: &[PodKey]) {
@@ -258,11 +209,14 @@ impl ZoneObjects {
 
     /// Finds the EgressIPs that may serve a pod.
     fn serve(&mut self, key: &PodKey) {
-        let Some(candidate) = self.serving.candidates.get(key).cloned() else {
+        let Some(placed) = self.placed.get(key).cloned() else {
             return;
         };
-        let place = (candidate.network.clone(), key.clone());
-        match self.serve_candidate(&candidate) {
+        let Some(at) = placed.primary() else {
+            return;
+        };
+        let place = (at.network.name.clone(), key.clone());
+        match self.serve_at(&placed, at) {
             Some(served) => {
                 self.serving.served.insert(place, Arc::new(served));
             }
@@ -273,9 +227,9 @@ impl ZoneObjects {
     }
 
     /// `None`: the zone does not serve the pod.
-    fn serve_candidate(&self, candidate: &Candidate) -> Option<ServedPod> {
+    fn serve_at(&self, placed: &PlacedPod, at: &PodPlace) -> Option<ServedPod> {
         let objects = self.usable_egress_ips().filter(|usable| {
-            !usable.assignments.is_empty() && self.selects(&usable.object, candidate)
+            !usable.assignments.is_empty() && self.selects(&usable.object, placed)
         });
         let servers: Vec<Server> = objects
             .map(|usable| Server {
@@ -285,13 +239,13 @@ impl ZoneObjects {
             })
             .collect();
         let zone = self.zone();
-        let is_local = candidate.pod.node.as_ref() == Some(zone);
+        let is_local = placed.pod.node.as_ref() == Some(zone);
         let mut assignments = servers.iter().flat_map(|server| &server.assignments);
         let leaves_here = assignments.any(|one| one.node == *zone);
         let is_served = (is_local || leaves_here) && !servers.is_empty();
         is_served.then(|| ServedPod {
             is_local,
-            addresses: candidate.addresses.to_vec(),
+            addresses: at.addresses.addresses.iter().map(IpNet::addr).collect(),
             servers,
         })
     }
@@ -303,7 +257,7 @@ mod tests {
 
     use patchbay_model::{
         AddressRequest, AttachedNetworks, AttachmentDefinition, ClusterSettings, EndpointState,
-        NadKey, Networks, NodeObject, PodNetwork, PodNetworks, Requirement, Selector,
+        NadKey, Networks, NodeObject, Pod, PodNetwork, PodNetworks, Requirement, Selector,
     };
 
     use super::*;
@@ -433,7 +387,7 @@ mod tests {
         let named = Requirement::Equals(label, "blue".to_owned());
         objects.put_egress_ip(egress_ip([named].into_iter().collect()));
         assert_eq!(served_in(&objects), Vec::<&str>::new());
-        objects.put_namespace("blue", &BTreeMap::new());
+        objects.put_namespace("blue", &BTreeMap::new(), &BTreeMap::new());
         assert_eq!(served_in(&objects), ["blue_l2"]);
         objects.remove_namespace("blue");
         assert_eq!(served_in(&objects), Vec::<&str>::new());

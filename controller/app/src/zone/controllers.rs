@@ -240,7 +240,7 @@ impl ZoneControllers {
             self.commit_networks(pass, &inputs.networks).await?;
         }
         let zone_pods = Some(&inputs.objects).filter(|_| inputs.has_pods && !held.has_pods());
-        let policies = inputs.policies.as_ref().filter(|_| !held.has_pods());
+        let policies = Some(&inputs.objects).filter(|_| inputs.has_policies && !held.has_pods());
         let mut committed_pods = None;
         if let Some(pods) = zone_pods {
             let mut plan = |snapshot: &Snapshot| self.pods.plan(pods, snapshot);
@@ -256,11 +256,10 @@ impl ZoneControllers {
                 let mut plan = |snapshot: &Snapshot| self.pods.plan(pods, snapshot);
                 pass.commit(PODS, &mut plan).await?;
             }
-            policy_problems = policies.problems();
-            policy_problems.extend(self.policies.problems().cloned());
+            policy_problems = self.policies.problems(policies);
         }
         if !held.has_admin_policies() {
-            let admin_policies = &inputs.admin_policies;
+            let admin_policies = &inputs.objects;
             let mut plan = |snapshot: &Snapshot| self.admin_policies.plan(admin_policies, snapshot);
             pass.commit(ADMIN_POLICIES, &mut plan).await?;
             policy_problems.extend(self.admin_policies.problems(admin_policies));
@@ -344,13 +343,13 @@ impl ZoneControllers {
                 let change = self.pods.plan(&inputs.objects, snapshot);
                 change.is_ok_and(|change| change.transaction.is_none())
             })
-            && inputs.policies.is_none_or(|policies| {
-                let change = self.policies.plan(&policies, snapshot);
+            && (!inputs.has_policies || {
+                let change = self.policies.plan(&inputs.objects, snapshot);
                 change.is_ok_and(|change| change.transaction.is_none())
             })
             && self
                 .admin_policies
-                .plan(&inputs.admin_policies, snapshot)
+                .plan(&inputs.objects, snapshot)
                 .is_ok_and(|change| change.transaction.is_none())
             && self
                 .egress

@@ -21,8 +21,9 @@ use patchbay_schemas::nb::{Acl, AddressSet, PortGroup};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::{Cell, Kind, ZoneObjects};
 
-use super::inputs::{AdminPolicyCell, ZoneAdminPolicies};
+use super::applied::{applied, is_selected, is_usable, object_problems};
 use super::rows::{AddressSetRow, PolicyScene, kind_of};
 use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::tables::{
@@ -83,12 +84,8 @@ impl AdminPolicyController {
     ///
     /// # Errors
     /// The database's schema cannot express the rows.
-    pub fn plan(
-        &mut self,
-        inputs: &ZoneAdminPolicies,
-        snapshot: &Snapshot,
-    ) -> Result<Change, PlanError> {
-        self.is_idle = !inputs.is_on() && (self.is_idle || !has_rows(snapshot));
+    pub fn plan(&mut self, inputs: &ZoneObjects, snapshot: &Snapshot) -> Result<Change, PlanError> {
+        self.is_idle = !inputs.has_admin_policies() && (self.is_idle || !has_rows(snapshot));
         if self.is_idle {
             return Ok(Change::default());
         }
@@ -98,9 +95,9 @@ impl AdminPolicyController {
 
     /// Reasons why policies do not apply as their objects specify. Those of the schema are those of
     /// the last plan's.
-    pub fn problems(&self, inputs: &ZoneAdminPolicies) -> Vec<PolicyProblem> {
-        let mut problems = inputs.problems();
-        let applied = inputs.applied().filter(|_| self.lacks_tiers);
+    pub fn problems(&self, inputs: &ZoneObjects) -> Vec<PolicyProblem> {
+        let mut problems = object_problems(inputs);
+        let applied = applied(inputs).filter(|_| self.lacks_tiers);
         problems.extend(applied.map(|policy| PolicyProblem {
             subject: PolicySubject::Admin(policy.key.clone()),
             reason: PolicyProblemReason::NoTiers,
@@ -149,13 +146,13 @@ type Rows = PartRows<()>;
 
 impl Capability for AdminPolicies {
     type Part = Part;
-    type Inputs = ZoneAdminPolicies;
+    type Inputs = ZoneObjects;
     type Group = ();
     type Report = ();
     type SharedKey = Infallible;
     type Shared = ();
 
-    const KINDS: &'static [()] = &[()];
+    const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Nodes, Kind::AdminPolicies];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         let rules = Phases {
@@ -201,26 +198,18 @@ impl Capability for AdminPolicies {
         "patchbay: policies of administrators".to_owned()
     }
 
-    fn parts(
-        &self,
-        cell: &AdminPolicyCell,
-        inputs: &ZoneAdminPolicies,
-        part: &mut dyn FnMut(Part),
-    ) {
+    fn parts(&self, cell: &Cell, inputs: &ZoneObjects, part: &mut dyn FnMut(Part)) {
         match cell {
-            AdminPolicyCell::Policy(policy) => part(Part::Policy(policy.clone())),
-            AdminPolicyCell::Pod(pod) if inputs.is_selected(pod) => part(Part::Pod(pod.clone())),
-            AdminPolicyCell::Pod(_)
-            | AdminPolicyCell::Zone
-            | AdminPolicyCell::Nodes
-            | AdminPolicyCell::NamedPorts(_) => {}
+            Cell::AdminPolicy(policy) => part(Part::Policy(policy.clone())),
+            Cell::AdminPod(pod) if is_selected(inputs, pod) => part(Part::Pod(pod.clone())),
+            _ => {}
         }
     }
 
-    fn exists(&self, part: &Part, inputs: &ZoneAdminPolicies) -> bool {
+    fn exists(&self, part: &Part, inputs: &ZoneObjects) -> bool {
         match part {
-            Part::Policy(policy) => inputs.policy(policy).is_some(),
-            Part::Pod(pod) => inputs.is_selected(pod),
+            Part::Policy(policy) => inputs.admin_policy(policy).is_some(),
+            Part::Pod(pod) => is_selected(inputs, pod),
         }
     }
 
@@ -233,7 +222,7 @@ impl Capability for AdminPolicies {
         if is_shared || !reader.has_column(self.acls, TIER) {
             return rows.keep_rest();
         }
-        reader.read(&AdminPolicyCell::Zone);
+        reader.read(&Cell::Zone);
         match part {
             Part::Policy(policy) => self.policy(policy, reader, rows),
             Part::Pod(pod) => self.pod(pod, reader, rows),
@@ -250,13 +239,13 @@ impl Capability for AdminPolicies {
 
 impl AdminPolicies {
     fn policy(&self, key: &AdminPolicyKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        reader.read(&AdminPolicyCell::NamedPorts(key.clone()));
-        reader.read(&AdminPolicyCell::Nodes);
-        let inputs = reader.read(&AdminPolicyCell::Policy(key.clone()));
-        let Some(policy) = inputs.policy(key) else {
+        reader.read(&Cell::NamedPorts(key.clone()));
+        reader.read(&Cell::NodeLabels);
+        let inputs = reader.read(&Cell::AdminPolicy(key.clone()));
+        let Some(policy) = inputs.admin_policy(key) else {
             return;
         };
-        if !inputs.is_usable(policy) {
+        if !is_usable(inputs, policy) {
             return rows.keep_rest();
         }
         let made = PolicyScene::new(policy, inputs).rows();
@@ -285,11 +274,11 @@ impl AdminPolicies {
     }
 
     fn pod(&self, key: &PodKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        let inputs = reader.read(&AdminPolicyCell::Pod(key.clone()));
-        let Some(pod) = inputs.pod(key) else {
+        let inputs = reader.read(&Cell::AdminPod(key.clone()));
+        let Some(pod) = inputs.selectable_pod(key) else {
             return;
         };
-        for policy in inputs.applied() {
+        for policy in applied(inputs) {
             let membership = PolicyScene::new(policy, inputs).membership(pod);
             for (set, address) in membership.addresses {
                 rows.member(self.address_sets, set, text(format_address(address)));

@@ -9,9 +9,8 @@
 //! The rows are about the default network, as in OVN-Kubernetes: ports and addresses in
 //! user-defined networks are not looked at.
 
+mod applied;
 mod capability;
-mod inputs;
 mod rows;
 
 pub use capability::AdminPolicyController;
-pub use inputs::{AdminPolicyCell, AdminPolicyNode, AdminPolicyObjects, ZoneAdminPolicies};

@@ -9,10 +9,9 @@ use patchbay_model::{
     PolicyDirection, Protocol, format_address,
 };
 use patchbay_schemas::nb::{Acl, AclAction};
+use patchbay_zone::{AclLogging, ZoneObjects};
 
-use super::inputs::ZoneAdminPolicies;
 use crate::acls::{Identified, acl, group_match, identified};
-use crate::logging::AclLogging;
 use crate::ports::{PortMatch, Receivers, ip_word, port_matches, word};
 use crate::tables::DEFAULT_NETWORK;
 
@@ -59,7 +58,7 @@ pub(super) struct Membership {
 /// A policy in a zone.
 pub(super) struct PolicyScene<'a> {
     pub(super) policy: &'a AdminPolicy,
-    pub(super) inputs: &'a ZoneAdminPolicies,
+    pub(super) inputs: &'a ZoneObjects,
     pub(super) logging: AclLogging,
 }
 
@@ -83,7 +82,7 @@ fn ids(policy: &AdminPolicyKey, values: &[(&str, &str)]) -> Identified {
 }
 
 impl<'a> PolicyScene<'a> {
-    pub(super) fn new(policy: &'a AdminPolicy, inputs: &'a ZoneAdminPolicies) -> Self {
+    pub(super) fn new(policy: &'a AdminPolicy, inputs: &'a ZoneObjects) -> Self {
         let (logging, _) = AclLogging::read(&policy.logging);
         Self {
             policy,
@@ -110,18 +109,18 @@ impl<'a> PolicyScene<'a> {
     pub(super) fn membership(&self, pod: &Pod) -> Membership {
         let inputs = self.inputs;
         let is_local = pod.node.as_ref() == Some(inputs.zone());
-        let is_subject = is_local && inputs.has(&self.policy.subject, pod);
+        let is_subject = is_local && inputs.is_in_scope(&self.policy.subject, pod);
         let group = is_subject.then(|| ids(&self.policy.key, &[]).name);
         let mut addresses = Vec::new();
         for rule in self.rules() {
             let mut scopes = rule.rule.pods.iter();
-            if !scopes.any(|scope| inputs.has(scope, pod)) {
+            if !scopes.any(|scope| inputs.is_in_scope(scope, pod)) {
                 continue;
             }
             for family in inputs.families() {
-                let set = rule.address_set_ids(*family).name;
+                let set = rule.address_set_ids(family).name;
                 let of_pod = pod.addresses_in_default_network().into_iter();
-                let of_family = of_pod.filter(|address| IpFamily::of(*address) == *family);
+                let of_family = of_pod.filter(|address| IpFamily::of(*address) == family);
                 addresses.extend(of_family.map(|address| (set.clone(), address)));
             }
         }
@@ -148,7 +147,7 @@ impl<'a> PolicyScene<'a> {
 
     /// Pods of the subject on the zone's node.
     fn subject(&self) -> impl Iterator<Item = &Pod> {
-        let pods = self.inputs.select(&self.policy.subject);
+        let pods = self.inputs.pods_in_scope(&self.policy.subject);
         pods.filter(|pod| pod.node.as_ref() == Some(self.inputs.zone()))
     }
 }
@@ -178,16 +177,16 @@ impl RuleScene<'_> {
 
     fn address_sets(&self) -> Vec<AddressSetRow> {
         let nodes = self.rule.nodes.iter();
-        let nodes = nodes.flat_map(|selector| self.of.inputs.node_addresses(selector));
+        let nodes = nodes.flat_map(|selector| self.of.inputs.addresses_of_nodes(selector));
         let nodes: Vec<IpAddr> = nodes.collect();
-        let families = self.of.inputs.families().iter();
+        let families = self.of.inputs.families().into_iter();
         let sets = families.map(|family| {
             let nodes = nodes.iter().copied();
-            let nodes = nodes.filter(|address| IpFamily::of(*address) == *family);
+            let nodes = nodes.filter(|address| IpFamily::of(*address) == family);
             let networks = self.rule.networks.iter();
-            let networks = networks.filter(|network| IpFamily::of_net(**network) == *family);
+            let networks = networks.filter(|network| IpFamily::of_net(**network) == family);
             AddressSetRow {
-                ids: self.address_set_ids(*family),
+                ids: self.address_set_ids(family),
                 addresses: nodes
                     .map(format_address)
                     .chain(networks.map(|network| network.trunc().to_string()))
@@ -200,7 +199,7 @@ impl RuleScene<'_> {
     /// Peers by labels. One that several selectors select comes several times.
     fn peers(&self) -> impl Iterator<Item = &Pod> {
         let scopes = self.rule.pods.iter();
-        scopes.flat_map(|scope: &PodScope| self.of.inputs.select(scope))
+        scopes.flat_map(|scope: &PodScope| self.of.inputs.pods_in_scope(scope))
     }
 
     /// The ACLs, for the port group of this name.
@@ -275,10 +274,10 @@ impl RuleScene<'_> {
             PolicyDirection::Ingress => "src",
             PolicyDirection::Egress => "dst",
         };
-        let families = self.of.inputs.families().iter();
+        let families = self.of.inputs.families().into_iter();
         let terms = families.map(|family| {
-            let name = self.address_set_ids(*family).name;
-            format!("{}.{side} == ${name}", ip_word(*family))
+            let name = self.address_set_ids(family).name;
+            format!("{}.{side} == ${name}", ip_word(family))
         });
         let terms: Vec<String> = terms.collect();
         format!("(({}))", terms.join(" || "))

@@ -6,19 +6,20 @@ use patchbay_model::{AttachedNetwork, FirewallDestination, Policy, PolicyDirecti
 use patchbay_rows::Reader;
 use patchbay_schemas::datum::Set;
 use patchbay_schemas::nb::{Acl, AclSeverity};
+use patchbay_zone::{
+    AclLogging, Cell, MAX_FIREWALL_RULES, NetworkNamespace, PlacedPod, PodSelector, Selection,
+    SelectionKey,
+};
 use smol_str::SmolStr;
 
 use super::{Policies, Rows};
 use crate::acls::{
-    Identified, RuleScene, address_set, isolated_group, isolating_acls, multicast_acls,
+    Identified, RuleScene, address_set, families, isolated_group, isolating_acls, multicast_acls,
     namespace_group, policy_group,
 };
-use crate::firewall::{FirewallScene, MAX_FIREWALL_RULES};
-use crate::inputs::{NetworkNamespace, PolicyCell, families};
-use crate::logging::AclLogging;
+use crate::firewall::{FirewallScene, unread_node};
 use crate::ports::{Receivers, port_matches};
 use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
-use crate::selections::{PodSelector, PolicyPod, Selection, SelectionKey};
 use crate::tables::{ADDRESS_PHASES, Gate, PeerAddresses, PolicyGroup, Tables};
 use crate::text::text_map;
 
@@ -36,7 +37,7 @@ pub(super) struct Scene<'r, 'a> {
 
 impl<'a> Scene<'_, 'a> {
     pub(super) fn addresses(&self, key: &SelectionKey, rows: &mut Rows) {
-        let inputs = self.reader.read(&PolicyCell::Uses(key.clone()));
+        let inputs = self.reader.read(&Cell::Uses(key.clone()));
         let selection = inputs.selection(key);
         if !selection.is_some_and(|selection| selection.uses().has_peers()) {
             return;
@@ -55,8 +56,8 @@ impl<'a> Scene<'_, 'a> {
     }
 
     pub(super) fn namespace(&self, place: &NetworkNamespace, rows: &mut Rows) {
-        let inputs = self.reader.read(&PolicyCell::Policies(place.clone()));
-        let policies: Vec<&Arc<Policy>> = inputs.policies(place).collect();
+        let inputs = self.reader.read(&Cell::Policies(place.clone()));
+        let policies: Vec<&Arc<Policy>> = inputs.policies_in(place).collect();
         if policies.is_empty() {
             return;
         }
@@ -69,7 +70,7 @@ impl<'a> Scene<'_, 'a> {
     }
 
     pub(super) fn policy(&self, place: &NetworkNamespace, name: &Arc<str>, rows: &mut Rows) {
-        let cell = PolicyCell::Policy(place.clone(), name.clone());
+        let cell = Cell::Policy(place.clone(), name.clone());
         let inputs = self.reader.read(&cell);
         let Some(policy) = inputs.policy(place, name) else {
             return;
@@ -112,7 +113,7 @@ impl<'a> Scene<'_, 'a> {
     }
 
     pub(super) fn group(&self, place: &NetworkNamespace, rows: &mut Rows) {
-        let cell = PolicyCell::Group(place.clone());
+        let cell = Cell::Group(place.clone());
         let Some(known) = self.reader.read(&cell).group(place) else {
             return;
         };
@@ -127,7 +128,7 @@ impl<'a> Scene<'_, 'a> {
     }
 
     pub(super) fn firewall(&self, namespace: &Arc<str>, rows: &mut Rows) {
-        let inputs = self.reader.read(&PolicyCell::Firewall(namespace.clone()));
+        let inputs = self.reader.read(&Cell::Firewall(namespace.clone()));
         let Some(firewall) = inputs.firewall(namespace) else {
             return;
         };
@@ -135,9 +136,9 @@ impl<'a> Scene<'_, 'a> {
         let mut rules = firewall.rules.iter();
         let has_nodes = rules.any(|rule| matches!(rule.destination, FirewallDestination::Nodes(_)));
         let has_unread_node = has_nodes && {
-            let inputs = self.reader.read(&PolicyCell::Nodes);
+            let inputs = self.reader.read(&Cell::NodeLabels);
             let mut rules = firewall.rules.iter();
-            rules.any(|rule| inputs.unread_node(&rule.destination).is_some())
+            rules.any(|rule| unread_node(inputs, &rule.destination).is_some())
         };
         if !is_usable || has_unread_node {
             return rows.keep_rest();
@@ -161,8 +162,8 @@ impl<'a> Scene<'_, 'a> {
         for (index, rule) in firewall.rules.iter().enumerate() {
             let nodes = match &rule.destination {
                 FirewallDestination::Nodes(selector) => {
-                    let inputs = self.reader.read(&PolicyCell::Nodes);
-                    inputs.node_addresses(selector).collect()
+                    let inputs = self.reader.read(&Cell::NodeLabels);
+                    inputs.addresses_of_nodes(selector).collect()
                 }
                 FirewallDestination::Cidr { .. } | FirewallDestination::Name(_) => Vec::new(),
             };
@@ -208,7 +209,7 @@ impl<'a> Scene<'_, 'a> {
 
     /// Severities of ACLs that drop packets, and of those of rules.
     fn logging(&self, place: &NetworkNamespace) -> (Option<AclSeverity>, Option<AclSeverity>) {
-        let cell = PolicyCell::Namespace(place.namespace.clone());
+        let cell = Cell::Namespace(place.namespace.clone());
         let logging = self.reader.read(&cell).logging(&place.namespace);
         (logging.deny, logging.allow)
     }
@@ -217,7 +218,7 @@ impl<'a> Scene<'_, 'a> {
     fn local_pods(
         &self,
         selector: Option<&PodSelector>,
-    ) -> impl Iterator<Item = &'a Arc<PolicyPod>> + use<'a> {
+    ) -> impl Iterator<Item = &'a Arc<PlacedPod>> + use<'a> {
         let pods = selector.map(|selector| self.selected(selector));
         pods.into_iter()
             .flatten()
@@ -228,9 +229,9 @@ impl<'a> Scene<'_, 'a> {
     fn selected(
         &self,
         selector: &PodSelector,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<PolicyPod>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<PlacedPod>)> + use<'a> {
         let key = selector.key(&self.network.name);
-        let inputs = self.reader.read(&PolicyCell::Selection(key.clone()));
+        let inputs = self.reader.read(&Cell::Selection(key.clone()));
         let zone = inputs.zone();
         let selection = inputs.selection(&key).into_iter();
         selection

@@ -6,8 +6,8 @@ use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_networks::{NetworkController, ZoneNetworks};
 use patchbay_pods::{AllocationScope, PodAllocator, PodController};
-use patchbay_policies::admin::{AdminPolicyController, ZoneAdminPolicies};
-use patchbay_policies::{PolicyController, ZonePolicies};
+use patchbay_policies::PolicyController;
+use patchbay_policies::admin::AdminPolicyController;
 use patchbay_rows::PlanError;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::ServiceController;
@@ -30,8 +30,6 @@ pub(super) struct Controllers {
 /// Inputs of the controllers.
 pub(super) struct Inputs {
     pub(super) networks: ZoneNetworks,
-    pub(super) policies: ZonePolicies,
-    pub(super) admin_policies: ZoneAdminPolicies,
     pub(super) objects: ZoneObjects,
     pub(super) connects: patchbay_connects::Inputs,
 }
@@ -79,11 +77,11 @@ impl Controllers {
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }
-        let plan = self.policies.plan(&inputs.policies, snapshot)?;
+        let plan = self.policies.plan(&inputs.objects, snapshot)?;
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }
-        let plan = self.admin_policies.plan(&inputs.admin_policies, snapshot)?;
+        let plan = self.admin_policies.plan(&inputs.objects, snapshot)?;
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }

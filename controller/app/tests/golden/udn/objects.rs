@@ -1,11 +1,10 @@
 //! Objects of a scenario, as an API server keeps them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::collections::BTreeMap;
 
 use patchbay_model::{
     AdminPolicy, DEFAULT_NETWORK_KEY, EgressFirewall, EgressIp, NodeObject, POD_NETWORKS, PodKey,
-    Policy, RouteAdvertisement, host_addresses,
+    Policy, RouteAdvertisement,
 };
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion;
@@ -29,13 +28,6 @@ pub(super) struct AnnotatedNode {
     pub(super) name: String,
     pub(super) labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
-}
-
-impl AnnotatedNode {
-    pub(super) fn host_addresses(&self) -> Option<Vec<IpAddr>> {
-        let addresses = host_addresses(Some(&self.annotations)).ok()?;
-        Some(addresses.unwrap_or_default())
-    }
 }
 
 impl Objects {
@@ -66,10 +58,6 @@ impl Objects {
         let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
         let removed = self.0.remove(&key);
         removed.map(|_| ()).ok_or_else(|| format!("no {key:?}"))
-    }
-
-    pub(super) fn ids(&self) -> BTreeSet<ObjectId> {
-        self.0.keys().cloned().collect()
     }
 
     fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {

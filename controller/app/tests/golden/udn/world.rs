@@ -1,6 +1,6 @@
 //! A zone while a scenario is played.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -10,19 +10,19 @@ use patchbay_model::{
     RenderedNetworks,
 };
 use patchbay_networks::ZoneNetworks;
-use patchbay_policies::ZonePolicies;
 use patchbay_zone::ZoneObjects;
 use serde_json::Value;
 
 use super::Input;
 use super::config::settings;
 use super::controllers::{Controllers, Inputs};
-use super::inputs::forget;
 use super::northbound::Northbound;
-use super::objects::{ObjectId, Objects};
+use super::objects::Objects;
 use crate::report::Difference;
 use crate::scenario::{ObjectOp, Pace, Step};
 
+/// Kind of firewalls.
+const FIREWALL: &str = "EgressFirewall";
 /// Passes after which a scenario that still changes rows fails.
 const MAX_PASSES: usize = 12;
 
@@ -33,11 +33,7 @@ pub(crate) struct World {
     pub(crate) objects: Objects,
     pub(super) northbound: Northbound,
     controllers: Option<Controllers>,
-    /// Policies with their pods, as the running controllers have seen them.
-    pub(super) policies: ZonePolicies,
-    /// The objects that the policies have seen.
-    pub(super) seen: BTreeSet<ObjectId>,
-    /// Networks, nodes and pods, as the running controllers have seen them last.
+    /// Networks and objects, as the running controllers have seen them last.
     pub(super) former: Option<(ZoneNetworks, ZoneObjects)>,
     /// Networks that the running controllers have rendered.
     pub(super) rendered: RenderedNetworks,
@@ -56,12 +52,10 @@ impl World {
         let settings = settings(&input.config)?;
         Ok(Self {
             node: input.config.node.clone(),
-            policies: ZonePolicies::new(&input.config.node, &settings),
             settings,
             objects,
             northbound: Northbound::new(),
             controllers: None,
-            seen: BTreeSet::new(),
             former: None,
             rendered: RenderedNetworks::default(),
             default_addresses: BTreeMap::new(),
@@ -95,7 +89,6 @@ impl World {
     /// Controllers that know nothing yet.
     fn new_controllers(&mut self) -> Controllers {
         self.started += 1;
-        self.policies = ZonePolicies::new(&self.node, &self.settings);
         self.rendered = RenderedNetworks::default();
         self.former = None;
         Controllers::new(self.started)
@@ -129,7 +122,10 @@ impl World {
                     name,
                 } => {
                     self.objects.delete(&kind, &namespace, &name)?;
-                    forget(&mut self.policies, &(kind, namespace, name));
+                    // A firewall that comes again is another one.
+                    if let Some((_, objects)) = self.former.as_mut().filter(|_| kind == FIREWALL) {
+                        objects.remove_firewall(&namespace);
+                    }
                 }
             }
         }

@@ -1,16 +1,14 @@
 //! Pods that policies and their rules select, kept up to date as pods and namespaces change.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
-use patchbay_model::{
-    Pod, PodKey, PodPeer, PodPlace, Policy, PolicyDirection, PolicyRule, Selector,
-};
+use patchbay_model::{PodKey, PodPeer, Policy, PolicyDirection, PolicyRule, Selector};
 use patchbay_rows::changed_keys;
 
-use super::inputs::PolicyNamespace;
+use super::namespace::ZoneNamespace;
+use super::places::PlacedPod;
 
 /// End of the names of address sets of pods whose namespaces alone are selected.
 const ALL_PODS: &str = "_LNM";
@@ -27,24 +25,17 @@ pub struct SelectionKey {
     pub name: Arc<str>,
 }
 
-/// A pod with its places in networks.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct PolicyPod {
-    pub(super) pod: Arc<Pod>,
-    pub(super) places: Vec<PodPlace>,
-}
-
 /// Pods of a network that a selector selects.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Selection {
+pub struct Selection {
     selector: PodSelector,
     uses: Uses,
-    pods: OrdMap<PodKey, Arc<PolicyPod>>,
+    pods: OrdMap<PodKey, Arc<PlacedPod>>,
 }
 
 /// Uses of the pods of a selection.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Uses {
+pub struct Uses {
     /// Subjects with the pods' ports as members, and the number of times of each.
     subjects: OrdMap<Subject, usize>,
     /// Number of rules with the pods as peers.
@@ -55,7 +46,7 @@ pub(super) struct Uses {
 
 /// Labels of pods in a namespace, in namespaces with labels, or in all namespaces.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct PodSelector {
+pub struct PodSelector {
     namespaces: NamespaceScope,
     pods: Selector,
     is_of_namespaces: bool,
@@ -83,7 +74,7 @@ impl fmt::Display for PodSelector {
 
 impl PodSelector {
     /// Pods that a policy is about. `None`: its selector cannot be read.
-    pub(super) fn of_policy(policy: &Policy) -> Option<Self> {
+    pub fn of_policy(policy: &Policy) -> Option<Self> {
         Some(Self {
             namespaces: NamespaceScope::Name(policy.key.namespace.clone()),
             pods: policy.pods.clone()?,
@@ -92,7 +83,7 @@ impl PodSelector {
     }
 
     /// Peers of a rule of a policy in this namespace.
-    pub(super) fn of_peer(peer: &PodPeer, namespace: &Arc<str>) -> Self {
+    pub fn of_peer(peer: &PodPeer, namespace: &Arc<str>) -> Self {
         let namespaces = peer.namespaces.clone();
         Self {
             is_of_namespaces: namespaces.is_some() && peer.pods.is_none(),
@@ -105,7 +96,7 @@ impl PodSelector {
     }
 
     /// All pods of a namespace.
-    pub(super) fn of_namespace(name: &Arc<str>) -> Self {
+    pub fn of_namespace(name: &Arc<str>) -> Self {
         Self {
             namespaces: NamespaceScope::Name(name.clone()),
             pods: Selector::default(),
@@ -114,7 +105,7 @@ impl PodSelector {
     }
 
     /// All pods of a network.
-    pub(super) fn of_network() -> Self {
+    pub fn of_network() -> Self {
         Self {
             namespaces: NamespaceScope::All,
             pods: Selector::default(),
@@ -122,14 +113,15 @@ impl PodSelector {
         }
     }
 
-    pub(super) fn key(&self, network: &Arc<str>) -> SelectionKey {
+    /// Key of the selection in a network.
+    pub fn key(&self, network: &Arc<str>) -> SelectionKey {
         SelectionKey {
             network: network.clone(),
             name: self.to_string().into(),
         }
     }
 
-    fn has_namespace(&self, name: &str, namespace: Option<&PolicyNamespace>) -> bool {
+    fn has_namespace(&self, name: &str, namespace: Option<&ZoneNamespace>) -> bool {
         match &self.namespaces {
             NamespaceScope::Name(own) => **own == *name,
             NamespaceScope::Labels(selector) => {
@@ -142,22 +134,27 @@ impl PodSelector {
 
 impl Selection {
     /// The selected pods.
-    pub(super) fn pods(&self) -> impl Iterator<Item = &Arc<PolicyPod>> {
+    pub fn pods(&self) -> impl Iterator<Item = &Arc<PlacedPod>> {
         self.pods.values()
     }
 
     /// The selected pod of a key.
-    pub(super) fn pod(&self, key: &PodKey) -> Option<&Arc<PolicyPod>> {
+    pub fn pod(&self, key: &PodKey) -> Option<&Arc<PlacedPod>> {
         self.pods.get(key)
     }
 
+    /// `true` if a pod is selected.
+    pub fn has(&self, pod: &PodKey) -> bool {
+        self.pods.contains_key(pod)
+    }
+
     /// Uses of the pods.
-    pub(super) fn uses(&self) -> &Uses {
+    pub fn uses(&self) -> &Uses {
         &self.uses
     }
 
     /// The namespace of the pods. `None`: they are those of several namespaces.
-    pub(super) fn namespace(&self) -> Option<&Arc<str>> {
+    pub fn namespace(&self) -> Option<&Arc<str>> {
         match &self.selector.namespaces {
             NamespaceScope::Name(name) => Some(name),
             NamespaceScope::Labels(_) | NamespaceScope::All => None,
@@ -165,7 +162,7 @@ impl Selection {
     }
 
     /// Calls `changed` for each pod that differs between two versions of a selection.
-    pub(super) fn changed_pods(
+    pub(crate) fn changed_pods(
         earlier: Option<&Self>,
         current: Option<&Self>,
         changed: impl FnMut(&PodKey),
@@ -176,22 +173,14 @@ impl Selection {
     }
 }
 
-impl PolicyPod {
-    /// The pod's places in a network.
-    pub(super) fn places_in(&self, network: &str) -> impl Iterator<Item = &PodPlace> {
-        let places = self.places.iter();
-        places.filter(move |place| *place.network.name == *network)
-    }
-}
-
 impl Uses {
     /// Subjects with the pods' ports as members.
-    pub(super) fn subjects(&self) -> impl Iterator<Item = &Subject> {
+    pub fn subjects(&self) -> impl Iterator<Item = &Subject> {
         self.subjects.keys()
     }
 
     /// Returns `true` if a rule has the pods as peers.
-    pub(super) fn has_peers(&self) -> bool {
+    pub fn has_peers(&self) -> bool {
         self.peers > 0
     }
 
@@ -227,7 +216,7 @@ impl Uses {
 
 /// Subject with port groups whose members are the ports of a selection's pods.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Subject {
+pub enum Subject {
     /// The namespace.
     Namespace,
     /// A policy, by name, with the directions in which it isolates pods.
@@ -236,7 +225,7 @@ pub(super) enum Subject {
 
 /// Use of a selection.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Use {
+pub(crate) enum Use {
     /// The pods' ports are members of port groups.
     Subject(Subject),
     /// The pods' addresses are members of address sets.
@@ -247,7 +236,7 @@ pub(super) enum Use {
 
 /// All selections of the policies.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Selections {
+pub(crate) struct Selections {
     all: OrdMap<SelectionKey, Selection>,
     /// Selections in one namespace.
     of_namespaces: OrdMap<Arc<str>, OrdSet<SelectionKey>>,
@@ -257,14 +246,14 @@ pub(super) struct Selections {
 
 /// Pods and namespaces that selections choose from.
 #[derive(Clone, Copy)]
-pub(super) struct Candidates<'a> {
-    pub(super) pods: &'a OrdMap<PodKey, Arc<PolicyPod>>,
-    pub(super) namespaces: &'a OrdMap<Arc<str>, Arc<PolicyNamespace>>,
+pub(crate) struct Candidates<'a> {
+    pub(crate) pods: &'a OrdMap<PodKey, Arc<PlacedPod>>,
+    pub(crate) namespaces: &'a OrdMap<Arc<str>, Arc<ZoneNamespace>>,
 }
 
 impl Candidates<'_> {
     /// The pods of a network that are selected.
-    fn select(&self, network: &str, selector: &PodSelector) -> OrdMap<PodKey, Arc<PolicyPod>> {
+    fn select(&self, network: &str, selector: &PodSelector) -> OrdMap<PodKey, Arc<PlacedPod>> {
         match &selector.namespaces {
             NamespaceScope::Name(name) => self
                 .pods_of(name)
@@ -293,7 +282,7 @@ impl Candidates<'_> {
     fn pods_of<'a>(
         &'a self,
         namespace: &str,
-    ) -> impl Iterator<Item = (&'a PodKey, &'a Arc<PolicyPod>)> {
+    ) -> impl Iterator<Item = (&'a PodKey, &'a Arc<PlacedPod>)> {
         let first = PodKey::new(namespace, "");
         let pods = self.pods.range(first.clone()..);
         pods.take_while(move |(key, _)| key.namespace == first.namespace)
@@ -302,35 +291,35 @@ impl Candidates<'_> {
 
 /// Returns `true` if the labels of a pod in the network are selected; those of its namespace are
 /// not looked at.
-fn is_selected(network: &str, selector: &PodSelector, pod: &PolicyPod) -> bool {
+fn is_selected(network: &str, selector: &PodSelector, pod: &PlacedPod) -> bool {
     pod.places_in(network).next().is_some() && selector.pods.matches(&pod.pod.labels)
 }
 
 impl Selections {
-    pub(super) fn get(&self, key: &SelectionKey) -> Option<&Selection> {
+    pub(crate) fn get(&self, key: &SelectionKey) -> Option<&Selection> {
         self.all.get(key)
     }
 
-    pub(super) fn all(&self) -> &OrdMap<SelectionKey, Selection> {
+    pub(crate) fn all(&self) -> &OrdMap<SelectionKey, Selection> {
         &self.all
     }
 
     /// Adds what a policy selects in a network.
-    pub(super) fn add_policy(&mut self, network: &Arc<str>, policy: &Policy, from: Candidates<'_>) {
+    pub(crate) fn add_policy(&mut self, network: &Arc<str>, policy: &Policy, from: Candidates<'_>) {
         for (selector, of) in used(policy) {
             self.add(network, &selector, of, from);
         }
     }
 
     /// Removes what a policy has selected in a network.
-    pub(super) fn remove_policy(&mut self, network: &Arc<str>, policy: &Policy) {
+    pub(crate) fn remove_policy(&mut self, network: &Arc<str>, policy: &Policy) {
         for (selector, of) in used(policy) {
             self.remove(network, &selector, &of);
         }
     }
 
     /// Adds a use of the pods that a selector selects in a network.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         network: &Arc<str>,
         selector: &PodSelector,
@@ -353,7 +342,7 @@ impl Selections {
     }
 
     /// Removes a use of the pods that a selector selects in a network.
-    pub(super) fn remove(&mut self, network: &Arc<str>, selector: &PodSelector, of: &Use) {
+    pub(crate) fn remove(&mut self, network: &Arc<str>, selector: &PodSelector, of: &Use) {
         let key = selector.key(network);
         let Some(selection) = self.all.get_mut(&key) else {
             return;
@@ -373,11 +362,11 @@ impl Selections {
     }
 
     /// Follows a pod that was added, changed or removed.
-    pub(super) fn update_pod(
+    pub(crate) fn update_pod(
         &mut self,
         key: &PodKey,
-        pod: Option<&Arc<PolicyPod>>,
-        namespace: Option<&PolicyNamespace>,
+        pod: Option<&Arc<PlacedPod>>,
+        namespace: Option<&ZoneNamespace>,
     ) {
         let of_namespace = self.of_namespaces.get(&key.namespace);
         let selections = of_namespace.into_iter().flatten().chain(&self.of_labels);
@@ -403,7 +392,7 @@ impl Selections {
     }
 
     /// Follows the labels of a namespace.
-    pub(super) fn update_namespace(&mut self, namespace: &Arc<str>, from: Candidates<'_>) {
+    pub(crate) fn update_namespace(&mut self, namespace: &Arc<str>, from: Candidates<'_>) {
         let current = from.namespaces.get(namespace).map(|namespace| &**namespace);
         for of in &self.of_labels {
             let Some(selection) = self.all.get_mut(of) else {
@@ -418,13 +407,6 @@ impl Selections {
                 }
             }
         }
-    }
-}
-
-impl Selection {
-    /// `true` if a pod is selected.
-    pub(super) fn has(&self, pod: &PodKey) -> bool {
-        self.pods.contains_key(pod)
     }
 }
 
@@ -449,15 +431,4 @@ fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
     let subject = Subject::Policy(policy.key.name.clone(), directions);
     let subject = PodSelector::of_policy(policy).map(|selector| (selector, Use::Subject(subject)));
     subject.into_iter().chain(peers).chain(of_names).collect()
-}
-
-/// Labels of a namespace, with the one that API servers set.
-pub(super) fn with_name_label(
-    name: &str,
-    labels: &BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
-    let mut labels = labels.clone();
-    let name_label = "kubernetes.io/metadata.name".to_owned();
-    labels.entry(name_label).or_insert_with(|| name.to_owned());
-    labels
 }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use imbl::OrdSet;
 use patchbay_model::{Feature, Role};
 
-use super::{NetworkNamespace, ZonePolicies};
-use crate::selections::{PodSelector, Subject, Use};
+use super::objects::ZoneObjects;
+use super::policies::NetworkNamespace;
+use super::selections::{PodSelector, Subject, Use};
 
 /// A port group of the pods of a namespace in a network.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct NamespaceGroup {
+pub struct NamespaceGroup {
     /// `true` if the pods may exchange multicast packets.
-    pub(crate) has_multicast: bool,
+    pub has_multicast: bool,
 }
 
 impl NamespaceGroup {
@@ -24,9 +25,14 @@ impl NamespaceGroup {
     }
 }
 
-impl ZonePolicies {
+impl ZoneObjects {
+    /// The port group of a namespace in a network. `None`: the namespace has none.
+    pub fn group(&self, place: &NetworkNamespace) -> Option<&NamespaceGroup> {
+        self.groups.get(place)
+    }
+
     /// Follows what decides in which networks a namespace has port groups, and for what.
-    pub(super) fn follow_groups(&mut self, name: &Arc<str>) {
+    pub(crate) fn follow_groups(&mut self, name: &Arc<str>) {
         let wanted = self.wanted_groups(name);
         let networks: OrdSet<Arc<str>> = wanted.keys().cloned().collect();
         let known = self.grouped.get(name).cloned().unwrap_or_default();
@@ -46,19 +52,19 @@ impl ZonePolicies {
     /// The port groups of a namespace, by network. Firewalls are about the primary network alone,
     /// but OVN-Kubernetes makes the groups in all networks.
     fn wanted_groups(&self, name: &Arc<str>) -> BTreeMap<Arc<str>, NamespaceGroup> {
-        let has = |feature| self.features.contains(&feature);
+        let has = |feature| self.settings().has_feature(feature);
         let Some(namespace) = self.namespaces.get(name) else {
             return BTreeMap::new();
         };
         let in_secondary = NamespaceGroup {
             has_multicast: false,
         };
-        let networks = self.networks.values();
+        let networks = self.attached.values();
         let secondary = networks.filter(|network| network.role == Role::Secondary);
         let secondary = secondary.filter(|_| has(Feature::EgressFirewall));
         let secondary = secondary.map(|network| (network.name.clone(), in_secondary.clone()));
         let has_groups = has(Feature::Multicast) || has(Feature::EgressFirewall);
-        let primary = self.primary.get(name).filter(|_| has_groups);
+        let primary = self.attached_primary.get(name).filter(|_| has_groups);
         let primary = primary.map(|network| {
             let has_multicast = namespace.allows_multicast && has(Feature::Multicast);
             (network.clone(), NamespaceGroup { has_multicast })
@@ -72,13 +78,16 @@ impl ZonePolicies {
             network,
             namespace: name.clone(),
         };
-        let known = self.groups.get(&place);
-        if known == group.as_ref() {
+        let known = self.groups.get(&place).cloned();
+        if known == group {
             return;
+        }
+        if group.is_some() {
+            self.track_places();
         }
         let selector = PodSelector::of_namespace(name);
         let mut selections = std::mem::take(&mut self.selections);
-        for of in known.iter().flat_map(|group| group.uses()) {
+        for of in known.iter().flat_map(NamespaceGroup::uses) {
             selections.remove(&place.network, &selector, &of);
         }
         for of in group.iter().flat_map(NamespaceGroup::uses) {

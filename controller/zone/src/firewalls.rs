@@ -3,21 +3,23 @@
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use patchbay_model::{EgressFirewall, FirewallDestination};
+use patchbay_model::{EgressFirewall, Feature, FirewallDestination};
 
-use super::ZonePolicies;
-use crate::firewall::MAX_FIREWALL_RULES;
-use crate::logging::AclLogging;
+use super::logging::AclLogging;
+use super::objects::ZoneObjects;
+
+/// Largest number of rules of a firewall: that of its ACLs' priorities.
+pub const MAX_FIREWALL_RULES: usize = 8001;
 
 /// Inputs with which a firewall was read: the primary network of its namespace, and logging.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct FirewallContext {
+pub(crate) struct FirewallContext {
     network: Arc<str>,
     subnets: Vec<IpNet>,
     logging: AclLogging,
 }
 
-impl ZonePolicies {
+impl ZoneObjects {
     /// Adds an EgressFirewall, or replaces the one of its namespace. As in OVN-Kubernetes, an
     /// object of the known resource version is the known one, unless the known one cannot be used
     /// or chooses nodes, or the namespace's network or logging is another one.
@@ -45,9 +47,34 @@ impl ZonePolicies {
         self.firewall_contexts.remove(namespace);
     }
 
+    /// The EgressFirewall of a namespace, while the feature is on.
+    pub fn firewall(&self, namespace: &str) -> Option<&Arc<EgressFirewall>> {
+        let is_on = self.settings().has_feature(Feature::EgressFirewall);
+        self.firewalls.get(namespace).filter(|_| is_on)
+    }
+
+    /// All EgressFirewalls.
+    pub fn firewalls(&self) -> impl Iterator<Item = &Arc<EgressFirewall>> {
+        self.firewalls.values()
+    }
+
+    /// Takes over firewalls that need not be read again.
+    pub(crate) fn follow_firewalls(&mut self, earlier: &Self) {
+        for (namespace, known) in &earlier.firewalls {
+            let context = self.firewall_contexts.get(namespace);
+            let current = self.firewalls.get(namespace);
+            let is_known = current.is_some_and(|current| is_read(known, current))
+                && context.is_some()
+                && context == earlier.firewall_contexts.get(namespace);
+            if is_known {
+                self.firewalls.insert(namespace.clone(), known.clone());
+            }
+        }
+    }
+
     /// `None`: the namespace has no primary network.
     fn firewall_context(&self, namespace: &str) -> Option<FirewallContext> {
-        let network = self.networks.get(self.primary.get(namespace)?)?;
+        let network = self.attached.get(self.attached_primary.get(namespace)?)?;
         let logging = self.namespaces.get(namespace).map(|one| one.logging);
         Some(FirewallContext {
             network: network.name.clone(),
@@ -81,7 +108,7 @@ mod tests {
 
     /// Puts a firewall of the version `1` with one destination. Returns the destination that
     /// applies.
-    fn put(zone: &mut ZonePolicies, destination: &str) -> String {
+    fn put(zone: &mut ZoneObjects, destination: &str) -> String {
         let rule = FirewallRule {
             action: FirewallAction::Deny,
             destination: FirewallDestination::Cidr {
@@ -102,7 +129,7 @@ mod tests {
         }
     }
 
-    fn set_network(zone: &mut ZonePolicies, subnet: &str) {
+    fn set_network(zone: &mut ZoneObjects, subnet: &str) {
         let network = AttachedNetwork {
             name: "net".into(),
             topology: AttachedTopology::Layer2,
@@ -117,18 +144,18 @@ mod tests {
             mtu: None,
             keeps_addresses: false,
         };
-        zone.networks.insert("net".into(), Arc::new(network));
-        zone.primary.insert("blue".into(), "net".into());
+        zone.attached.insert("net".into(), Arc::new(network));
+        zone.attached_primary.insert("blue".into(), "net".into());
     }
 
-    fn set_logging(zone: &mut ZonePolicies, logging: &str) {
+    fn set_logging(zone: &mut ZoneObjects, logging: &str) {
         let annotations = BTreeMap::from([(ACL_LOGGING.to_owned(), logging.to_owned())]);
         zone.put_namespace("blue", &BTreeMap::new(), &annotations);
     }
 
     #[test]
     fn a_known_version_is_read_again_with_another_network_or_logging() {
-        let mut zone = ZonePolicies::new("n1", &ClusterSettings::default());
+        let mut zone = ZoneObjects::new("n1", &ClusterSettings::default());
         set_network(&mut zone, "10.1.0.0/16");
         assert_eq!(put(&mut zone, "192.0.2.1/32"), "192.0.2.1/32");
         assert_eq!(put(&mut zone, "192.0.2.2/32"), "192.0.2.1/32");

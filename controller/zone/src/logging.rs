@@ -25,7 +25,7 @@ struct Annotation {
 impl AclLogging {
     /// Reads the annotation [`ACL_LOGGING`](patchbay_model::ACL_LOGGING). What cannot be read is
     /// not logged, and its reason is returned beside.
-    pub(crate) fn read(text: &str) -> (Self, Vec<String>) {
+    pub fn read(text: &str) -> (Self, Vec<String>) {
         if text.is_empty() {
             return Default::default();
         }
