@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use kube::Client;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{
-    Inventory, InventoryKind, ObjectKey, Origin, Problem, Sourced,
+    Inventory, InventoryKind, ObjectKey, Origin, Problem, RefusedObject, Sourced,
 };
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Namespace, Node, Service};
@@ -39,7 +39,7 @@ pub struct ListError {
 
 /// Lists the objects of all kinds that `ClusterNetworkConnect`s depend on.
 ///
-/// An object that cannot be decoded is omitted with a warning. A kind that the cluster lacks yields
+/// An object that cannot be decoded is omitted with a warning, and is among the refused ones. A kind that the cluster lacks yields
 /// a warning, too.
 ///
 /// # Errors
@@ -76,11 +76,24 @@ async fn list<K: InventoryKind + Clone + Debug>(
                 position,
             });
         }
-        Err(invalid) => inventory.warnings.push(Problem {
-            object: Some(format!("{kind} {}", ObjectKey::of(&invalid.metadata))),
-            message: format!("cannot be decoded, ignored: {}", invalid.error),
-            ..Problem::default()
-        }),
+        Err(invalid) => {
+            let key = ObjectKey::of(&invalid.metadata);
+            let problem = |message: String| Problem {
+                object: Some(format!("{kind} {key}")),
+                message,
+                ..Problem::default()
+            };
+            let warning = format!("cannot be decoded, ignored: {}", invalid.error);
+            inventory.warnings.push(problem(warning));
+            inventory.undecoded.insert((K::KIND, key.clone()));
+            inventory.refused.push(RefusedObject {
+                kind: K::KIND,
+                problems: vec![problem(invalid.error)],
+                key,
+                json: invalid.raw,
+                position: K::objects(inventory).len() as u64,
+            });
+        }
     };
     match list_all(&Api::all::<K>(client.clone())).await {
         Ok(objects) => {

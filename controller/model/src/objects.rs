@@ -67,7 +67,9 @@ impl NetworkObjects<'_> {
                 Some(Definition::Network(network)) => activity.is_rendered(&network.name, node),
                 Some(Definition::None) | None => true,
             });
+        let undecoded = self.networks.undecoded().map(str::to_owned).collect();
         let definitions = self.definitions.values().cloned();
-        self.networks = Networks::of_cluster(definitions, labelled, settings);
+        let networks = Networks::of_cluster(definitions, labelled, settings);
+        self.networks = networks.with_undecoded(undecoded);
     }
 }

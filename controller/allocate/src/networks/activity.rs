@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use patchbay_model::{ClusterSettings, Definition, Feature, NetworkActivity, Networks};
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::Inventory;
-use patchbay_resources::object::{EgressIP, Object as _};
+use patchbay_resources::object::{EgressIP, Object as _, Pod};
 
 use super::pods::{AttachedPods, attached_networks};
 
@@ -28,9 +29,16 @@ pub(super) fn of_networks(
     NetworkActivity::new(limited(inventory), uses, &connected(inventory, &networks))
 }
 
-/// `true` if [`of_networks`] lacks no users: all EgressIPs are known, or their feature is off.
+/// `true` if [`of_networks`] lacks no users: all pods and connects are known, and all EgressIPs
+/// unless their feature is off.
 pub(super) fn is_known(inventory: &Inventory, settings: &ClusterSettings) -> bool {
-    !settings.has_feature(Feature::EgressIp) || !inventory.lacks(&[EgressIP::KIND])
+    let mut users = vec![Pod::KIND, ClusterNetworkConnect::KIND];
+    users.extend(
+        settings
+            .has_feature(Feature::EgressIp)
+            .then_some(EgressIP::KIND),
+    );
+    !inventory.lacks(&users)
 }
 
 /// Networks all of whose definitions belong to a custom resource.

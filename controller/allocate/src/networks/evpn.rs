@@ -5,7 +5,7 @@ use std::fmt;
 
 use patchbay_model::config_check::user_defined_config;
 use patchbay_model::{ClusterSettings, CniEvpn, CniVrf, Feature, GatewayMode};
-use patchbay_resources::manifests::{Inventory, ObjectKey};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, RefusedObject, describe};
 use patchbay_resources::object::{Object as _, VTEP};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, EvpnConfig, Transport, VrfConfig};
 use thiserror::Error;
@@ -105,6 +105,41 @@ pub(super) fn problem(
     let mut conditions = vtep.status.iter().flat_map(|status| &status.conditions);
     let is_accepted = conditions.any(|one| one.type_ == ACCEPTED && one.status == "True");
     (!is_accepted).then(|| EvpnProblem::VtepNotAccepted(name.clone()))
+}
+
+/// Refuses networks that have no definition yet, because their VTEP cannot be read. They keep their
+/// place among the ids, and their rows.
+pub(super) fn refuse_networks(inventory: &mut Inventory, settings: &ClusterSettings) {
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let without_vtep = cudns.filter_map(|(key, sourced)| {
+        let cudn = &sourced.object;
+        let Some(EvpnProblem::VtepUnknown(vtep)) = problem(cudn, inventory, settings) else {
+            return None;
+        };
+        let mut nads = inventory.network_attachment_definitions.iter();
+        let is_defined = nads.any(|(_, nad)| is_controlled_by(&nad.object, cudn));
+        let refused = || RefusedObject {
+            kind: ClusterUserDefinedNetwork::KIND,
+            key: key.clone(),
+            json: serde_json::json!(cudn),
+            position: sourced.position,
+            problems: vec![Problem {
+                location: sourced.origin.location().cloned(),
+                object: Some(describe(cudn)),
+                field: Some("spec.network.evpn.vtep".to_owned()),
+                message: format!("VTEP {vtep} cannot be read"),
+            }],
+        };
+        (!is_defined).then(refused)
+    });
+    let refused: Vec<RefusedObject> = without_vtep.collect();
+    for object in refused {
+        inventory.cluster_user_defined_networks.remove(&object.key);
+        inventory
+            .undecoded
+            .insert((object.kind, object.key.clone()));
+        inventory.refused.push(object);
+    }
 }
 
 impl FabricIds {

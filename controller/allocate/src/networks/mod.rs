@@ -52,6 +52,8 @@ use patchbay_resources::object::Object as _;
 ///
 /// Oddities that are not errors become warnings of the inventory. So do subnets of nodes that
 /// cannot be read or are those of other nodes: they stay as they are, and zones do without them.
+/// A network that needs a VTEP which cannot be read, and that has no definition of an earlier run,
+/// is refused like the VTEP.
 ///
 /// # Errors
 /// [`LoadError`], if other annotations cannot be read or contradict each other. The inventory is
@@ -61,6 +63,7 @@ pub fn resolve(
     settings: &ClusterSettings,
     now: &Time,
 ) -> Result<(), LoadError> {
+    evpn::refuse_networks(inventory, settings);
     let mut problems = nodes::invent_chassis_ids(&mut inventory.nodes);
     let mut manager = NetworkManager::new(ManagerSettings {
         cluster: settings.clone(),

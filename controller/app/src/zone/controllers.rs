@@ -17,7 +17,7 @@ use patchbay_networks::{NetworkController, SkippedNetwork, SkippedNetworks, Zone
 use patchbay_pods::PodController;
 use patchbay_policies::PolicyController;
 use patchbay_policies::admin::AdminPolicyController;
-use patchbay_rows::{KeptRow, ObjectName, Scope};
+use patchbay_rows::{Change, KeptRow, ObjectName, Scope};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::LogicalSwitchPort;
 use patchbay_schemas::typed::TableRow as _;
@@ -329,40 +329,28 @@ impl ZoneControllers {
         self.connects.differences(&inputs, snapshot)
     }
 
-    /// `true` if [`reconcile`](Self::reconcile) would commit nothing.
+    /// `true` if [`reconcile`](Self::reconcile) would commit nothing. Rows that objects hold back do
+    /// not count.
     pub(super) fn is_reconciled(&mut self, cluster: &Cluster, snapshot: &Snapshot) -> bool {
         let activity = self.network_activity(cluster);
         let zone = self.zone.clone();
         let mut inputs = ZoneInputs::read(cluster, &zone, activity.clone());
         inputs.follow(&self.inputs);
         self.set_scope(cluster);
-        self.networks
-            .plan(&inputs.networks, snapshot)
-            .is_ok_and(|change| change.transaction.is_none())
-            && (!inputs.has_pods || {
-                let change = self.pods.plan(&inputs.objects, snapshot);
-                change.is_ok_and(|change| change.transaction.is_none())
-            })
-            && (!inputs.has_policies || {
-                let change = self.policies.plan(&inputs.objects, snapshot);
-                change.is_ok_and(|change| change.transaction.is_none())
-            })
-            && self
-                .admin_policies
-                .plan(&inputs.objects, snapshot)
-                .is_ok_and(|change| change.transaction.is_none())
-            && self
-                .egress
-                .plan(&inputs.objects, snapshot)
-                .is_ok_and(|change| change.transaction.is_none())
-            && self
-                .services
-                .plan(&inputs.objects, snapshot)
-                .is_ok_and(|change| change.transaction.is_none())
-            && self
-                .connects
-                .plan(&cluster.inputs(&zone, activity.as_ref()), snapshot)
-                .is_empty()
+        let (held, objects) = (HeldRows::of(cluster), &inputs.objects);
+        let has_pods = inputs.has_pods && !held.has_pods();
+        let has_policies = inputs.has_policies && !held.has_pods();
+        (held.has_networks() || is_empty(self.networks.plan(&inputs.networks, snapshot)))
+            && (!has_pods || is_empty(self.pods.plan(objects, snapshot)))
+            && (!has_policies || is_empty(self.policies.plan(objects, snapshot)))
+            && (held.has_admin_policies() || is_empty(self.admin_policies.plan(objects, snapshot)))
+            && (held.has_egress() || is_empty(self.egress.plan(objects, snapshot)))
+            && (held.has_services() || is_empty(self.services.plan(objects, snapshot)))
+            && (held.has_connects()
+                || self
+                    .connects
+                    .plan(&cluster.inputs(&zone, activity.as_ref()), snapshot)
+                    .is_empty())
     }
 
     /// Nodes on which networks are rendered. `None`: all. A network that the zone has rendered
@@ -395,6 +383,11 @@ impl ZoneControllers {
         }
         Ok(())
     }
+}
+
+/// `true` if a plan fits the database and changes nothing.
+fn is_empty<E>(plan: Result<Change, E>) -> bool {
+    plan.is_ok_and(|change| change.transaction.is_none())
 }
 
 /// Ports of pods that stay, and their addresses.

@@ -1,6 +1,7 @@
 //! Rows of capabilities that objects hold back.
 
 use patchbay_model::{ClusterSettings, CniConfig, Feature};
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
@@ -39,11 +40,15 @@ impl<'a> HeldRows<'a> {
         self.settings.has_feature(feature) && self.inventory.lacks(kinds)
     }
 
-    /// `true` if the rows of networks stay, and with them all others. With dynamic allocation,
-    /// EgressIPs determine which networks the zone has.
+    /// `true` if the rows of networks stay, and with them all others. With dynamic allocation, pods,
+    /// connects and EgressIPs determine which networks the zone has.
     pub(super) fn has_networks(&self) -> bool {
         let is_dynamic = self.settings.has_feature(Feature::DynamicUdnAllocation);
-        (is_dynamic && self.lacks_with(Feature::EgressIp, &[EgressIP::KIND]))
+        let lacks_users = self
+            .inventory
+            .lacks(&[Pod::KIND, ClusterNetworkConnect::KIND])
+            || self.lacks_with(Feature::EgressIp, &[EgressIP::KIND]);
+        (is_dynamic && lacks_users)
             || self.inventory.lacks(&[
                 Node::KIND,
                 Namespace::KIND,
@@ -148,6 +153,10 @@ mod tests {
         let egress = [false, false, false, false, true];
         assert_eq!(held(EgressIP::KIND, &is_static), egress);
         assert_eq!(held(EgressIP::KIND, &all), [true; 5]);
+        for users in [Pod::KIND, ClusterNetworkConnect::KIND] {
+            assert_eq!(held(users, &all), [true; 5], "{users}");
+        }
+        assert_eq!(held(ClusterNetworkConnect::KIND, &is_static), none);
         assert_eq!(held(EgressIP::KIND, &without(Feature::EgressIp)), none);
     }
 

@@ -31,6 +31,8 @@ use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 /// attachment definitions that belong to a custom resource. The spec is always that of the
 /// manifests. State of objects that are no longer in the manifests is dropped. An object of the
 /// manifests that cannot be decoded has the former version of the state, if the state has it whole.
+/// Otherwise it has what the state has, so that others do not get its numbers and addresses, and
+/// stays among the objects that cannot be decoded.
 ///
 /// # Errors
 /// [`LoadError`] if an annotation of the state cannot be read, or if a spec has changed in a way
@@ -232,17 +234,16 @@ fn restore_former<T: InventoryKind>(manifests: &mut Inventory, state: &Inventory
         .map(|one| (one.key.clone(), one.position));
     let missing: Vec<(ObjectKey, u64)> = missing.collect();
     for (key, position) in missing {
-        let former = T::objects(state).get(&key);
-        let is_usable =
-            |former: &&Sourced<T>| is_whole || !matches!(former.origin, Origin::State(_));
-        let Some(former) = former.filter(is_usable) else {
+        let Some(former) = T::objects(state).get(&key) else {
             continue;
         };
         T::objects_mut(manifests).insert(Sourced {
             position,
             ..former.clone()
         });
-        manifests.undecoded.remove(&(T::KIND, key));
+        if is_whole || !matches!(former.origin, Origin::State(_)) {
+            manifests.undecoded.remove(&(T::KIND, key));
+        }
     }
 }
 
