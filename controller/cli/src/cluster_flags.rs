@@ -8,7 +8,8 @@ use ipnet::IpNet;
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::settings::{
-    ClusterSettingsSpec, GatewayModeName, is_service_name, port_range, second_of_family,
+    ClusterFamily, ClusterSettingsSpec, GatewayModeName, is_service_name, port_range,
+    second_of_family,
 };
 
 use super::failure::Failure;
@@ -24,7 +25,7 @@ pub(super) struct ClusterFlags {
     service: Vec<IpNet>,
     /// Range of the pods on the default network; may be repeated. The families of these ranges are
     /// the IP families of the cluster. Default: no range, and the families of `--service-cidr`, or
-    /// both.
+    /// those that manifests show, or both.
     #[arg(long = "pod-cidr", value_name = "CIDR", value_parser = range)]
     pod: Vec<IpNet>,
     /// Join subnet of the default network, at most one per IP family. Default: the default of
@@ -74,7 +75,8 @@ enum GatewayModeFlag {
 }
 
 impl ClusterFlags {
-    /// Settings of the cluster with these flags, and for the rest those of the objects.
+    /// Settings of a cluster with these objects: those of the flags, and for the rest those of the
+    /// objects.
     ///
     /// # Errors
     /// Two ranges of one flag are of the same IP family, or those of pods and of services are not
@@ -90,7 +92,15 @@ impl ClusterFlags {
             let (flag, range) = (violation.kind.flag, violation.range);
             return Err(Failure::Arguments(format!("{flag} {range}: {message}")));
         }
-        Ok(settings.settings())
+        Ok(settings.settings_with(inventory))
+    }
+
+    /// IP families of a cluster with these objects, with the reasons.
+    ///
+    /// # Errors
+    /// Two ranges of one flag are of the same IP family.
+    pub(super) fn families(&self, inventory: &Inventory) -> Result<Vec<ClusterFamily>, Failure> {
+        Ok(self.given()?.or(inventory.settings()).families(inventory))
     }
 
     /// The flags as arguments of a command.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use patchbay_app::Cluster;
 use patchbay_app::zone::ZoneReconciler;
-use patchbay_model::ClusterSettings;
+use patchbay_resources::manifests::read_manifests;
 use tokio::net::UnixStream;
 
 use super::apply_report::ApplyReport;
@@ -28,13 +28,10 @@ pub(super) async fn demo(arguments: &args::Demo, console: &mut Console<'_>) -> R
     if let Some(target) = &arguments.listen {
         check_is_free(target).await?;
     }
-    let mut cluster = Cluster::from_manifests(
-        &[PathBuf::from("-")],
-        &mut MANIFESTS.join("\n---\n").as_bytes(),
-        None,
-        ClusterSettings::default(),
-        now(),
-    )?;
+    let manifests = MANIFESTS.join("\n---\n");
+    let inventory = read_manifests(&[PathBuf::from("-")], &mut manifests.as_bytes())?;
+    let settings = inventory.settings().settings_with(&inventory);
+    let mut cluster = Cluster::from_inventory(inventory, settings, now())?;
     let northbound = embedded(0)?;
     // Listens before it prints: if the address is not available, nothing is printed.
     let listener = match &arguments.listen {

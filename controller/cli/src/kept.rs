@@ -10,6 +10,9 @@ use serde::Serialize;
 use super::console::Console;
 use super::failure::Failure;
 
+/// Maximum number of tables in the text of an object, so that it is a line.
+const MAX_LISTED_TABLES: usize = 2;
+
 /// Rows of one object that the manifests do not name.
 #[derive(Debug, Serialize)]
 pub(super) struct KeptObject {
@@ -25,21 +28,18 @@ impl KeptObject {
     }
 }
 
-/// The object and its rows: `Pod blue/web: 2 rows (ACL 1, Logical_Switch_Port 1)`.
+/// The object and its rows: `Pod blue/web: 2 rows (ACL 1, Logical_Switch_Port 1)`, or with many
+/// tables `network blue: 62 rows in 14 tables`.
 impl fmt::Display for KeptObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.count();
-        let tables = self.rows.iter();
-        let tables: Vec<String> = tables
-            .map(|(table, count)| format!("{table} {count}"))
-            .collect();
-        write!(
-            f,
-            "{}: {count} {} ({})",
-            self.object,
-            rows(count),
-            tables.join(", ")
-        )
+        let (count, tables) = (self.count(), &self.rows);
+        write!(f, "{}: {count} {}", self.object, rows(count))?;
+        if tables.len() > MAX_LISTED_TABLES {
+            return write!(f, " in {} tables", tables.len());
+        }
+        let tables = tables.iter();
+        let tables = tables.map(|(table, count)| format!("{table} {count}"));
+        write!(f, " ({})", tables.collect::<Vec<_>>().join(", "))
     }
 }
 

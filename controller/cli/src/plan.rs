@@ -3,6 +3,8 @@
 use patchbay_app::load;
 use patchbay_app::northbound::{DryRun, Northbound as _};
 use patchbay_app::zone::ZoneReconciler;
+use patchbay_model::printable::printable;
+use patchbay_resources::settings::ClusterFamily;
 use serde::Serialize;
 
 use super::applied::{AppliedObjects, record_folder};
@@ -13,6 +15,9 @@ use super::kept::with_objects;
 use super::state::{folder, lock_to_read};
 use super::zone_changes::ZoneChanges;
 use super::zones::{complete_cluster, leave_to_exit, open_zone, reconcile_zone, row_uuids};
+
+/// Maximum length of a line, in bytes.
+const MAX_LINE_BYTES: usize = 2_000;
 
 /// Prints the rows that `apply` would change, and changes nothing. Returns `true` if there are
 /// none.
@@ -28,6 +33,7 @@ pub(super) async fn plan(
         state.as_ref(),
         arguments.input.manifest_limit.bytes(),
     )?;
+    let families = arguments.input.cluster.families(&inventory)?;
     let (cluster, names) = complete_cluster(arguments, inventory, console)?;
     let mut zones = Vec::with_capacity(names.len());
     let mut reconciled = Vec::with_capacity(names.len());
@@ -51,11 +57,17 @@ pub(super) async fn plan(
     leave_to_exit((cluster, reconciled));
     match arguments.output {
         Format::Text => {
+            let line = family_line(&families);
+            writeln!(console.output, "{}", printable(&line, MAX_LINE_BYTES))?;
             for changes in &zones {
                 console.write_long(|output| write!(output, "{changes}"))?;
             }
         }
-        format => console.document(&PlanDocument { zones: &zones }, format)?,
+        format => {
+            let families = families.iter().map(Family::from).collect();
+            let zones = &zones;
+            console.document(&PlanDocument { families, zones }, format)?;
+        }
     }
     if refused > 0 {
         return Err(Failure::Refused { count: refused });
@@ -63,8 +75,36 @@ pub(super) async fn plan(
     Ok(zones.iter().all(ZoneChanges::is_empty))
 }
 
+/// The IP families of the cluster with their reasons. A reason that they share comes once.
+fn family_line(families: &[ClusterFamily]) -> String {
+    let groups = families.chunk_by(|one, other| one.reason == other.reason);
+    let groups = groups.map(|group| {
+        let names = group.iter().map(|one| format!("IP{}", one.family));
+        let names: Vec<String> = names.collect();
+        format!("{} ({})", names.join(", "), group[0].reason)
+    });
+    format!("# IP families: {}", groups.collect::<Vec<_>>().join(", "))
+}
+
 /// The document of `plan -o json` and `plan -o yaml`. Zones have the names that `apply` prints.
 #[derive(Serialize)]
 struct PlanDocument<'a> {
+    families: Vec<Family<'a>>,
     zones: &'a [ZoneChanges],
+}
+
+/// IP family of the cluster.
+#[derive(Serialize)]
+struct Family<'a> {
+    family: String,
+    reason: &'a str,
+}
+
+impl<'a> From<&'a ClusterFamily> for Family<'a> {
+    fn from(ClusterFamily { family, reason }: &'a ClusterFamily) -> Self {
+        Self {
+            family: format!("IP{family}"),
+            reason,
+        }
+    }
 }

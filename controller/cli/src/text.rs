@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use patchbay_app::Cluster;
 use patchbay_app::zone::ZoneOutcome;
+use patchbay_connects::{ConnectReport, HeldReason};
 use patchbay_model::names;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::InventoryKind;
@@ -31,7 +32,7 @@ pub(super) fn render_zone(
         let router = names::connect_router(connect);
         let shown = show_router(snapshot, &routers.id_of(&router), Release::V23_03)?;
         if shown.is_empty() {
-            let _ = writeln!(text, "\n# {connect}: the connect router does not exist yet");
+            let _ = writeln!(text, "\n# {connect}: {}", without_router(report));
             continue;
         }
         push_command(&mut text, &format!("show {router}"), &shown);
@@ -48,6 +49,16 @@ pub(super) fn render_zone(
         push_command(&mut text, "ls-list", &ls_list(snapshot)?);
     }
     Ok(text)
+}
+
+/// Reason why there is no connect router. An embedded database has no rows of earlier runs.
+fn without_router(report: &ConnectReport) -> &'static str {
+    match report.held {
+        Some(HeldReason::NotAccepted(_) | HeldReason::Invalid(_)) => {
+            "its rows stay as they are, and this database has none (without --nb it is empty at first)"
+        }
+        _ => "the connect router does not exist yet",
+    }
 }
 
 fn push_command(text: &mut String, arguments: &str, output: &str) {

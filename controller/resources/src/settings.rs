@@ -1,5 +1,6 @@
 //! `ClusterSettings`: settings of a cluster as an object of manifests.
 
+mod families;
 mod ranges;
 
 use ipnet::IpNet;
@@ -9,8 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Violation;
 use crate::custom_resource;
+use crate::manifests::Inventory;
 use crate::object::Object as _;
 
+pub use families::ClusterFamily;
 pub use ranges::{RangeKind, RangeViolation};
 
 /// Name of the only object of the kind.
@@ -119,13 +122,24 @@ impl ClusterSettingsSpec {
         }
     }
 
-    /// The settings. A value that [`violations`](Self::violations) names counts as missing.
+    /// The settings, without regard to the objects of the cluster: see
+    /// [`settings_with`](Self::settings_with).
     pub fn settings(&self) -> Settings {
+        self.settings_with(&Inventory::default())
+    }
+
+    /// The settings of a cluster with these objects. A value that
+    /// [`violations`](Self::violations) names counts as missing.
+    pub fn settings_with(&self, objects: &Inventory) -> Settings {
         let default = Settings::default();
         let ports = self.ephemeral_port_range.as_deref();
         let grace_period = self.udn_deletion_grace_period;
         Settings {
-            families: self.families(),
+            families: self
+                .families(objects)
+                .into_iter()
+                .map(|one| one.family)
+                .collect(),
             mtu: self.mtu.unwrap_or(default.mtu),
             cluster_subnets: self.pod_cidrs.clone(),
             service_cidrs: self.service_cidrs.clone(),
@@ -156,14 +170,6 @@ impl ClusterSettingsSpec {
                     SignedDuration::from_secs(seconds.into())
                 }),
         }
-    }
-
-    /// IP families of the cluster. They are the families of the default network's pods, as in
-    /// OVN-Kubernetes, or else of cluster IPs, or else both.
-    fn families(&self) -> Vec<IpFamily> {
-        let pods = Some(&self.pod_cidrs).filter(|ranges| !ranges.is_empty());
-        let ranges = pods.unwrap_or(&self.service_cidrs);
-        families_of(ranges)
     }
 
     /// Rules that the specification breaks.

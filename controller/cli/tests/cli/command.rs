@@ -73,6 +73,14 @@ pub(crate) fn run_on(arguments: &str, manifests: &str) -> Run {
     child.wait_with_output().unwrap().into()
 }
 
+/// The output of `plan` behind its first line, which has the IP families.
+#[track_caller]
+pub(crate) fn planned_zones(output: &str) -> &str {
+    let (first, zones) = output.split_once('\n').unwrap();
+    assert!(first.starts_with("# IP families: IPv"), "{first}");
+    zones
+}
+
 /// All manifests of the example as one text.
 pub(crate) fn example_text() -> String {
     ["1-cluster.yaml", "2-networks.yaml", "3-connect.yaml"]

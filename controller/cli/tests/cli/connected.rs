@@ -3,70 +3,29 @@
 use serde_json::Value;
 
 use crate::command::{Run, run_on};
+use crate::manifests::{
+    RANGE, cluster_networks, connect, cudn, layer2, layer3, namespaces, node, primary_namespace,
+    udn,
+};
+
+/// A node, and two namespaces with primary networks.
+fn namespaces_of_networks() -> String {
+    let red = primary_namespace("red", "team: a");
+    node("n1") + &red + &primary_namespace("blue", "team: b")
+}
+
+/// A primary network that a connect may select by its labels.
+fn red_network() -> String {
+    let network = layer2("Primary", "10.2.0.0/16");
+    cudn("red", "tier: app, zone: x", "team: a", &network)
+}
 
 /// Two primary networks and a secondary one, on one node.
-const NETWORKS: &str = "
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: red, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: blue, labels: {team: b, k8s.ovn.org/primary-user-defined-network: ''}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterUserDefinedNetwork
-metadata: {name: red, labels: {tier: app, zone: x}}
-spec:
-  namespaceSelector: {matchLabels: {team: a}}
-  network: {topology: Layer2, layer2: {role: Primary, subnets: [10.2.0.0/16]}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterUserDefinedNetwork
-metadata: {name: second, labels: {tier: extra}}
-spec:
-  namespaceSelector: {matchLabels: {team: a}}
-  network: {topology: Layer2, layer2: {role: Secondary, subnets: [10.3.0.0/16]}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: net, namespace: blue}
-spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.1.0.0/16, hostSubnet: 24}]}}
----
-";
-
-/// Selector of ClusterUserDefinedNetworks with a label.
-fn cluster_networks(label: &str) -> String {
-    format!(
-        "{{networkSelectionType: ClusterUserDefinedNetworks, \
-         clusterUserDefinedNetworkSelector: {{networkSelector: {{matchLabels: {{{label}}}}}}}}}"
-    )
-}
-
-/// Selector of namespaces with a label.
-fn namespaces(label: &str) -> String {
-    format!(
-        "{{networkSelectionType: PrimaryUserDefinedNetworks, \
-         primaryUserDefinedNetworkSelector: {{namespaceSelector: {{matchLabels: {{{label}}}}}}}}}"
-    )
-}
-
-fn connect(selector: &str, range: &str) -> String {
-    format!(
-        "---
-apiVersion: k8s.ovn.org/v1
-kind: ClusterNetworkConnect
-metadata: {{name: c}}
-spec:
-  networkSelectors: [{selector}]
-  connectSubnets: [{range}]
-  connectivity: [PodNetwork]
-"
-    )
+fn three_networks() -> String {
+    let second = layer2("Secondary", "10.3.0.0/16");
+    let second = cudn("second", "tier: extra", "team: a", &second);
+    let blue = udn("blue", "net", &layer3("Primary", "10.1.0.0/16"));
+    namespaces_of_networks() + &red_network() + &second + &blue
 }
 
 /// The condition `Connected` and `status.status` in the output of `apply -o json`.
@@ -83,8 +42,6 @@ fn connected(applied: &Run) -> [String; 4] {
     ]
     .map(|value| value.as_str().unwrap_or_default().to_owned())
 }
-
-const RANGE: &str = "{cidr: 192.168.0.0/16, networkPrefix: 24}";
 
 #[test]
 fn a_connect_without_networks_is_not_connected_and_names_the_labels() {
@@ -117,7 +74,7 @@ fn a_connect_without_networks_is_not_connected_and_names_the_labels() {
             ),
         ),
     ] {
-        let manifests = format!("{NETWORKS}{}", connect(&selector, RANGE));
+        let manifests = three_networks() + &connect(&[selector], RANGE);
         let applied = run_on("apply -o json", &manifests);
         assert_eq!(applied.code, Some(0), "{}", applied.stderr);
         let message = format!(
@@ -141,19 +98,13 @@ fn a_connect_without_networks_is_not_connected_and_names_the_labels() {
 
 #[test]
 fn the_only_network_without_a_match_has_its_own_words() {
-    let without = NETWORKS.replace("{name: second, labels: {tier: extra}}", "{name: second}");
-    let (head, rest) = without
-        .split_once("---\napiVersion: k8s.ovn.org/v1")
-        .unwrap();
-    let nothing = format!("{head}{}", connect(&cluster_networks("tier: app"), RANGE));
+    let head = namespaces_of_networks();
+    let selects = |label: &str| connect(&[cluster_networks(label)], RANGE);
+    let nothing = head.clone() + &selects("tier: app");
     let message = &connected(&run_on("apply -o json", &nothing))[2];
     let end = "matches nothing: there is no ClusterUserDefinedNetwork with attachment definitions";
     assert!(message.ends_with(end), "{message}");
-    let (one, _) = rest.split_once("---").unwrap();
-    let one = format!(
-        "{head}---\napiVersion: k8s.ovn.org/v1{one}{}",
-        connect(&cluster_networks("tier: nope"), RANGE)
-    );
+    let one = head + &red_network() + &selects("tier: nope");
     let message = &connected(&run_on("apply -o json", &one))[2];
     let end = "does not match the only ClusterUserDefinedNetwork with attachment definitions \
                (labels there: tier=app, zone=x)";
@@ -163,8 +114,8 @@ fn the_only_network_without_a_match_has_its_own_words() {
 #[test]
 fn labels_are_listed_up_to_a_limit() {
     let labels: Vec<String> = (0..40).map(|number| format!("key{number:02}: x")).collect();
-    let many = NETWORKS.replace("tier: app, zone: x", &labels.join(", "));
-    let manifests = format!("{many}{}", connect(&cluster_networks("tier: nope"), RANGE));
+    let many = three_networks().replace("tier: app, zone: x", &labels.join(", "));
+    let manifests = many + &connect(&[cluster_networks("tier: nope")], RANGE);
     let message = &connected(&run_on("apply -o json", &manifests))[2];
     assert!(
         message.contains("(labels there: tier=extra, key00=x, ")
@@ -176,23 +127,14 @@ fn labels_are_listed_up_to_a_limit() {
 #[test]
 fn selected_networks_without_subnets_are_not_connected() {
     // Two blocks, and three networks of which each needs its own.
-    let layer3 = NETWORKS.replace(
-        "topology: Layer2, layer2: {role: Primary, subnets: [10.2.0.0/16]}",
-        "topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.2.0.0/16, hostSubnet: 24}]}",
-    );
-    let third = "apiVersion: v1
-kind: Namespace
-metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ''}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: net, namespace: green}
-spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.4.0.0/16, hostSubnet: 24}]}}
-";
+    let red = layer2("Primary", "10.2.0.0/16");
+    let networks = three_networks().replace(&red, &layer3("Primary", "10.2.0.0/16"));
+    let third = primary_namespace("green", "team: c");
+    let third = third + &udn("green", "net", &layer3("Primary", "10.4.0.0/16"));
     let selector = "{networkSelectionType: PrimaryUserDefinedNetworks, \
                     primaryUserDefinedNetworkSelector: {namespaceSelector: {}}}";
     let range = "{cidr: 192.168.0.0/24, networkPrefix: 25}";
-    let manifests = format!("{layer3}{third}{}", connect(selector, range));
+    let manifests = networks + &third + &connect(&[selector.to_owned()], range);
     let applied = run_on("apply -o json", &manifests);
     let [status, reason, message, short] = connected(&applied);
     assert_eq!(
@@ -221,12 +163,8 @@ spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.4.0.0/16, h
 #[test]
 fn a_network_that_is_not_accepted_ends_an_apply_with_an_error() {
     // The second primary network of a namespace.
-    let second = "apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: other, namespace: blue}
-spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.5.0.0/16, hostSubnet: 24}]}}
-";
-    let manifests = format!("{NETWORKS}{second}");
+    let second = udn("blue", "other", &layer3("Primary", "10.5.0.0/16"));
+    let manifests = three_networks() + &second;
     let applied = run_on("apply", &manifests);
     assert_eq!(applied.code, Some(1), "{}", applied.stderr);
     let error = "error: not accepted: UserDefinedNetwork blue/";

@@ -1,6 +1,7 @@
 //! Bad input: what, where, exit status 1, and nothing printed.
 
 use crate::command::{Run, example, example_text, run, run_on};
+use crate::manifests::{RANGE, connect, namespace, namespaces, node, primary_namespace};
 
 #[track_caller]
 fn fails(run: &Run, expected: &[&str]) {
@@ -39,7 +40,10 @@ fn all_mistakes_are_reported_at_once() {
 #[test]
 fn objects_that_cannot_be_read_stop_nothing_else() {
     for (command, printed) in [
-        ("apply --zone ovn-worker", "blue-green-connect: the connect"),
+        (
+            "apply --zone ovn-worker",
+            "# blue-green-connect: its rows stay",
+        ),
         ("plan --zone ovn-worker", "green.network"),
     ] {
         let run = run_on(command, &with_mistakes());
@@ -205,30 +209,13 @@ fn a_failed_condition_is_a_warning() {
 
 #[test]
 fn namespaces_without_a_network_of_their_own_are_a_warning() {
-    let manifests = "
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: red, labels: {team: a}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: blue, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterNetworkConnect
-metadata: {name: c}
-spec:
-  networkSelectors:
-  - networkSelectionType: PrimaryUserDefinedNetworks
-    primaryUserDefinedNetworkSelector: {namespaceSelector: {matchLabels: {team: a}}}
-  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
-  connectivity: [PodNetwork]
-";
-    let run = run_on("apply", manifests);
+    let red = namespace("red", "team: a");
+    let manifests = [
+        node("n1") + &red,
+        primary_namespace("blue", "team: a"),
+        connect(&[namespaces("team: a")], RANGE),
+    ];
+    let run = run_on("apply", &manifests.concat());
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let field = "ClusterNetworkConnect c: spec.networkSelectors[0].primaryUserDefinedNetworkSelector.namespaceSelector: ";
     for warning in [

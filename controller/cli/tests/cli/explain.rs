@@ -3,6 +3,10 @@
 use serde_json::Value;
 
 use crate::command::{Run, example, example_text, run, run_on};
+use crate::manifests::{
+    RANGE, cluster_networks, connect, cudn, layer2, layer3, namespace, namespaces as of_namespaces,
+    node, primary_namespace, udn,
+};
 
 #[track_caller]
 fn assert_lines(run: &Run, code: i32, lines: &[&str]) {
@@ -55,62 +59,28 @@ fn the_usage_has_the_object_before_the_manifests() {
 }
 
 /// A cluster in which something is wrong with everything.
-const TROUBLE: &str = "
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
----
-apiVersion: v1
-kind: Node
-metadata: {name: n2, annotations: {k8s.ovn.org/node-id: '40'}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: red, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: plain, labels: {team: a}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: empty, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: net, namespace: red}
-spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.1.0.0/16, hostSubnet: 24}]}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterUserDefinedNetwork
-metadata: {name: nowhere, labels: {tier: app}}
-spec:
-  namespaceSelector: {matchLabels: {team: none}}
-  network: {topology: Layer2, layer2: {role: Primary, subnets: [10.2.0.0/16]}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterUserDefinedNetwork
-metadata: {name: second, labels: {tier: app}}
-spec:
-  namespaceSelector: {matchLabels: {team: a}}
-  network: {topology: Layer2, layer2: {role: Secondary, subnets: [10.3.0.0/16]}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterNetworkConnect
-metadata: {name: c}
-spec:
-  networkSelectors:
-  - networkSelectionType: PrimaryUserDefinedNetworks
-    primaryUserDefinedNetworkSelector: {namespaceSelector: {matchLabels: {team: a}}}
-  - networkSelectionType: ClusterUserDefinedNetworks
-    clusterUserDefinedNetworkSelector: {networkSelector: {matchLabels: {tier: app}}}
-  connectSubnets: [{cidr: 192.168.0.0/24, networkPrefix: 26}]
-  connectivity: [PodNetwork]
-";
+fn trouble() -> String {
+    let n2 = node("n2, annotations: {k8s.ovn.org/node-id: '40'}");
+    let namespaces = primary_namespace("red", "team: a") + &namespace("plain", "team: a");
+    let nowhere = layer2("Primary", "10.2.0.0/16");
+    let second = layer2("Secondary", "10.3.0.0/16");
+    [
+        node("n1") + &n2,
+        namespaces + &primary_namespace("empty", "team: a"),
+        udn("red", "net", &layer3("Primary", "10.1.0.0/16")),
+        cudn("nowhere", "tier: app", "team: none", &nowhere),
+        cudn("second", "tier: app", "team: a", &second),
+        connect(
+            &[of_namespaces("team: a"), cluster_networks("tier: app")],
+            "{cidr: 192.168.0.0/24, networkPrefix: 26}",
+        ),
+    ]
+    .concat()
+}
 
 #[test]
 fn each_obstacle_names_object_and_field() {
-    let explained = run_on("explain cnc c", TROUBLE);
+    let explained = run_on("explain cnc c", &trouble());
     assert_eq!(explained.code, Some(2), "{}", explained.stderr);
     insta::assert_snapshot!(explained.stdout);
 }
@@ -239,43 +209,27 @@ fn missing_objects_are_reported() {
 
 /// Of one network there are subnets for two of three nodes, and another one has a gateway that is
 /// none.
-const UNEVEN: &str = r#"
-apiVersion: v1
-kind: Namespace
-metadata: {name: one, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
+fn uneven() -> String {
+    let small = layer3("Primary", "10.1.0.0/23");
+    let bent = r#"{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, metadata: {name: bent, namespace: two}, spec: {config: '{"type": "ovn-k8s-cni-overlay", "name": "bent", "netAttachDefName": "two/bent", "role": "primary", "topology": "layer2", "subnets": "10.2.0.0/16", "defaultGatewayIPs": "first"}'}}
 ---
-apiVersion: v1
-kind: Namespace
-metadata: {name: two, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: small, namespace: one}
-spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.1.0.0/23, hostSubnet: 24}]}}
----
-apiVersion: k8s.cni.cncf.io/v1
-kind: NetworkAttachmentDefinition
-metadata: {name: bent, namespace: two}
-spec:
-  config: '{"type": "ovn-k8s-cni-overlay", "name": "bent", "netAttachDefName": "two/bent", "role": "primary", "topology": "layer2", "subnets": "10.2.0.0/16", "defaultGatewayIPs": "first"}'
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterNetworkConnect
-metadata: {name: c}
-spec:
-  networkSelectors:
-  - networkSelectionType: PrimaryUserDefinedNetworks
-    primaryUserDefinedNetworkSelector: {namespaceSelector: {matchLabels: {team: a}}}
-  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
-  connectivity: [PodNetwork]
 "#;
+    [
+        primary_namespace("one", "team: a"),
+        primary_namespace("two", "team: a"),
+        udn("one", "small", &small),
+        bent.to_owned(),
+        connect(&[of_namespaces("team: a")], RANGE),
+    ]
+    .concat()
+}
 
 /// A node, with its part of a network if it has one.
 fn node_with(name: &str, subnet: Option<&str>) -> String {
     let annotations = subnet.map_or_else(String::new, |subnet| {
         format!(", annotations: {{k8s.ovn.org/node-subnets: '{{\"one_small\": [\"{subnet}\"]}}'}}")
     });
-    format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {name}{annotations}}}\n---\n")
+    node(&format!("{name}{annotations}"))
 }
 
 #[test]
@@ -290,7 +244,7 @@ fn it_does_not_matter_which_node_lacks_a_part_of_a_network() {
         let nodes: String = nodes
             .map(|(number, subnet)| node_with(&format!("n{number}"), *subnet))
             .collect();
-        let explained = run_on("explain cnc c", &(nodes + UNEVEN));
+        let explained = run_on("explain cnc c", &(nodes + &uneven()));
         assert_lines(
             &explained,
             2,
@@ -317,7 +271,7 @@ fn it_does_not_matter_which_node_lacks_a_part_of_a_network() {
 
 #[test]
 fn a_network_without_rows_has_a_reason() {
-    let manifests = node_with("n0", None) + UNEVEN;
+    let manifests = node_with("n0", None) + &uneven();
     assert_lines(
         &run_on("explain cnc c", &manifests),
         2,
@@ -329,78 +283,33 @@ fn a_network_without_rows_has_a_reason() {
 }
 
 /// Networks that are refused, and a connect of all of them by label and by namespace.
-const REFUSED: &str = "
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: one, labels: {team: a, k8s.ovn.org/primary-user-defined-network: ''}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: two, labels: {team: b, k8s.ovn.org/primary-user-defined-network: ''}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: three, labels: {team: b}}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: four, labels: {team: c}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: u, namespace: one}
-spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 100.88.0.0/16, hostSubnet: 24}]}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: u, namespace: four}
-spec: {topology: Layer2, layer2: {role: Primary, subnets: [10.4.0.0/16]}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterUserDefinedNetwork
-metadata: {name: half, labels: {x: z}}
-spec:
-  namespaceSelector: {matchLabels: {team: b}}
-  network: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.8.0.0/16, hostSubnet: 24}]}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterUserDefinedNetwork
-metadata: {name: fabric, labels: {x: z}}
-spec:
-  namespaceSelector: {matchLabels: {team: a}}
-  network:
-    topology: Layer2
-    layer2: {role: Primary, subnets: [10.7.0.0/16]}
-    transport: EVPN
-    evpn: {vtep: v, macVRF: {vni: 100}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterUserDefinedNetwork
-metadata: {name: lan, labels: {x: z}}
-spec:
-  namespaceSelector: {matchLabels: {team: a}}
-  network: {topology: Localnet, localnet: {role: Secondary, physicalNetworkName: p, subnets: [10.6.0.0/16]}}
----
-apiVersion: k8s.ovn.org/v1
-kind: ClusterNetworkConnect
-metadata: {name: c}
-spec:
-  networkSelectors:
-  - networkSelectionType: PrimaryUserDefinedNetworks
-    primaryUserDefinedNetworkSelector: {namespaceSelector: {}}
-  - networkSelectionType: ClusterUserDefinedNetworks
-    clusterUserDefinedNetworkSelector: {networkSelector: {matchLabels: {x: z}}}
-  connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}]
-  connectivity: [PodNetwork]
-";
+fn refused() -> String {
+    let all = "{networkSelectionType: PrimaryUserDefinedNetworks, \
+               primaryUserDefinedNetworkSelector: {namespaceSelector: {}}}";
+    let half = layer3("Primary", "10.8.0.0/16");
+    let fabric = layer2("Primary", "10.7.0.0/16");
+    let fabric = format!("{fabric}, transport: EVPN, evpn: {{vtep: v, macVRF: {{vni: 100}}}}");
+    let lan = "topology: Localnet, localnet: {role: Secondary, physicalNetworkName: p, subnets: \
+               [10.6.0.0/16]}";
+    [
+        node("n1"),
+        primary_namespace("one", "team: a"),
+        primary_namespace("two", "team: b"),
+        namespace("three", "team: b"),
+        namespace("four", "team: c"),
+        udn("one", "u", &layer3("Primary", "100.88.0.0/16")),
+        udn("four", "u", &layer2("Primary", "10.4.0.0/16")),
+        cudn("half", "x: z", "team: b", &half),
+        cudn("fabric", "x: z", "team: a", &fabric),
+        cudn("lan", "x: z", "team: a", lan),
+        connect(&[all.to_owned(), cluster_networks("x: z")], RANGE),
+    ]
+    .concat()
+}
 
 #[test]
 fn a_refused_network_has_a_reason_with_a_field() {
-    let explained = run_on("explain cnc c", REFUSED);
+    let explained = run_on("explain cnc c", &refused());
     assert_eq!(explained.code, Some(2), "{}", explained.stderr);
     insta::assert_snapshot!(explained.stdout);
 }

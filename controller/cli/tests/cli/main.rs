@@ -11,6 +11,7 @@ mod explain;
 mod explain_rows;
 mod gateways;
 mod hostile;
+mod manifests;
 mod networks;
 mod output;
 mod prune;

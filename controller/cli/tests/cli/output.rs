@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::process::Stdio;
 
 use ovsdb_sim::testing::ScratchDir;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{example, example_text, patchbay, run, run_on};
+use crate::manifests::{connect, layer2, namespaces, node, pod, primary_namespace, udn};
 
 #[test]
 fn json_and_yaml_say_the_same() {
@@ -59,6 +60,84 @@ fn a_plan_can_be_read_by_programs() {
     assert_eq!(port["table"], "Logical_Router_Port");
     assert_eq!(port["change"], "insert");
     assert_eq!(port["columns"]["mac"]["new"][0], "0a:58:c0:a8:00:06");
+}
+
+/// Objects of a network with these subnets: two pods, and a connect whose ranges have both families.
+fn network_of(subnets: &str) -> String {
+    let ranges =
+        "{cidr: 192.168.0.0/16, networkPrefix: 24}, {cidr: 'fd99:1::/112', networkPrefix: 120}";
+    [
+        node("n1"),
+        primary_namespace("a", "team: a"),
+        udn("a", "net", &layer2("Primary", subnets)),
+        pod("a", "p", "n1") + &pod("a", "q", "n1"),
+        connect(&[namespaces("team: a")], ranges),
+    ]
+    .concat()
+}
+
+#[test]
+fn without_ranges_the_ip_families_are_those_of_the_objects() {
+    let first_line = |flags: &str, subnets: &str| {
+        let planned = run_on(&format!("plan {flags}"), &network_of(subnets));
+        assert_eq!(planned.code, Some(2), "{}", planned.stderr);
+        let first = planned.stdout.lines().next().unwrap().to_owned();
+        (first, planned.stdout)
+    };
+    let (line, rows) = first_line("", "10.1.0.0/16");
+    let expected = "# IP families: IPv4 (subnet 10.1.0.0/16 of UserDefinedNetwork a/net)";
+    assert_eq!(line, expected);
+    assert!(!rows.contains("fd69:") && !rows.contains("::/0"), "{rows}");
+    let (line, rows) = first_line("", "'fd10::/64'");
+    let expected = "# IP families: IPv6 (subnet fd10::/64 of UserDefinedNetwork a/net)";
+    assert_eq!(line, expected);
+    assert!(!rows.contains("169.254."), "{rows}");
+    let (line, rows) = first_line("", "10.1.0.0/16, 'fd10::/64'");
+    assert!(line.ends_with(
+        "UserDefinedNetwork a/net), IPv6 (subnet fd10::/64 of UserDefinedNetwork a/net)"
+    ));
+    assert!(
+        rows.contains("169.254.") && rows.contains("fd69:"),
+        "{rows}"
+    );
+    // Ranges win over objects.
+    let ranges = "--pod-cidr 10.244.0.0/16 --pod-cidr fd00:10:244::/48";
+    let (line, rows) = first_line(ranges, "10.1.0.0/16");
+    let expected =
+        "# IP families: IPv4 (range 10.244.0.0/16 of pods), IPv6 (range fd00:10:244::/48 of pods)";
+    assert_eq!(line, expected);
+    assert!(
+        rows.contains("169.254.") && rows.contains("fd69:"),
+        "{rows}"
+    );
+    let planned = run_on("plan -o json", &network_of("10.1.0.0/16"));
+    let json: Value = serde_json::from_str(&planned.stdout).unwrap();
+    let expected =
+        json!([{"family": "IPv4", "reason": "subnet 10.1.0.0/16 of UserDefinedNetwork a/net"}]);
+    assert_eq!(json["families"], expected);
+}
+
+#[test]
+fn all_commands_read_the_same_ip_families() {
+    // The connect has a range of a family that the cluster does not run: it is not allocated.
+    let manifests = network_of("10.1.0.0/16");
+    let applied = run_on("apply -o json", &manifests);
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    assert!(!applied.stdout.contains("fd99:1::"), "{}", applied.stdout);
+    let applied = run_on(
+        "apply -o json --pod-cidr 10.244.0.0/16 --pod-cidr fd00::/48",
+        &manifests,
+    );
+    assert!(applied.stdout.contains("fd99:1::"), "{}", applied.stdout);
+    let explained = run_on("explain cnc c", &manifests);
+    assert_eq!(explained.code, Some(0), "{}", explained.stdout);
+    assert!(
+        !explained.stdout.contains("fd99:1::1"),
+        "{}",
+        explained.stdout
+    );
+    let reached = run_on("reach --from a/p --to a/q", &manifests);
+    assert_eq!(reached.code, Some(0), "{}", reached.stderr);
 }
 
 #[test]

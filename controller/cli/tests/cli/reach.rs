@@ -13,6 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::command::{Run, example, patchbay, run};
+use crate::manifests::{attached_pod, layer3, namespace, node, pod, primary_namespace, udn};
 
 /// Adds a switch with two pods and a port to the router port `rp-NAME`. Returns the router port.
 fn add_switch(
@@ -401,77 +402,37 @@ fn pods_of_manifests_are_asked_on_the_node_of_the_sender() {
 }
 
 /// Two nodes with a pod each in a layer3 network, whose policy lets nothing in.
-const OTHER_NODE: &str = r#"
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
----
-apiVersion: v1
-kind: Node
-metadata: {name: n2}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: s, labels: {k8s.ovn.org/primary-user-defined-network: ""}}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: t, namespace: s}
-spec: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.20.0.0/16}]}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: cli, namespace: s}
-spec: {nodeName: n1, containers: [{name: c, image: r.example/c}]}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: db, namespace: s}
-spec: {nodeName: n2, containers: [{name: c, image: r.example/c}]}
----
-apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata: {name: shut, namespace: s}
-spec: {podSelector: {}, policyTypes: [Ingress]}
-"#;
+fn other_node() -> String {
+    let shut = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: shut, \
+                namespace: s}, spec: {podSelector: {}, policyTypes: [Ingress]}}\n";
+    let network = "topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.20.0.0/16}]}";
+    [
+        node("n1") + &node("n2"),
+        primary_namespace("s", ""),
+        udn("s", "t", network),
+        pod("s", "cli", "n1") + &pod("s", "db", "n2"),
+        shut.to_owned(),
+    ]
+    .concat()
+}
 
 /// Two nodes with a pod each in a secondary layer3 network.
-const SECONDARY: &str = "
-apiVersion: v1
-kind: Node
-metadata: {name: n1}
----
-apiVersion: v1
-kind: Node
-metadata: {name: n2}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: lab}
----
-apiVersion: k8s.ovn.org/v1
-kind: UserDefinedNetwork
-metadata: {name: extra, namespace: lab}
-spec:
-  topology: Layer3
-  layer3: {role: Secondary, subnets: [{cidr: 10.71.0.0/16, hostSubnet: 24}]}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: open, namespace: lab, annotations: {k8s.v1.cni.cncf.io/networks: extra}}
-spec: {nodeName: n1, containers: [{name: c, image: r.example/c}]}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: shut, namespace: lab, annotations: {k8s.v1.cni.cncf.io/networks: extra}}
-spec: {nodeName: n2, containers: [{name: c, image: r.example/c}]}
-";
+fn secondary() -> String {
+    let pods = attached_pod("lab", "open", "n1", "extra");
+    [
+        node("n1") + &node("n2"),
+        namespace("lab", ""),
+        udn("lab", "extra", &layer3("Secondary", "10.71.0.0/16")),
+        pods + &attached_pod("lab", "shut", "n2", "extra"),
+    ]
+    .concat()
+}
 
 #[test]
 fn the_policy_of_the_receivers_node_decides() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cluster.yaml");
-    fs::write(&file, OTHER_NODE).unwrap();
+    fs::write(&file, other_node()).unwrap();
     let question = "reach --from s/cli --to s/db --port 80";
     let dropped = run(question, &[&file]);
     assert_eq!(
@@ -506,7 +467,7 @@ fn the_policy_of_the_receivers_node_decides() {
 fn secondary_networks_are_followed_to_other_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cluster.yaml");
-    fs::write(&file, SECONDARY).unwrap();
+    fs::write(&file, secondary()).unwrap();
     let reached = run("reach --from lab/open --to lab/shut", &[&file]);
     assert_eq!(
         reached.code,

@@ -2,7 +2,7 @@
 
 use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl};
 
-use crate::command::{Run, nb_schema, run_on};
+use crate::command::{Run, nb_schema, planned_zones, run_on};
 
 /// Two tenants that reach each other's services. `RANGES`: of the first tenant's network.
 const TENANTS: &str = r#"
@@ -77,7 +77,7 @@ fn rows_of_a_connect_that_is_not_accepted_any_more_stay() {
     }
     let planned = on("plan", &both);
     let nothing = "# zone n1: rows to insert: 0, to change: 0, to delete: 0\n";
-    assert_eq!(planned.stdout, nothing);
+    assert_eq!(planned_zones(&planned.stdout), nothing);
     let explained = on("explain cnc ab", &both);
     let note = format!("  note: {cause}");
     assert!(explained.stdout.contains(&note), "{}", explained.stdout);
@@ -86,4 +86,23 @@ fn rows_of_a_connect_that_is_not_accepted_any_more_stay() {
         "{}",
         explained.stdout
     );
+}
+
+/// An embedded database is empty at first, so there are no rows that could stay.
+#[test]
+fn without_a_database_the_output_explains_why_a_connect_has_no_rows() {
+    let folder = ScratchDir::new();
+    let on = |ranges: &str| {
+        let arguments = format!("apply --state {}", folder.path().display());
+        run_on(&arguments, &TENANTS.replace("RANGES", ranges))
+    };
+    let router = "$ ovn-nbctl show connect_router_ab\n";
+    let applied = on(RANGE).succeeded();
+    assert!(applied.contains(router), "{applied}");
+    let applied = on(&format!("{RANGE}, {OTHER_RANGE}"));
+    assert_eq!(applied.code, Some(1));
+    assert!(!applied.stdout.contains(router), "{}", applied.stdout);
+    let line = "# ab: its rows stay as they are, and this database has none (without --nb it is \
+                empty at first)\n";
+    assert!(applied.stdout.contains(line), "{}", applied.stdout);
 }
