@@ -8,12 +8,15 @@ use patchbay_app::zone::ZoneReconciler;
 use patchbay_app::{Cluster, load};
 use patchbay_explain::{RowWriter, ZoneView, explain as explain_connect};
 use patchbay_model::{Feature, Node, Topology};
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::Inventory;
+use patchbay_resources::object::{self, Object as _};
 
 use super::args::{self, Database, Explained, Format};
 use super::console::Console;
 use super::failure::Failure;
 use super::state::{folder, lock_to_read};
+use super::unreadable::unreadable;
 use super::zones::{now, open_zone, report_objects};
 
 /// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other
@@ -29,6 +32,9 @@ pub(super) async fn explain(
     let cluster = read_cluster(arguments, console).await?;
     report_objects(&cluster, console)?;
     let name = &*arguments.name;
+    if let Some(failure) = unreadable(&cluster, &[ClusterNetworkConnect::KIND], name) {
+        return Err(failure);
+    }
     let database = match &arguments.nb {
         Some(remote) => Database::Remote(remote.clone()),
         None => Database::Embedded,
@@ -126,10 +132,13 @@ fn select_zones(arguments: &args::Explain, cluster: &Cluster) -> Result<Vec<Stri
             })
         }
         Some(zone) if nodes.contains(zone) => Ok(vec![zone.clone()]),
-        Some(zone) => Err(Failure::NoSuchZone {
-            zone: zone.clone(),
-            nodes,
-        }),
+        Some(zone) => {
+            let failure = unreadable(cluster, &[object::Node::KIND], zone);
+            Err(failure.unwrap_or(Failure::NoSuchZone {
+                zone: zone.clone(),
+                nodes,
+            }))
+        }
     }
 }
 

@@ -25,6 +25,9 @@ pub(super) enum Failure {
     /// The errors of the objects are written already.
     #[error("{}", refused_objects(*count))]
     Refused { count: usize },
+    /// An object that the command needs.
+    #[error("{object} cannot be read: {reason}")]
+    Unreadable { object: String, reason: String },
     #[error(transparent)]
     State(#[from] StateError),
     #[error(

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use patchbay_app::Cluster;
 use patchbay_lab::{CableQuality, Lab, Protocol};
+use patchbay_resources::object::{Node, Object as _, Pod, Service};
 use patchbay_snapshots::{Release, show};
 
 use super::console::Console;
 use super::failure::Failure;
 use super::lab_questions::{Reply, ask, ask_service, matrix, trace};
 use super::lab_stopped::stopped_on_the_way;
-use super::lab_target::{Target, read_echo_target, read_target};
+use super::lab_target::{Target, as_service, read_echo_target, read_target};
+use super::unreadable::unreadable;
 
 /// Commands, one line each.
 pub(super) const HELP: &str = "\
@@ -124,7 +126,10 @@ pub(super) async fn execute(
             }
         }
         Err(error) => {
-            console.report_failure(&Failure::Lab(error));
+            let unreadable = words[1..]
+                .iter()
+                .find_map(|word| unreadable_name(cluster, word));
+            console.report_failure(&unreadable.unwrap_or(Failure::Lab(error)));
             Next::Failed
         }
     };
@@ -139,6 +144,13 @@ pub(super) async fn execute(
         }
     }
     Ok(next)
+}
+
+/// The failure of a command one of whose words names an object that cannot be read.
+fn unreadable_name(cluster: &Cluster, word: &str) -> Option<Failure> {
+    let name = as_service(word).unwrap_or(word);
+    let (name, _) = name.split_once(':').unwrap_or((name, ""));
+    unreadable(cluster, &[Pod::KIND, Service::KIND, Node::KIND], name)
 }
 
 /// Error of a command with other arguments than it has: its forms, or that there is none.

@@ -47,7 +47,7 @@ pub(super) fn read_target<'a>(
 }
 
 /// The service of a target. `None`: it is another one.
-fn as_service(target: &str) -> Option<&str> {
+pub(super) fn as_service(target: &str) -> Option<&str> {
     let mut services = SERVICES.iter();
     services.find_map(|beginning| target.strip_prefix(beginning))
 }

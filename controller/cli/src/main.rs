@@ -70,6 +70,7 @@ mod state;
 mod stop;
 mod text;
 mod time_limit;
+mod unreadable;
 mod watch;
 mod zone_changes;
 mod zones;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use patchbay_reach::{Course, Northbound, Outcome, Protocol, Question};
+use patchbay_reach::{Course, Outcome, Protocol, Question, Sender};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -67,7 +67,7 @@ async fn answer_one(
     let sender = arguments.sender(from);
     let protocol = match protocol {
         Some(protocol) => protocol,
-        None => service_protocol(source.database_of(&sender), arguments)?,
+        None => service_protocol(source, &sender, arguments)?,
     };
     let question = Question {
         sender,
@@ -75,7 +75,10 @@ async fn answer_one(
         protocol,
     };
     let course = source.ask(&question, console).await?;
-    let course = course.map_err(|error| Failure::Arguments(error.to_string()))?;
+    let course = course.map_err(|error| {
+        let unreadable = source.unreadable(&question);
+        unreadable.unwrap_or_else(|| Failure::Arguments(error.to_string()))
+    })?;
     match arguments.output {
         Format::Text => {
             writeln!(console.output, "{from} -> {to}, {protocol}\n")?;
@@ -87,12 +90,19 @@ async fn answer_one(
 }
 
 /// The only protocol and port of the service that is the destination.
-fn service_protocol(northbound: &Northbound, arguments: &Reach) -> Result<Protocol, Failure> {
+fn service_protocol(
+    source: &Source,
+    sender: &Sender,
+    arguments: &Reach,
+) -> Result<Protocol, Failure> {
     let Some(service) = arguments.service() else {
         return Ok(Protocol::default());
     };
-    let protocols = northbound.service_protocols(&service);
-    let protocols = protocols.map_err(|error| Failure::Arguments(error.to_string()))?;
+    let protocols = source.database_of(sender).service_protocols(&service);
+    let protocols = protocols.map_err(|error| {
+        let unreadable = source.unreadable_service(&service);
+        unreadable.unwrap_or_else(|| Failure::Arguments(error.to_string()))
+    })?;
     let mut allowed = protocols.iter().filter(|one| arguments.allows(**one));
     match (allowed.next(), allowed.next()) {
         (Some(only), None) => Ok(*only),
@@ -171,7 +181,10 @@ async fn answer_file(
         let answer = match numbered.question {
             Ok(question) => {
                 let course = source.ask(&question, console).await?;
-                course.map_err(|error| error.to_string())
+                course.map_err(|error| {
+                    let unreadable = source.unreadable(&question);
+                    unreadable.map_or_else(|| error.to_string(), |failure| failure.to_string())
+                })
             }
             Err(error) => Err(error),
         };

@@ -10,6 +10,7 @@ use patchbay_engine::db::Snapshot;
 use patchbay_reach::{
     Course, Destination, Matrix, Northbound, Protocol, Question, QuestionError, Sender, Zones,
 };
+use patchbay_resources::object::{Object as _, Pod, Service};
 use patchbay_schemas::nb::NbGlobal;
 
 use super::args::{Database, Manifests};
@@ -17,6 +18,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::reach_args::{MatrixKind, Reach};
 use super::reach_routes::PodRoutes;
+use super::unreadable::unreadable;
 use super::zones::{complete_cluster, open_remote, open_zone, reconcile_zone};
 
 /// Name of the database that is read.
@@ -95,6 +97,23 @@ impl Source {
         let node = pod.zip(nodes).and_then(|(pod, nodes)| nodes.get(pod));
         let zone = node.and_then(|node| self.zones.database(node));
         zone.unwrap_or_else(|| self.zones.default_database())
+    }
+
+    /// The failure of a question about an object of the manifests that cannot be read.
+    pub(super) fn unreadable(&self, question: &Question) -> Option<Failure> {
+        let cluster = &self.manifests.as_ref()?.cluster;
+        let is_unreadable = |pod: &String| unreadable(cluster, &[Pod::KIND], pod);
+        let sender = question.sender.pod.as_ref().and_then(is_unreadable);
+        sender.or_else(|| match &question.destination {
+            Destination::Pod(pod) => is_unreadable(pod),
+            Destination::Service(service) => self.unreadable_service(service),
+            _ => None,
+        })
+    }
+
+    /// The failure of a question about a service of the manifests that cannot be read.
+    pub(super) fn unreadable_service(&self, service: &str) -> Option<Failure> {
+        unreadable(&self.manifests.as_ref()?.cluster, &[Service::KIND], service)
     }
 
     async fn open_zone_of(&mut self, pod: &str, console: &mut Console<'_>) -> Result<(), Failure> {

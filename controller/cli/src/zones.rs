@@ -10,7 +10,7 @@ use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_connects::HeldReason;
 use patchbay_engine::client::{ConnectError, SessionError};
 use patchbay_resources::manifests::Inventory;
-use patchbay_resources::object::Time;
+use patchbay_resources::object::{Node, Object as _, Time};
 use patchbay_schemas::nb::NbGlobal;
 use patchbay_schemas::uuids::UuidSource;
 
@@ -19,6 +19,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::keys::Keys;
 use super::time_limit::TimeLimit;
+use super::unreadable::unreadable;
 
 /// The present time, for conditions that change in this run.
 pub(super) fn now() -> Time {
@@ -37,7 +38,7 @@ pub(super) fn complete_cluster(
     let settings = arguments.input.cluster.settings(&inventory)?;
     let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
     report_objects(&cluster, console)?;
-    let zones = select_zones(arguments, cluster.zones())?;
+    let zones = select_zones(arguments, &cluster)?;
     Ok((cluster, zones))
 }
 
@@ -48,10 +49,13 @@ pub(super) fn report_objects(cluster: &Cluster, console: &mut Console<'_>) -> io
     warnings.try_for_each(|warning| console.warn("objects", warning))
 }
 
-/// The zone of `--zone`, or the zones of all nodes.
-fn select_zones(arguments: &Manifests, nodes: Vec<String>) -> Result<Vec<String>, Failure> {
+/// The zone of `--zone`, or the zones of all nodes. The zone of a node that cannot be read keeps its
+/// rows.
+fn select_zones(arguments: &Manifests, cluster: &Cluster) -> Result<Vec<String>, Failure> {
+    let nodes = cluster.zones();
+    let is_unreadable = |zone: &str| unreadable(cluster, &[Node::KIND], zone).is_some();
     match &arguments.zone {
-        Some(zone) if nodes.contains(zone) => Ok(vec![zone.clone()]),
+        Some(zone) if nodes.contains(zone) || is_unreadable(zone) => Ok(vec![zone.clone()]),
         Some(zone) => Err(Failure::NoSuchZone {
             zone: zone.clone(),
             nodes,
