@@ -118,13 +118,15 @@ impl ApplySession {
             let outcome = self.reconcile(name, applied.clone(), console).await?;
             outcomes.push((name, applied, outcome));
         }
-        self.prune(&mut outcomes, prune, console).await?;
+        let is_refused = self.prune(&mut outcomes, prune, console).await?;
         let Some(cluster) = &mut self.cluster else {
             return Ok(());
         };
         let mut report = ApplyReport::default();
         for (name, _, outcome) in outcomes {
-            kept::report(name, &outcome.kept, console)?;
+            if !is_refused {
+                kept::report(name, &outcome.kept, console)?;
+            }
             if !may_hold_rows(&cluster.inventory) {
                 self.applied.replace(name, objects.clone(), records)?;
             }
@@ -164,20 +166,24 @@ impl ApplySession {
         }
     }
 
-    /// Deletes the rows that have stayed, if that is wanted.
+    /// Deletes the rows that have stayed, if that is wanted. Returns `true` if the user has refused,
+    /// and knows the rows.
     async fn prune(
         &mut self,
         outcomes: &mut [ZonePass<'_>],
         prune: Prune,
         console: &mut Console<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let kept = outcomes
             .iter()
             .map(|(name, _, outcome)| (name.as_str(), outcome.kept.as_slice()))
             .filter(|(_, kept)| !kept.is_empty());
         let kept: Vec<_> = kept.collect();
-        if kept.is_empty() || !prune.is_agreed(&kept, console).await? {
-            return Ok(());
+        if kept.is_empty() || prune == Prune::Never {
+            return Ok(false);
+        }
+        if !prune.is_agreed(&kept, console).await? {
+            return Ok(true);
         }
         for (name, applied, outcome) in outcomes {
             if outcome.kept.is_empty() {
@@ -190,7 +196,7 @@ impl ApplySession {
             }
             *outcome = later;
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Closes the databases of zones that are gone and opens those of new zones.

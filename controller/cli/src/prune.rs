@@ -52,7 +52,8 @@ impl Prune {
         Err(Failure::Arguments(message.to_owned()))
     }
 
-    /// Lists the rows that would go, by zone and object, and asks whether they go.
+    /// Lists the rows that would go, by zone and object, and asks whether they go unless that is
+    /// decided.
     ///
     /// # Errors
     /// The console cannot be written or read.
@@ -61,9 +62,6 @@ impl Prune {
         zones: &[(&str, &[KeptRow])],
         console: &mut Console<'_>,
     ) -> Result<bool, Failure> {
-        if self == Self::Never {
-            return Ok(false);
-        }
         let mut count = 0;
         for (zone, kept) in zones {
             for object in by_object(kept) {
@@ -72,13 +70,17 @@ impl Prune {
                 writeln!(console.errors, "{}", printable(&line, MAX_LINE_BYTES))?;
             }
         }
-        if self == Self::Always {
-            return Ok(true);
+        if self != Self::Ask {
+            return Ok(self == Self::Always);
         }
         write!(console.errors, "Delete {count} {}? [y/N] ", rows(count))?;
         console.errors.flush()?;
         let answer = read_line().await?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        let is_agreed = matches!(answer.trim(), "y" | "Y" | "yes");
+        if !is_agreed {
+            writeln!(console.errors, "nothing is deleted")?;
+        }
+        Ok(is_agreed)
     }
 }
 

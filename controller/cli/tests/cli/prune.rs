@@ -320,10 +320,11 @@ fn on_a_terminal_the_user_is_asked() {
         text
     };
     let kept = answered("\n");
-    assert!(
-        kept.contains("kept, because the manifests do not name it"),
-        "{kept}"
-    );
+    let listed = "to delete: ClusterNetworkConnect blue-green-connect: 18 rows in 5 tables";
+    assert_eq!(kept.matches(listed).count(), 1, "{kept}");
+    // The user knows what stays, and the flag.
+    assert!(kept.contains("nothing is deleted"), "{kept}");
+    assert!(!kept.contains("do not name it"), "{kept}");
     assert_eq!(rows(&server), before);
     answered("y\n");
     assert!(!names(&server, "Logical_Router").contains(ROUTER));
