@@ -344,7 +344,8 @@ async fn report_apply(
     stop: &mut Stop,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    match unless_stopped(stop, apply(inputs, lab, cluster, console)).await {
+    let applied = Box::pin(apply(inputs, lab, cluster, console));
+    match unless_stopped(stop, applied).await {
         Ok(()) => {
             writeln!(console.errors, "applied")?;
             for line in stopped_programs(lab, |_| true) {
