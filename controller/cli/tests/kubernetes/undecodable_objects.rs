@@ -3,6 +3,7 @@
 use hyper::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
+use crate::command::{kubeconfig_as, patchbay};
 use crate::networks::{create_network, create_pod, layer3, until_pods};
 use crate::testbed::{NAMESPACE, Testbed, ZONE, until_connected};
 use crate::zone_controller::until_ports;
@@ -81,4 +82,24 @@ async fn objects_of_networks_that_cannot_be_decoded_do_not_hide_others() {
     create_pod(&bed, "a").await;
     until_pods(&zone, &["a"]).await;
     both.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn explain_names_the_error_of_a_connect_that_cannot_be_decoded() {
+    let bed = Testbed::simulated().await;
+    let connect = json!({"metadata": {"name": "wrong"}, "spec": {"networkSelectors": 7}});
+    create(
+        &bed,
+        "/apis/k8s.ovn.org/v1/clusternetworkconnects",
+        &connect,
+    )
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig_as("patchbay-cluster", folder.path(), &bed.api().url());
+    let mut command = patchbay(&["explain", "cnc", "wrong", "--kubeconfig"]);
+    let output = command.arg(config).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let error = "error: ClusterNetworkConnect wrong cannot be read: spec.networkSelectors: ";
+    assert!(errors.contains(error), "{errors}");
 }
