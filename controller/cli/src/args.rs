@@ -122,8 +122,7 @@ pub(super) struct Deploy {
     pub(super) image: String,
     #[command(flatten)]
     pub(super) cluster: ClusterFlags,
-    /// For clusters whose OVN-Kubernetes renders a network only on nodes with pods or egress IPs on
-    /// it: see `patchbay run --help`.
+    /// Former name of `--enable dynamic-udn-allocation`.
     #[arg(long)]
     pub(super) dynamic_udn: bool,
     /// Let both controllers write the user-defined networks themselves, and permit it: see
@@ -260,8 +259,7 @@ pub(super) struct Run {
     pub(super) keys: Keys,
     #[command(flatten)]
     pub(super) cluster: ClusterFlags,
-    /// For clusters whose OVN-Kubernetes renders a network only on nodes with pods or egress IPs on
-    /// it: watch pods and egress IPs, and connect the network only on those nodes.
+    /// Former name of `--enable dynamic-udn-allocation`.
     #[arg(long)]
     pub(super) dynamic_udn: bool,
     /// Write the user-defined networks themselves: the cluster manager renders definitions and

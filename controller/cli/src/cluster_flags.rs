@@ -103,6 +103,18 @@ impl ClusterFlags {
         Ok(self.given()?.or(inventory.settings()).families(inventory))
     }
 
+    /// The flags with the feature that `--dynamic-udn` stands for.
+    #[cfg(feature = "kubernetes")]
+    #[must_use]
+    pub(super) fn with_dynamic_udn(&self, is_given: bool) -> Self {
+        let feature = Some(Feature::DynamicUdnAllocation);
+        let added = feature.filter(|feature| is_given && !self.enable.contains(feature));
+        Self {
+            enable: self.enable.iter().copied().chain(added).collect(),
+            ..self.clone()
+        }
+    }
+
     /// The flags as arguments of a command.
     #[cfg(feature = "kubernetes")]
     pub(super) fn arguments(&self) -> Vec<String> {

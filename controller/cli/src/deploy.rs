@@ -9,6 +9,7 @@ use patchbay_resources::manifests::Inventory;
 use super::args::Deploy;
 use super::console::Console;
 use super::failure::Failure;
+use super::run::warn_of_dynamic_udn;
 
 /// Accounts and roles, the cluster manager's Deployment, the zone controllers' `DaemonSet`.
 const MANIFESTS: [&str; 3] = [
@@ -39,6 +40,8 @@ pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<()
         dynamic_udn,
         networks,
     } = arguments;
+    warn_of_dynamic_udn(*dynamic_udn, console)?;
+    let cluster = cluster.with_dynamic_udn(*dynamic_udn);
     // Settings that the controllers would refuse are refused here.
     cluster.settings(&Inventory::default())?;
     let policies = crd::policies(&crd::cluster_manager_in(namespace), namespace);
@@ -57,11 +60,10 @@ pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<()
     console.output.write_all(definitions.as_bytes())?;
     let namespace = format!("namespace: {namespace}\n");
     let image = format!("image: {image}\n");
-    let switches = [(dynamic_udn, "--dynamic-udn"), (networks, "--networks")];
-    let switches = switches.into_iter().filter(|(is_on, _)| **is_on);
-    let flags = cluster.arguments().into_iter();
-    let flags = flags.chain(switches.map(|(_, flag)| flag.to_owned()));
-    let flags: Vec<String> = flags.map(|flag| format!("        - {flag}\n")).collect();
+    let flags: Vec<String> = (cluster.arguments().into_iter())
+        .chain(networks.then(|| "--networks".to_owned()))
+        .map(|flag| format!("        - {flag}\n"))
+        .collect();
     let flags = flags.concat();
     let roles = networks.then_some(NETWORKS);
     for manifest in MANIFESTS.into_iter().chain(roles) {

@@ -1,5 +1,7 @@
 //! `patchbay run`: the controllers on a Kubernetes API.
 
+use std::io;
+
 use kube::Config as ClientConfig;
 use patchbay_app::northbound::OpenError;
 use patchbay_engine::client::Remotes;
@@ -7,6 +9,7 @@ use patchbay_kubernetes::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig, client,
     run as run_controllers,
 };
+use patchbay_model::Feature;
 use patchbay_resources::manifests::Inventory;
 use uuid::Uuid;
 
@@ -22,6 +25,16 @@ const LEASE_NAME: &str = "patchbay-cluster";
 /// not used, because processes with different namespaces would hold different leases and all lead.
 const DEFAULT_NAMESPACE: &str = "ovn-kubernetes";
 
+/// Warns of the flag `--dynamic-udn`.
+pub(super) fn warn_of_dynamic_udn(is_given: bool, console: &mut Console<'_>) -> io::Result<()> {
+    if is_given {
+        let warning = "--dynamic-udn is accepted for the last time; its successor is --enable \
+                       dynamic-udn-allocation";
+        console.warn("flags", warning)?;
+    }
+    Ok(())
+}
+
 /// Runs the controllers until Ctrl-C, SIGTERM or a failure.
 pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Result<(), Failure> {
     let (client_config, namespace) = if let Some(file) = &arguments.kubeconfig {
@@ -33,6 +46,7 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
         (config, namespace)
     };
     let namespace = arguments.namespace.clone().unwrap_or(namespace);
+    warn_of_dynamic_udn(arguments.dynamic_udn, console)?;
     let config = config(arguments, namespace)?;
     let server = client_config.cluster_url.clone();
     let client = client(client_config).map_err(|error| Failure::Cluster(error.to_string()))?;
@@ -50,7 +64,8 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
 }
 
 fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, Failure> {
-    let settings = arguments.cluster.settings(&Inventory::default())?;
+    let flags = arguments.cluster.with_dynamic_udn(arguments.dynamic_udn);
+    let settings = flags.settings(&Inventory::default())?;
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterManagerConfig {
         settings: settings.clone(),
         manages_networks: arguments.networks,
@@ -61,7 +76,6 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
         (_, Some(zone)) => Some(ZoneControllerConfig {
             zone: zone.clone(),
             settings: settings.clone(),
-            dynamic_udn: arguments.dynamic_udn,
             networks: arguments.networks.then(|| settings.clone()),
             northbound: remotes(&arguments.nb)?,
             tls: arguments.keys.tls(),
@@ -91,7 +105,8 @@ fn introduction(config: &ControllerConfig) -> String {
     });
     let zone = config.zone.as_ref().map(|zone| {
         let services = list(&zone.settings.service_cidrs);
-        let (name, dynamic) = (&zone.zone, zone.dynamic_udn);
+        let name = &zone.zone;
+        let dynamic = zone.settings.has_feature(Feature::DynamicUdnAllocation);
         format!(
             "zone {name}, service ranges [{services}], dynamic allocation of networks: {dynamic}{}",
             written(zone.networks.is_some())

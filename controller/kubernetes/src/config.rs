@@ -73,12 +73,9 @@ impl LeaseConfig {
 pub struct ZoneControllerConfig {
     /// Name of the zone, which is the name of its node.
     pub zone: String,
-    /// Address ranges and IP families of the cluster.
+    /// Address ranges, IP families and features of the cluster. Only with dynamic allocation of
+    /// networks are pods and `EgressIP`s watched for connects.
     pub settings: ClusterSettings,
-    /// `true` if OVN-Kubernetes renders a network only on nodes with pods or egress IPs on it.
-    ///
-    /// Only then are pods and `EgressIP`s watched.
-    pub dynamic_udn: bool,
     /// Settings of the cluster for the rows of networks, pods, policies and services. `None`:
     /// OVN-Kubernetes writes these rows.
     pub networks: Option<ClusterSettings>,

@@ -6,6 +6,7 @@ use std::pin::{Pin, pin};
 use futures_util::future::BoxFuture;
 use kube::Client;
 use patchbay_allocate::RouterKeyCursor;
+use patchbay_model::Feature;
 use patchbay_resources::manifests::ObjectKey;
 use thiserror::Error;
 use tokio::sync::watch as channel;
@@ -210,7 +211,8 @@ async fn run_until(
             };
             tasks.spawn("the zone controller of networks", task.run());
         }
-        let activity = settings.dynamic_udn.then(|| ActivitySources {
+        let is_dynamic = (settings.settings).has_feature(Feature::DynamicUdnAllocation);
+        let activity = is_dynamic.then(|| ActivitySources {
             pods: tasks.watch(&client, Required, projections::project_pod),
             egress_ips: tasks.watch(&client, Optional, project_egress_ip),
         });

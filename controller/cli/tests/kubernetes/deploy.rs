@@ -128,11 +128,25 @@ fn both_controllers_get_the_settings_of_the_cluster() {
         "--mtu=8900",
         "--enable=egress-ip,multicast",
         "--no-node-ports",
-        "--dynamic-udn",
         "--networks",
     ];
     for arguments in controllers(&deploy(&settings)) {
         assert!(arguments.ends_with(&settings.map(str::to_owned)));
+        is_understood(&arguments);
+    }
+}
+
+#[test]
+fn the_former_flag_of_dynamic_allocation_is_its_successor_with_a_warning() {
+    let output = patchbay(&["deploy", "--dynamic-udn", "--enable=multicast"])
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("warning: --dynamic-udn"), "{error}");
+    assert!(error.contains("--enable dynamic-udn-allocation"), "{error}");
+    for arguments in controllers(&String::from_utf8(output.stdout).unwrap()) {
+        let flag = "--enable=multicast,dynamic-udn-allocation";
+        assert!(arguments.contains(&flag.to_owned()), "{arguments:?}");
         is_understood(&arguments);
     }
 }

@@ -6,7 +6,7 @@ use patchbay_kubernetes::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, RunError, Timing, ZoneControllerConfig,
     ZoneLeaseTiming, run,
 };
-use patchbay_model::{ClusterSettings, IpFamily};
+use patchbay_model::{ClusterSettings, Feature, IpFamily};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -62,10 +62,11 @@ impl Testbed {
             retry: Duration::from_millis(100),
             ..LeaseConfig::new(NAMESPACE, LEASE)
         };
+        let dynamic = self.dynamic_udn.then_some(Feature::DynamicUdnAllocation);
         let settings = ClusterSettings {
             families: vec![IpFamily::V4],
             service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
-            features: self.features.iter().copied().collect(),
+            features: self.features.iter().copied().chain(dynamic).collect(),
             gateway_mode: self.gateway_mode,
             ..ClusterSettings::default()
         };
@@ -78,7 +79,6 @@ impl Testbed {
             zone: zone.map(|(name, remote)| ZoneControllerConfig {
                 zone: name.to_owned(),
                 settings: settings.clone(),
-                dynamic_udn: self.dynamic_udn,
                 networks: self.networks.then(|| settings.clone()),
                 northbound: remote.parse().unwrap(),
                 tls: None,
