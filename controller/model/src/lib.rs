@@ -110,7 +110,7 @@ pub use service::{
     HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL, Service,
     ServiceFieldProblem, ServiceKey, ServicePort, TargetPort, UnknownProtocol,
 };
-pub use settings::{ClusterSettings, Feature, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
+pub use settings::{ClusterSettings, Databases, Feature, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;
 pub use tunnel_key::{TunnelKeyError, port_tunnel_key};
 pub use unread_networks::UnreadNetworks;

@@ -113,11 +113,28 @@ impl fmt::Display for Feature {
     }
 }
 
+/// Northbound databases of a cluster.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Databases {
+    /// Each node has its own, which is a zone.
+    #[default]
+    Zone,
+    /// All nodes have one together.
+    Central,
+}
+
+impl Databases {
+    /// Name of the only database of [`Central`](Self::Central).
+    pub const CENTRAL: &str = "central";
+}
+
 /// Settings of a cluster that networks and connects depend on.
 ///
 /// Subnets that overlap with a range in these settings are refused. An empty list permits all.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClusterSettings {
+    /// Northbound databases of the nodes.
+    pub databases: Databases,
     /// IP families of the cluster.
     pub families: Vec<IpFamily>,
     /// MTU in bytes of networks that configure none.
@@ -152,6 +169,7 @@ impl Default for ClusterSettings {
     /// an installer chooses them.
     fn default() -> Self {
         Self {
+            databases: Databases::default(),
             families: IpFamily::BOTH.to_vec(),
             mtu: 1400,
             cluster_subnets: Vec::new(),

@@ -135,6 +135,7 @@ impl ClusterSettingsSpec {
         let ports = self.ephemeral_port_range.as_deref();
         let grace_period = self.udn_deletion_grace_period;
         Settings {
+            databases: default.databases,
             families: self
                 .families(objects)
                 .into_iter()

@@ -1,9 +1,38 @@
-//! Virtual private clouds of Kube-OVN: values of their objects.
+//! Virtual private clouds of Kube-OVN: values of their objects, and what follows from them together.
+//!
+//! [`VpcScene`] has the objects and resolves their references. Allocation, conditions and rows read
+//! it, so that none of them judges alone.
 
 mod attachment;
+mod eip;
+mod nat;
 mod node;
+mod pool;
+mod problem;
 mod provider;
+mod router;
+mod scene;
+mod scene_nat;
+mod subnet;
+mod wiring;
 
 pub use attachment::{KUBE_OVN_PLUGIN, KubeOvnConfig, KubeOvnConfigError};
+pub use eip::{Eip, EipKind};
+pub use nat::{ForwardedPort, NatKey, NatKind, NatRule, NatTarget};
 pub use node::{CHASSIS, GATEWAY_NODE, TUNNEL_INTERFACE, VpcNode};
+pub use pool::{AddressRange, AddressUse, PoolError, VpcAddressPool};
+pub use problem::{ConnectionProblem, FieldProblem, NatProblem, PortProblem, SubnetProblem};
 pub use provider::{AttachmentProvider, SubnetProvider};
+pub use router::{ExternalSubnets, Peering, PolicyAction, PolicyRoute, StaticRoute, Vpc};
+pub use scene::{Connection, PortRequest, VpcObjects, VpcPort, VpcScene, VpcVlan};
+pub use subnet::{SubnetNet, VpcSubnet};
+pub use wiring::{
+    ExternalPort, Localnet, NatRow, WiredEip, WiredNat, WiredPort, WiredRouter, WiredSubnet,
+};
+
+/// Name of the default VPC, which Kube-OVN makes.
+pub const DEFAULT_VPC: &str = "ovn-cluster";
+/// Name of the external subnet of VPCs that list none.
+pub const DEFAULT_EXTERNAL_SUBNET: &str = "external";
+/// Vendor in the external ids of rows, as Kube-OVN writes it.
+pub const KUBE_OVN_VENDOR: &str = "kube-ovn";

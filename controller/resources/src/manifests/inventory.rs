@@ -363,6 +363,22 @@ impl Inventory {
         refused.filter(|one| self.undecoded.contains(&(one.kind, one.key.clone())))
     }
 
+    /// Kinds and names of all objects of Kube-OVN.
+    pub fn kube_ovn_objects(&self) -> impl Iterator<Item = String> {
+        fn named<T: InventoryKind>(objects: &Objects<T>) -> impl Iterator<Item = String> {
+            objects.iter().map(|(key, _)| format!("{} {key}", T::KIND))
+        }
+        named(&self.provider_networks)
+            .chain(named(&self.vlans))
+            .chain(named(&self.subnets))
+            .chain(named(&self.vpcs))
+            .chain(named(&self.ovn_eips))
+            .chain(named(&self.ovn_snat_rules))
+            .chain(named(&self.ovn_dnat_rules))
+            .chain(named(&self.ovn_fips))
+            .chain(named(&self.ips))
+    }
+
     /// Settings of the cluster; without an object they are empty.
     pub fn settings(&self) -> ClusterSettingsSpec {
         let mut objects = self.cluster_settings.iter();

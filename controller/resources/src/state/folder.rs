@@ -15,6 +15,9 @@ use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::manifests::{Inventory, InventoryKind, LoadError, ObjectKey, Problem, read_state_files};
 use crate::nad::NetworkAttachmentDefinition;
+use crate::object::kube_ovn::{
+    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan, Vpc,
+};
 use crate::object::{Node, Object as _, Pod, PodSpec};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -141,7 +144,7 @@ impl StateKind {
 }
 
 /// Kinds with state files.
-const STATE_KINDS: [StateKind; 7] = [
+const STATE_KINDS: [StateKind; 16] = [
     StateKind {
         objects: node_files,
         ..StateKind::of::<Node>()
@@ -155,6 +158,15 @@ const STATE_KINDS: [StateKind; 7] = [
     StateKind::of::<UserDefinedNetwork>(),
     StateKind::of::<ClusterUserDefinedNetwork>(),
     StateKind::of::<ClusterNetworkConnect>(),
+    StateKind::of::<ProviderNetwork>(),
+    StateKind::of::<Vlan>(),
+    StateKind::of::<Subnet>(),
+    StateKind::of::<Vpc>(),
+    StateKind::of::<OvnEip>(),
+    StateKind::of::<OvnSnatRule>(),
+    StateKind::of::<OvnDnatRule>(),
+    StateKind::of::<OvnFip>(),
+    StateKind::of::<IP>(),
 ];
 
 /// File name and content for each object of a kind.

@@ -96,6 +96,7 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
         restore_annotations(new, old, &[ConnectSubnetMap::ANNOTATION, ROUTER_TUNNEL_KEY]);
         restore_status(&mut new.status, old.status.as_ref());
     });
+    restore_vpcs(manifests, state);
     for (key, nad) in state.network_attachment_definitions.iter() {
         let has_controller = nad
             .object
@@ -107,6 +108,51 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
         }
     }
     Ok(())
+}
+
+/// Restores the status of the objects of VPCs, and the objects that an earlier run has made.
+fn restore_vpcs(manifests: &mut Inventory, state: &Inventory) {
+    restore_kind(manifests, state, |new: &mut ProviderNetwork, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    restore_kind(manifests, state, |new: &mut Vlan, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    restore_kind(manifests, state, |new: &mut Subnet, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    restore_kind(manifests, state, |new: &mut Vpc, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    restore_kind(manifests, state, |new: &mut OvnEip, old| {
+        let subnet = |eip: &OvnEip| eip.spec.external_subnet.clone();
+        // An address of another subnet is another address.
+        if subnet(new).is_empty() || subnet(new) == subnet(old) {
+            restore_status(&mut new.status, old.status.as_ref());
+        }
+    });
+    restore_kind(manifests, state, |new: &mut OvnSnatRule, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    restore_kind(manifests, state, |new: &mut OvnDnatRule, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    restore_kind(manifests, state, |new: &mut OvnFip, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    let is_made = |origin: &Origin| !matches!(origin, Origin::Manifest(_));
+    for (key, eip) in state.ovn_eips.iter() {
+        // Addresses of routers' ports have no object of a user.
+        let is_of_port = eip.object.spec.type_ == "lrp" && is_made(&eip.origin);
+        if is_of_port && manifests.ovn_eips.get(key).is_none() {
+            manifests.ovn_eips.insert(eip.clone());
+        }
+    }
+    for (key, record) in state.ips.iter() {
+        if is_made(&record.origin) && manifests.ips.get(key).is_none() {
+            manifests.ips.insert(record.clone());
+        }
+    }
 }
 
 /// Problems of annotations that cannot be read. They are reported before the restoration, because
@@ -197,7 +243,8 @@ fn recreation_hint<T>(sourced: &Sourced<T>) -> String {
 
 /// Puts former versions in place of objects that cannot be decoded.
 fn restore_former_versions(manifests: &mut Inventory, state: &Inventory) {
-    // State files have a part of nodes and pods, and no objects of other kinds.
+    // State files have whole objects of the first kinds, a part of nodes and pods, and no objects of
+    // other kinds.
     restore_former::<UserDefinedNetwork>(manifests, state, true);
     restore_former::<ClusterUserDefinedNetwork>(manifests, state, true);
     restore_former::<ClusterNetworkConnect>(manifests, state, true);
@@ -216,15 +263,15 @@ fn restore_former_versions(manifests: &mut Inventory, state: &Inventory) {
     restore_former::<EgressIP>(manifests, state, false);
     restore_former::<RouteAdvertisements>(manifests, state, false);
     restore_former::<VTEP>(manifests, state, false);
-    restore_former::<ProviderNetwork>(manifests, state, false);
-    restore_former::<Vlan>(manifests, state, false);
-    restore_former::<Subnet>(manifests, state, false);
-    restore_former::<Vpc>(manifests, state, false);
-    restore_former::<OvnEip>(manifests, state, false);
-    restore_former::<OvnSnatRule>(manifests, state, false);
-    restore_former::<OvnDnatRule>(manifests, state, false);
-    restore_former::<OvnFip>(manifests, state, false);
-    restore_former::<IP>(manifests, state, false);
+    restore_former::<ProviderNetwork>(manifests, state, true);
+    restore_former::<Vlan>(manifests, state, true);
+    restore_former::<Subnet>(manifests, state, true);
+    restore_former::<Vpc>(manifests, state, true);
+    restore_former::<OvnEip>(manifests, state, true);
+    restore_former::<OvnSnatRule>(manifests, state, true);
+    restore_former::<OvnDnatRule>(manifests, state, true);
+    restore_former::<OvnFip>(manifests, state, true);
+    restore_former::<IP>(manifests, state, true);
 }
 
 /// Puts former versions of one kind. `is_whole`: state files have whole objects of the kind.

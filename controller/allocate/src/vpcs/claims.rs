@@ -1,0 +1,131 @@
+//! Claims of objects on addresses of a subnet.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use patchbay_model::vpc::{PoolError, VpcAddressPool, VpcScene};
+
+/// Pools of all usable subnets, one for each range.
+#[derive(Debug, Default)]
+pub(super) struct Pools(BTreeMap<Arc<str>, Vec<VpcAddressPool>>);
+
+impl Pools {
+    /// Pools without used addresses.
+    pub(super) fn new(scene: &VpcScene) -> Self {
+        let names = scene.objects.subnets.keys();
+        let pools = names.filter_map(|name| {
+            let subnet = scene.usable_subnet(name).ok()?;
+            let nets = subnet.nets.iter();
+            let pools = nets.map(|net| VpcAddressPool::new(net.net, net.gateway, &subnet.excluded));
+            Some((name.clone(), pools.collect()))
+        });
+        Self(pools.collect())
+    }
+
+    /// Pools of a subnet, IPv4 first.
+    pub(super) fn of(&self, subnet: &str) -> &[VpcAddressPool] {
+        self.0.get(subnet).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// An object that needs one address of each range of a subnet.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    /// Kind and name of the object.
+    pub(super) owner: String,
+    /// Name of the subnet.
+    pub(super) subnet: Arc<str>,
+    /// Addresses that the object has had.
+    pub(super) held: Vec<IpAddr>,
+    /// Addresses that the object requires.
+    pub(super) wishes: Vec<IpAddr>,
+    /// Allocated addresses.
+    pub(super) found: Vec<IpAddr>,
+    /// Reason why the object has no addresses.
+    pub(super) problem: Option<PoolError>,
+}
+
+/// Allocates the addresses of all claims: first those that objects have had, then those that they
+/// require, then the lowest free ones, each in the order of the claims. An object with a refused
+/// wish gets no address.
+pub(super) fn allocate(claims: &mut [Claim], pools: &mut Pools) {
+    for claim in &mut *claims {
+        let pools = pools.0.entry(claim.subnet.clone()).or_default();
+        for pool in pools {
+            claim.take_held(pool);
+        }
+    }
+    for claim in &mut *claims {
+        let pools = pools.0.entry(claim.subnet.clone()).or_default();
+        claim.take_wishes(pools);
+    }
+    for claim in claims.iter_mut().filter(|claim| claim.problem.is_none()) {
+        let pools = pools.0.entry(claim.subnet.clone()).or_default();
+        for pool in pools {
+            claim.take_lowest(pool);
+        }
+        claim.found.sort_unstable_by_key(IpAddr::is_ipv6);
+    }
+    for claim in claims.iter_mut().filter(|claim| claim.problem.is_some()) {
+        claim.found.clear();
+    }
+}
+
+impl Claim {
+    fn has_in(&self, pool: &VpcAddressPool) -> bool {
+        self.found
+            .iter()
+            .any(|address| pool.net().contains(address))
+    }
+
+    fn take_held(&mut self, pool: &mut VpcAddressPool) {
+        let net = pool.net();
+        let wishes_other = |address: &IpAddr| {
+            let mut wishes = self.wishes.iter().filter(|wish| net.contains(*wish));
+            wishes.any(|wish| wish != address)
+        };
+        let held = self.held.iter().find(|address| net.contains(*address));
+        let held = held.copied().filter(|address| !wishes_other(address));
+        if let Some(address) = held.filter(|address| pool.take(*address, &self.owner).is_ok()) {
+            self.found.push(address);
+        }
+    }
+
+    fn take_wishes(&mut self, pools: &mut [VpcAddressPool]) {
+        for address in self.wishes.clone() {
+            let place = pools
+                .iter()
+                .position(|pool| pool.net().contains(&address))
+                .or_else(|| {
+                    let mut pools = pools.iter();
+                    pools.position(|pool| pool.net().addr().is_ipv4() == address.is_ipv4())
+                })
+                .unwrap_or_default();
+            let Some(pool) = pools.get_mut(place) else {
+                continue;
+            };
+            if self.has_in(pool) {
+                continue;
+            }
+            match pool.take(address, &self.owner) {
+                Ok(()) => self.found.push(address),
+                Err(problem) => {
+                    self.problem.get_or_insert(problem);
+                }
+            }
+        }
+    }
+
+    fn take_lowest(&mut self, pool: &mut VpcAddressPool) {
+        if self.has_in(pool) {
+            return;
+        }
+        match pool.allocate(&self.owner) {
+            Ok(address) => self.found.push(address),
+            Err(problem) => {
+                self.problem.get_or_insert(problem);
+            }
+        }
+    }
+}

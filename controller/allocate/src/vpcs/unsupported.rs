@@ -1,0 +1,35 @@
+//! Fields that are set and have no effect yet.
+
+use patchbay_model::vpc::FieldProblem;
+use patchbay_resources::object::kube_ovn::{SubnetSpec, VpcSpec};
+
+/// Fields of a subnet from which rows would follow.
+pub(super) fn of_subnet(spec: &SubnetSpec) -> Vec<FieldProblem> {
+    let fields = [
+        ("private", spec.private),
+        ("allowSubnets", !spec.allow_subnets.is_empty()),
+        ("acls", !spec.acls.is_empty()),
+        ("enableDHCP", spec.enable_dhcp),
+        ("enableIPv6RA", spec.enable_ipv6_ra),
+        ("u2oInterconnection", spec.u2o_interconnection),
+        ("vips", !spec.vips.is_empty()),
+        ("enableMulticastSnoop", spec.enable_multicast_snoop),
+    ];
+    problems(&fields)
+}
+
+/// Fields of a VPC from which rows would follow.
+pub(super) fn of_vpc(spec: &VpcSpec) -> Vec<FieldProblem> {
+    let bfd_port = spec.bfd_port.as_ref();
+    problems(&[
+        ("enableBfd", spec.enable_bfd),
+        ("bfdPort", bfd_port.is_some_and(|port| port.enabled)),
+    ])
+}
+
+fn problems(fields: &[(&str, bool)]) -> Vec<FieldProblem> {
+    let set = fields.iter().filter(|(_, is_set)| *is_set);
+    let reason = "not supported yet: no row follows from it";
+    set.map(|(field, _)| FieldProblem::new(format!("spec.{field}"), reason))
+        .collect()
+}

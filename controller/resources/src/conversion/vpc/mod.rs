@@ -1,0 +1,10 @@
+//! Conversion of objects, as virtual private clouds need them.
+
+mod node;
+mod ports;
+mod rules;
+mod scene;
+
+pub use node::vpc_node;
+pub use ports::port_requests;
+pub use scene::{vpc, vpc_scene};

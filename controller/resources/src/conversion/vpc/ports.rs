@@ -1,0 +1,119 @@
+//! Requests of pods for ports in subnets of VPCs.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use patchbay_model::vpc::{
+    AttachmentProvider, KubeOvnConfig, PortProblem, PortRequest, SubnetProvider,
+};
+use patchbay_model::{NetworkSelection, Pod};
+
+use crate::conversion::pod;
+use crate::manifests::{Inventory, ObjectKey};
+use crate::object;
+use crate::object::Object as _;
+
+/// Subnets by the provider of an attachment definition. Of several with one provider, the first one
+/// by name has it.
+type Providers = BTreeMap<AttachmentProvider, Arc<str>>;
+
+/// Requests of all pods that use definitions of Kube-OVN, in the order of the pods' objects.
+pub fn port_requests(inventory: &Inventory) -> Vec<PortRequest> {
+    let mut providers = Providers::new();
+    for (key, sourced) in inventory.subnets.iter() {
+        let provider = SubnetProvider::parse(&sourced.object.spec.provider);
+        if let SubnetProvider::Attachment(provider) = provider {
+            let name = || Arc::from(&*key.name);
+            providers.entry(provider).or_insert_with(name);
+        }
+    }
+    let pods = inventory.pods.in_order();
+    let requests = pods.into_iter().flat_map(|(_, sourced)| {
+        let object = &sourced.object;
+        let read = pod(object);
+        let is_wired = !read.has_host_network && !read.is_completed;
+        let selections = read.selections.iter().flatten();
+        let selections = selections.filter(|_| is_wired);
+        let served = selections.filter(|one| is_served(inventory, one));
+        let requests: Vec<PortRequest> = served
+            .map(|one| request(&providers, inventory, object, (&read, one)))
+            .collect();
+        requests
+    });
+    requests.collect()
+}
+
+/// `true` if the selected definition is one of Kube-OVN.
+fn is_served(inventory: &Inventory, selection: &NetworkSelection) -> bool {
+    let key = ObjectKey::namespaced(&*selection.namespace, &*selection.name);
+    let definition = inventory.network_attachment_definitions.get(&key);
+    let config = definition.and_then(|one| one.object.spec.config.as_deref());
+    let config = config.map(KubeOvnConfig::from_json);
+    matches!(config, Some(Ok(Some(config))) if !config.is_ipam_only)
+}
+
+fn request(
+    providers: &Providers,
+    inventory: &Inventory,
+    object: &object::Pod,
+    (pod, selection): (&Pod, &NetworkSelection),
+) -> PortRequest {
+    let definition = AttachmentProvider::new(&selection.namespace, &selection.name);
+    let selections = pod.selections.iter().flatten();
+    let same = selections
+        .filter(|one| (&one.namespace, &one.name) == (&selection.namespace, &selection.name));
+    let interface = selection.interface.as_ref().filter(|_| same.count() > 1);
+    let provider = match interface {
+        Some(interface) => format!("{definition}.{interface}"),
+        None => definition.to_string(),
+    };
+    // Kube-OVN knows both forms of the key for an interface.
+    let of_interface = selection.interface.as_ref().map(|interface| {
+        let AttachmentProvider { namespace, name } = &definition;
+        (format!("{name}.{namespace}"), interface)
+    });
+    let annotation = |name: &str| {
+        let plain = format!("{provider}.kubernetes.io/{name}");
+        let of_interface = of_interface.iter();
+        let of_interface =
+            of_interface.map(|(of, interface)| format!("{of}.kubernetes.io/{name}.{interface}"));
+        let mut keys = [plain].into_iter().chain(of_interface);
+        keys.find_map(|key| {
+            let value = object.annotations().get(&key)?;
+            (!value.is_empty()).then(|| (key, value.clone()))
+        })
+    };
+    let subnet = match annotation("logical_switch") {
+        Some((_, subnet)) if inventory.subnets.named(&subnet).is_some() => Ok(Arc::from(subnet)),
+        Some((annotation, subnet)) => Err(PortProblem::UnknownSubnet { annotation, subnet }),
+        None => providers.get(&definition).cloned().ok_or_else(|| {
+            PortProblem::NoSubnet(format!("{}/{}", selection.namespace, selection.name))
+        }),
+    };
+    let mut wishes = Vec::new();
+    let mut problem = None;
+    if let Some((key, text)) = annotation("ip_address") {
+        for text in text.split(',').map(str::trim) {
+            match text.parse::<IpAddr>() {
+                Ok(address) => wishes.push(address),
+                Err(_) => {
+                    problem = Some(PortProblem::Wish {
+                        annotation: key.clone(),
+                        reason: format!("{text:?} is not an address"),
+                    });
+                }
+            }
+        }
+    }
+    let is_true = |value: Option<(String, String)>| value.is_some_and(|(_, value)| value == "true");
+    PortRequest {
+        pod: pod.key.clone(),
+        node: pod.node.clone(),
+        subnet: problem.map_or(subnet, Err),
+        wishes,
+        mac: annotation("mac_address").map(|(_, mac)| mac.to_ascii_lowercase()),
+        has_port_security: is_true(annotation("port_security")),
+        provider,
+    }
+}

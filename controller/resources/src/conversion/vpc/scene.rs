@@ -1,0 +1,244 @@
+//! The scene of all VPCs, from the objects of an inventory.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use patchbay_model::vpc::{
+    AddressRange, DEFAULT_EXTERNAL_SUBNET, DEFAULT_VPC, Eip, EipKind, ExternalSubnets,
+    FieldProblem, Peering, PolicyRoute, StaticRoute, SubnetNet, SubnetProvider, Vpc, VpcObjects,
+    VpcPort, VpcScene, VpcSubnet, VpcVlan,
+};
+
+use super::{node, ports, rules};
+use crate::manifests::Inventory;
+use crate::object::Object as _;
+use crate::object::kube_ovn::{self, IP, OvnEip, Subnet, Vlan};
+
+/// Provider network of VLANs that name none.
+const DEFAULT_PROVIDER_NETWORK: &str = "provider";
+
+/// Objects of all VPCs. Those that are being deleted are left out.
+pub fn vpc_scene(inventory: &Inventory) -> VpcScene {
+    let custom = inventory.vpcs.iter();
+    let custom = custom.filter(|(key, _)| key.name != DEFAULT_VPC);
+    let subnets = inventory.subnets.iter();
+    let eips = inventory.ovn_eips.iter();
+    let records = inventory.ips.iter();
+    VpcScene::new(VpcObjects {
+        vpcs: custom
+            .map(|(key, object)| (Arc::from(&*key.name), vpc(&object.object)))
+            .collect(),
+        subnets: subnets
+            .map(|(key, object)| {
+                let subnet = subnet(&object.object, object.position);
+                (Arc::from(&*key.name), subnet)
+            })
+            .collect(),
+        vlans: vlans(inventory),
+        eips: eips
+            .map(|(key, object)| (Arc::from(&*key.name), eip(&object.object)))
+            .collect(),
+        nats: rules::nat_rules(inventory),
+        ports: records
+            .filter_map(|(key, object)| Some((Arc::from(&*key.name), port(&object.object)?)))
+            .collect(),
+        requests: ports::port_requests(inventory),
+        nodes: inventory
+            .nodes
+            .iter()
+            .map(|(_, object)| node::vpc_node(&object.object))
+            .collect(),
+    })
+}
+
+/// A VPC. Entries that cannot be used are its problems; the rest is used.
+pub fn vpc(object: &kube_ovn::Vpc) -> Vpc {
+    let spec = &object.spec;
+    let mut problems = Vec::new();
+    let mut keep = |problem| problems.push(problem);
+    let mut routes: Vec<StaticRoute> = Vec::new();
+    for (index, route) in spec.static_routes.iter().enumerate() {
+        let field = format!("spec.staticRoutes[{index}]");
+        let place = (&*route.policy, &*route.route_table);
+        match StaticRoute::read(&field, place, &route.cidr, &route.next_hop_ip) {
+            Ok(read) if routes.contains(&read) => {}
+            Ok(read) => routes.push(read),
+            Err(problem) => keep(problem),
+        }
+        for (name, text) in [("bfdId", &route.bfd_id), ("ecmpMode", &route.ecmp_mode)] {
+            if !text.is_empty() {
+                let reason = "has no effect: BFD sessions are not supported";
+                keep(FieldProblem::of_text(
+                    format!("{field}.{name}"),
+                    text,
+                    reason,
+                ));
+            }
+        }
+    }
+    let mut policies: Vec<PolicyRoute> = Vec::new();
+    for (index, policy) in spec.policy_routes.iter().enumerate() {
+        let field = format!("spec.policyRoutes[{index}]");
+        let what = (&*policy.match_, &*policy.action);
+        match PolicyRoute::read(&field, policy.priority, what, &policy.next_hop_ip) {
+            Ok(read) => {
+                let key = |policy: &PolicyRoute| (policy.priority, policy.expression.clone());
+                let first = policies.iter().position(|other| key(other) == key(&read));
+                match first {
+                    Some(first) if policies[first] != read => {
+                        let reason = "another policy has this priority and match";
+                        keep(FieldProblem::new(field, reason));
+                    }
+                    Some(_) => {}
+                    None => policies.push(read),
+                }
+            }
+            Err(problem) => keep(problem),
+        }
+    }
+    let mut peerings: Vec<Peering> = Vec::new();
+    for (index, peering) in spec.vpc_peerings.iter().enumerate() {
+        let field = format!("spec.vpcPeerings[{index}]");
+        match Peering::read(&field, &peering.remote_vpc, &peering.local_connect_ip) {
+            Ok(read) if peerings.iter().any(|other| other.remote == read.remote) => {
+                let reason = "another peering has this remoteVpc";
+                keep(FieldProblem::new(field, reason));
+            }
+            Ok(read) => peerings.push(read),
+            Err(problem) => keep(problem),
+        }
+    }
+    let external = match &spec.extra_external_subnets {
+        _ if !spec.enable_external => ExternalSubnets::None,
+        None => ExternalSubnets::Default,
+        Some(listed) => {
+            let listed = listed.iter().filter(|name| !name.is_empty());
+            ExternalSubnets::Listed(listed.map(|name| Arc::from(&**name)).collect())
+        }
+    };
+    Vpc {
+        name: object.name_any().into(),
+        namespaces: spec.namespaces.clone(),
+        routes,
+        policies,
+        peerings,
+        external,
+        problems,
+    }
+}
+
+fn subnet(object: &Subnet, position: u64) -> Result<VpcSubnet, FieldProblem> {
+    let spec = &object.spec;
+    let provider = SubnetProvider::parse(&spec.provider);
+    let nets = SubnetNet::read(&spec.cidr_block, &spec.gateway)?;
+    if nets.is_empty() && spec.vlan.is_empty() {
+        let reason = "a range is required without spec.vlan";
+        return Err(FieldProblem::new("spec.cidrBlock", reason));
+    }
+    let excluded = spec.exclude_ips.iter().enumerate().map(|(index, text)| {
+        let reason = "is neither an address nor a range a..b";
+        let field = format!("spec.excludeIps[{index}]");
+        AddressRange::parse(text).ok_or_else(|| FieldProblem::of_text(field, text, reason))
+    });
+    let name = object.name_any();
+    let vpc = Some(&*spec.vpc).filter(|vpc| !vpc.is_empty());
+    Ok(VpcSubnet {
+        vpc: vpc.unwrap_or(DEFAULT_VPC).into(),
+        name: name.as_str().into(),
+        provider,
+        vlan: Some(&*spec.vlan)
+            .filter(|vlan| !vlan.is_empty())
+            .map(Arc::from),
+        nets,
+        excluded: excluded.collect::<Result<_, _>>()?,
+        namespaces: spec.namespaces.clone(),
+        has_logical_gateway: spec.logical_gateway,
+        has_load_balancers: spec.enable_lb.unwrap_or(true),
+        route_table: spec.route_table.clone(),
+        position,
+    })
+}
+
+/// VLANs. Of several with one provider network and id, the first object has the id.
+fn vlans(inventory: &Inventory) -> BTreeMap<Arc<str>, VpcVlan> {
+    let mut found = BTreeMap::new();
+    let mut used: BTreeMap<(Arc<str>, i64), String> = BTreeMap::new();
+    for (key, object) in inventory.vlans.in_order() {
+        let Vlan { spec, .. } = &object.object;
+        let provider = Some(&*spec.provider).filter(|provider| !provider.is_empty());
+        let provider: Arc<str> = provider.unwrap_or(DEFAULT_PROVIDER_NETWORK).into();
+        let place = (provider.clone(), spec.id);
+        let other = used.get(&place).filter(|_| spec.id != 0);
+        let problem = if inventory.provider_networks.named(&provider).is_none() {
+            Some(format!("there is no ProviderNetwork {provider}"))
+        } else {
+            other.map(|other| format!("Vlan {other} has id {} of {provider}, too", spec.id))
+        };
+        used.entry(place).or_insert_with(|| key.name.clone());
+        let vlan = VpcVlan {
+            provider,
+            id: spec.id,
+            problem,
+        };
+        found.insert(Arc::from(&*key.name), vlan);
+    }
+    found
+}
+
+fn eip(object: &OvnEip) -> Eip {
+    let spec = &object.spec;
+    let status = object.status.as_ref();
+    let mut problem = None;
+    let mut wish = |field: &str, text: &str, is_ipv6: bool| {
+        if text.is_empty() {
+            return None;
+        }
+        let address = text.parse::<IpAddr>().ok();
+        let address = address.filter(|address| address.is_ipv6() == is_ipv6);
+        if address.is_none() {
+            let family = if is_ipv6 { "IPv6" } else { "IPv4" };
+            let reason = format!("is not an {family} address");
+            problem = Some(FieldProblem::of_text(field, text, &reason));
+        }
+        address
+    };
+    let wishes = [
+        wish("spec.v4Ip", &spec.v4_ip, false),
+        wish("spec.v6Ip", &spec.v6_ip, true),
+    ];
+    let kind = EipKind::parse(&spec.type_);
+    if kind.is_none() {
+        let reason = "is none of lrp, nat and lsp";
+        problem = Some(FieldProblem::of_text("spec.type", &spec.type_, reason));
+    }
+    let allocated = status.into_iter();
+    let allocated = allocated.flat_map(|status| [&status.v4_ip, &status.v6_ip]);
+    let mac = status.map(|status| &status.mac_address);
+    let mac = mac
+        .filter(|mac| !mac.is_empty())
+        .unwrap_or(&spec.mac_address);
+    let subnet = Some(&*spec.external_subnet).filter(|subnet| !subnet.is_empty());
+    Eip {
+        name: object.name_any().into(),
+        subnet: subnet.unwrap_or(DEFAULT_EXTERNAL_SUBNET).into(),
+        kind: kind.unwrap_or(EipKind::Nat),
+        wishes: wishes.into_iter().flatten().collect(),
+        mac: Some(mac.clone()).filter(|mac| !mac.is_empty()),
+        addresses: allocated.filter_map(|text| text.parse().ok()).collect(),
+        problem,
+    }
+}
+
+/// The record of a port. `None`: it has no address, or names no subnet.
+fn port(object: &IP) -> Option<VpcPort> {
+    let spec = &object.spec;
+    let texts = [&spec.v4_ip_address, &spec.v6_ip_address];
+    let addresses: Vec<IpAddr> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+    let is_allocated = !spec.mac_address.is_empty();
+    (is_allocated && !spec.subnet.is_empty()).then(|| VpcPort {
+        subnet: spec.subnet.as_str().into(),
+        addresses,
+        mac: spec.mac_address.as_str().into(),
+    })
+}
