@@ -1,0 +1,106 @@
+//! Inputs of VPCs' rows: what follows from the objects, with all references resolved.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use patchbay_model::vpc::{
+    NatKey, VpcScene, WiredEip, WiredNat, WiredPort, WiredRouter, WiredSubnet,
+};
+use patchbay_rows::{Inputs, changed_keys};
+
+/// Everything that the rows of VPCs follow from.
+///
+/// Clones share what is equal, so that the difference of two versions is found at the cost of the
+/// difference.
+#[derive(Clone, Debug, Default)]
+pub struct ZoneVpcs {
+    pub(super) routers: OrdMap<Arc<str>, Arc<WiredRouter>>,
+    pub(super) subnets: OrdMap<Arc<str>, Arc<WiredSubnet>>,
+    pub(super) eips: OrdMap<Arc<str>, Arc<WiredEip>>,
+    pub(super) nats: OrdMap<NatKey, Arc<WiredNat>>,
+    pub(super) ports: OrdMap<Arc<str>, Arc<WiredPort>>,
+    /// `true`: objects may be missing, so that no row goes.
+    is_incomplete: bool,
+}
+
+/// A piece of [`ZoneVpcs`] that can change on its own.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum VpcCell {
+    /// Whether objects may be missing.
+    Completeness,
+    /// A VPC.
+    Router(Arc<str>),
+    /// A subnet.
+    Subnet(Arc<str>),
+    /// Port of a node on an external subnet.
+    Eip(Arc<str>),
+    /// Rule about an external address.
+    Nat(NatKey),
+    /// Port of a pod.
+    Port(Arc<str>),
+}
+
+impl ZoneVpcs {
+    /// Inputs from the objects of all VPCs. `is_incomplete`: objects may be missing, because they
+    /// cannot be read.
+    pub fn new(scene: &VpcScene, is_incomplete: bool) -> Self {
+        let nats = scene.nats().into_iter();
+        Self {
+            routers: scene
+                .routers()
+                .map(|(name, router)| (name.clone(), Arc::new(router)))
+                .collect(),
+            subnets: scene
+                .switches()
+                .map(|(name, subnet)| (name.clone(), Arc::new(subnet)))
+                .collect(),
+            eips: scene
+                .wired_eips()
+                .map(|(name, eip)| (name.clone(), Arc::new(eip)))
+                .collect(),
+            nats: nats
+                .filter_map(|(key, nat)| Some((key, Arc::new(nat.ok()?))))
+                .collect(),
+            ports: scene
+                .wired_ports()
+                .map(|(name, port)| (Arc::from(name), Arc::new(port)))
+                .collect(),
+            is_incomplete,
+        }
+    }
+
+    /// `true`: objects may be missing, so that no row goes.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.is_incomplete
+    }
+}
+
+impl Inputs for ZoneVpcs {
+    type Cell = VpcCell;
+    type Kind = ();
+
+    fn kind(_: &VpcCell) {}
+
+    fn diff(&self, earlier: Option<&Self>, _: &[()], changed: &mut dyn FnMut(VpcCell)) {
+        let nothing = Self::default();
+        let earlier = earlier.unwrap_or(&nothing);
+        if earlier.is_incomplete != self.is_incomplete {
+            changed(VpcCell::Completeness);
+        }
+        for name in changed_keys(&earlier.routers, &self.routers) {
+            changed(VpcCell::Router(name.clone()));
+        }
+        for name in changed_keys(&earlier.subnets, &self.subnets) {
+            changed(VpcCell::Subnet(name.clone()));
+        }
+        for name in changed_keys(&earlier.eips, &self.eips) {
+            changed(VpcCell::Eip(name.clone()));
+        }
+        for key in changed_keys(&earlier.nats, &self.nats) {
+            changed(VpcCell::Nat(key.clone()));
+        }
+        for name in changed_keys(&earlier.ports, &self.ports) {
+            changed(VpcCell::Port(name.clone()));
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Rows of virtual private clouds in the one Northbound database of a cluster, named as Kube-OVN
+//! names them.
+//!
+//! ```text
+//! Vpc        router, routes, policies, ports towards other VPCs and external subnets with their
+//!            chassis, load balancers and address sets of the VPC
+//! Subnet     switch, port towards the physical network, pair of ports with the router, policy
+//! OvnEip     port of a node on an external subnet
+//! rule       NAT, or a load balancer of the router
+//! IP         port of a pod
+//! ```
+//!
+//! Everything is a pure function of [`ZoneVpcs`]. [`VpcController`] keeps the rows in a database with
+//! the row engine (`patchbay-rows`). See `docs/design/vpcs.md`.
+
+mod capability;
+mod inputs;
+mod part;
+mod rows;
+mod tables;
+
+pub use capability::VpcController;
+pub use inputs::{VpcCell, ZoneVpcs};
+pub use part::{Part, RefusedRow};

@@ -1,0 +1,106 @@
+//! Parts: objects with the rows that follow from them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use patchbay_model::vpc::{NatKey, NatKind};
+use patchbay_rows::{Refused, RowView};
+use smol_str::{SmolStr, format_smolstr};
+
+/// External id with kind and name of the object that a row follows from.
+pub(super) const OWNER: &str = "owner";
+
+/// An object with rows.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Part {
+    /// `Vpc`.
+    Vpc(Arc<str>),
+    /// `Subnet`.
+    Subnet(Arc<str>),
+    /// `OvnEip` of a node.
+    Eip(Arc<str>),
+    /// Rule about an external address.
+    Nat(NatKey),
+    /// `IP` of a pod.
+    Port(Arc<str>),
+}
+
+impl Part {
+    /// Kind of the object.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Vpc(_) => "Vpc",
+            Self::Subnet(_) => "Subnet",
+            Self::Eip(_) => "OvnEip",
+            Self::Nat(key) => key.kind.as_str(),
+            Self::Port(_) => "IP",
+        }
+    }
+
+    /// Name of the object.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Vpc(name) | Self::Subnet(name) | Self::Eip(name) | Self::Port(name) => name,
+            Self::Nat(key) => &key.name,
+        }
+    }
+
+    /// Value of [`OWNER`].
+    pub(super) fn owner(&self) -> SmolStr {
+        format_smolstr!("{}/{}", self.kind(), self.name())
+    }
+
+    /// The part that owns a row. `None`: no object does.
+    pub(super) fn of_row(row: &RowView<'_>) -> Option<Self> {
+        let (kind, name) = row.external_id(OWNER)?.split_once('/')?;
+        let name: Arc<str> = name.into();
+        Some(match kind {
+            "Vpc" => Self::Vpc(name),
+            "Subnet" => Self::Subnet(name),
+            "OvnEip" => Self::Eip(name),
+            "IP" => Self::Port(name),
+            _ => {
+                let mut kinds = NatKind::ALL.into_iter();
+                let kind = kinds.find(|one| one.as_str() == kind)?;
+                Self::Nat(NatKey { kind, name })
+            }
+        })
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind(), self.name())
+    }
+}
+
+/// Row that is not made, because another object or another program has it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RefusedRow {
+    /// The object without the row.
+    pub part: Part,
+    /// Name of the table.
+    pub table: &'static str,
+    /// Object with the row. `None`: another program has it.
+    pub other: Option<Part>,
+}
+
+impl RefusedRow {
+    pub(super) fn new(part: &Part, refused: &Refused<Part>) -> Self {
+        Self {
+            part: part.clone(),
+            table: refused.table,
+            other: refused.first.clone(),
+        }
+    }
+}
+
+impl fmt::Display for RefusedRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { part, table, other } = self;
+        match other {
+            Some(other) => write!(f, "{part}: {other} needs the same row of {table}"),
+            None => write!(f, "{part}: another program has the row of {table}"),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Rows of VPCs in a database, from manifests.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
+
+mod changes;
+mod recorded;
+mod refused;
+mod world;
