@@ -8,11 +8,11 @@ use std::sync::Arc;
 use patchbay_allocate::connects::{
     AllocationWarning, ClusterController, ClusterObjects, Unconnected, refusals, with_condition,
 };
-use patchbay_allocate::networks as allocate_networks;
+use patchbay_allocate::{networks as allocate_networks, vpcs as allocate_vpcs};
 use patchbay_connects::{Activity, ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::condition::ConditionReport;
 use patchbay_model::{
-    ClusterSettings, Feature, NadKey, NetworkActivity, Networks, Node, NodeSubnetOwners,
+    ClusterSettings, Databases, Feature, NadKey, NetworkActivity, Networks, Node, NodeSubnetOwners,
 };
 use patchbay_networks::ZoneNetworks;
 use patchbay_resources::cnc::ClusterNetworkConnect;
@@ -30,7 +30,7 @@ use super::ignored::ignored_warnings;
 use super::range_warnings::range_warnings;
 use super::warnings::connect_refusals;
 use super::zone_view::ZoneView;
-use super::{pods, refused, warnings};
+use super::{central, pods, refused, warnings};
 
 /// Position of the first added object, after those of manifests.
 const FIRST_ADDED_POSITION: u64 = u64::MAX / 2;
@@ -120,6 +120,11 @@ impl Cluster {
             warnings: Vec::new(),
             errors: Vec::new(),
         };
+        if cluster.settings.databases == Databases::Central {
+            let inventory = &mut cluster.inventory;
+            found.extend(allocate_vpcs::resolve(inventory, &cluster.now));
+            found.extend(central::refusals(inventory));
+        }
         let networks = cluster.networks();
         let inventory = &cluster.inventory;
         found.extend(warnings::network_warnings(inventory));
@@ -291,8 +296,12 @@ impl Cluster {
         networks.with_undecoded(undecoded_networks(&self.inventory))
     }
 
-    /// Names of all zones, which are the names of the nodes, in the order of the manifests.
+    /// Names of all zones, which are the names of the nodes, in the order of the manifests; or
+    /// [`Databases::CENTRAL`], if all nodes have one database.
     pub fn zones(&self) -> Vec<String> {
+        if self.settings.databases == Databases::Central {
+            return vec![Databases::CENTRAL.to_owned()];
+        }
         self.inventory
             .nodes
             .in_order()
@@ -305,6 +314,9 @@ impl Cluster {
     /// message. They are among the warnings.
     pub fn refusals(&self) -> Vec<Problem> {
         let mut refusals = warnings::network_refusals(&self.inventory);
+        if self.settings.databases == Databases::Central {
+            refusals.extend(central::refusals(&self.inventory));
+        }
         for connect in self.connects() {
             refusals.extend(connect_refusals(&self.inventory, &connect.name_any()));
         }

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use patchbay_model::{
-    ClusterSettings, Feature, Networks, PodPeer, Policy, PolicyDirection, Role, Selector,
+    ClusterSettings, Databases, Feature, Networks, PodPeer, Policy, PolicyDirection, Role, Selector,
 };
 use patchbay_resources::conversion::{endpoint_slice, network_policy};
-use patchbay_resources::manifests::{Inventory, InventoryKind, Objects, Problem};
+use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::object::kube_ovn::KUBE_OVN_GROUP;
 use patchbay_resources::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressIP, EndpointSlice, Object as _,
@@ -24,7 +24,7 @@ pub(crate) fn ignored_warnings(
         egress_ips(inventory, settings),
         peers(inventory, networks),
         admin_policies(inventory, networks, settings),
-        vpcs(inventory),
+        vpcs(inventory, settings),
     ];
     let warnings = found.into_iter().flatten().map(|message| Problem {
         message,
@@ -145,20 +145,11 @@ fn admin_policies(
 }
 
 /// Objects of Kube-OVN, which need one database for all nodes.
-fn vpcs(inventory: &Inventory) -> Option<String> {
-    fn named<T: InventoryKind>(objects: &Objects<T>) -> impl Iterator<Item = String> {
-        objects.iter().map(|(key, _)| format!("{} {key}", T::KIND))
+fn vpcs(inventory: &Inventory, settings: &ClusterSettings) -> Option<String> {
+    if settings.databases == Databases::Central {
+        return None;
     }
-    let names = named(&inventory.provider_networks)
-        .chain(named(&inventory.vlans))
-        .chain(named(&inventory.subnets))
-        .chain(named(&inventory.vpcs))
-        .chain(named(&inventory.ovn_eips))
-        .chain(named(&inventory.ovn_snat_rules))
-        .chain(named(&inventory.ovn_dnat_rules))
-        .chain(named(&inventory.ovn_fips))
-        .chain(named(&inventory.ips));
-    let counted = counted(KUBE_OVN_GROUP, names)?;
+    let counted = counted(KUBE_OVN_GROUP, inventory.kube_ovn_objects())?;
     Some(format!(
         "{counted}: ignored, because a VPC is in one Northbound database for all nodes, and each zone \
          has its own"

@@ -45,6 +45,7 @@
 //! ```
 
 pub mod activity;
+mod central;
 mod cluster;
 mod default_pods;
 mod equal_keys;

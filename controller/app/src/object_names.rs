@@ -7,6 +7,7 @@ use patchbay_model::names::{cudn_network, network_in_rows, udn_network};
 use patchbay_model::{CniConfig, object_kind};
 use patchbay_resources::conversion::{node, pod};
 use patchbay_resources::manifests::{InventoryKind, Objects};
+use patchbay_resources::object::kube_ovn::{OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, Subnet, Vpc};
 use patchbay_resources::object::{AdminNetworkPolicy, BaselineAdminNetworkPolicy, Object as _};
 use patchbay_rows::ObjectName;
 
@@ -37,6 +38,12 @@ impl Cluster {
             &inventory.multi_network_policies,
         );
         add(&mut names, object_kind::EGRESS_IP, &inventory.egress_ips);
+        add(&mut names, Vpc::KIND, &inventory.vpcs);
+        add(&mut names, Subnet::KIND, &inventory.subnets);
+        add(&mut names, OvnEip::KIND, &inventory.ovn_eips);
+        add(&mut names, OvnSnatRule::KIND, &inventory.ovn_snat_rules);
+        add(&mut names, OvnDnatRule::KIND, &inventory.ovn_dnat_rules);
+        add(&mut names, OvnFip::KIND, &inventory.ovn_fips);
         add(
             &mut names,
             AdminNetworkPolicy::KIND,

@@ -1,5 +1,6 @@
 //! Reconciliation of one zone's Northbound database with the objects of a cluster.
 
+mod central;
 mod connects;
 mod controllers;
 mod error;
@@ -13,18 +14,20 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use patchbay_connects::{ConnectReport, Inputs, RowDifference, RowPurpose, ZonePlan};
 use patchbay_egress::EgressProblem;
-use patchbay_model::{PodKey, ServiceKey};
+use patchbay_model::{Databases, PodKey, ServiceKey};
 use patchbay_networks::SkippedNetwork;
 use patchbay_pods::PodProblem;
 use patchbay_policies::PolicyProblem;
 use patchbay_rows::{Counts, KeptRow, ObjectName};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_services::ServiceProblem;
+use patchbay_vpcs::RefusedRow;
 use patchbay_zone::ZoneObjects;
 
 use crate::Cluster;
 use crate::northbound::Northbound;
 
+use central::CentralControllers;
 use controllers::ZoneControllers;
 
 pub use error::ZoneError;
@@ -38,6 +41,9 @@ pub use error::ZoneError;
 pub struct ZoneReconciler<N> {
     northbound: N,
     controllers: ZoneControllers,
+    /// Controllers of the one database of all nodes, for a cluster that has one. On the heap, because
+    /// futures hold them.
+    central: Box<CentralControllers>,
 }
 
 /// Result of [`ZoneReconciler::reconcile`].
@@ -57,6 +63,8 @@ pub struct ZoneOutcome {
     pub service_problems: Vec<(ServiceKey, ServiceProblem)>,
     /// Reasons why EgressIPs do not apply as their objects specify.
     pub egress_problems: Vec<EgressProblem>,
+    /// Rows of VPCs that are not made.
+    pub vpc_problems: Vec<RefusedRow>,
     /// Rows of objects that are neither in the manifests nor recorded:
     /// [`ZoneReconciler::set_recorded`].
     pub kept: Vec<KeptRow>,
@@ -71,12 +79,20 @@ pub struct ZoneOutcome {
 }
 
 impl<N> ZoneReconciler<N> {
-    /// Creates a reconciler for the database of a zone, which is named for its node. `uuids` are
-    /// the placeholders of new rows.
+    /// Creates a reconciler for the database of a zone, which is named for its node; or for that of
+    /// all nodes, which is named [`Databases::CENTRAL`]. `uuids` are the placeholders of new rows.
     pub fn new(zone: impl Into<String>, northbound: N, uuids: UuidSource) -> Self {
+        let zone = zone.into();
+        // Only one of them makes rows.
+        let (of_zone, central) = if zone == Databases::CENTRAL {
+            (UuidSource::random(), uuids)
+        } else {
+            (uuids, UuidSource::random())
+        };
         Self {
             northbound,
-            controllers: ZoneControllers::new(zone.into(), uuids),
+            controllers: ZoneControllers::new(zone, of_zone),
+            central: Box::new(CentralControllers::new(central)),
         }
     }
 
@@ -99,6 +115,7 @@ impl<N> ZoneReconciler<N> {
     /// that are neither in the cluster nor here stay, and are in [`ZoneOutcome::kept`]. `None`:
     /// all rows go that nothing wants.
     pub fn set_recorded(&mut self, recorded: Option<Arc<BTreeSet<ObjectName>>>) {
+        self.central.set_recorded(recorded.clone());
         self.controllers.set_recorded(recorded);
     }
 
@@ -120,9 +137,11 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// Rejected rows do not stop those of other subjects. Applied transactions stay; the next pass
     /// completes them.
     pub async fn reconcile(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
-        self.controllers
-            .reconcile(&mut self.northbound, cluster)
-            .await
+        let northbound = &mut self.northbound;
+        match cluster.settings().databases {
+            Databases::Zone => self.controllers.reconcile(northbound, cluster).await,
+            Databases::Central => self.central.reconcile(northbound, cluster).await,
+        }
     }
 
     /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the
@@ -176,7 +195,10 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// `true` if [`reconcile`](Self::reconcile) would commit nothing.
     pub fn is_reconciled(&mut self, cluster: &Cluster) -> bool {
         let snapshot = self.northbound.snapshot();
-        self.controllers.is_reconciled(cluster, &snapshot)
+        match cluster.settings().databases {
+            Databases::Zone => self.controllers.is_reconciled(cluster, &snapshot),
+            Databases::Central => self.central.is_reconciled(cluster, &snapshot),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ovsdb_sim::testing::{RealServer, Release};
 use patchbay_app::northbound::{Northbound as _, Remote};
 use patchbay_engine::db::Snapshot;
-use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPort, LogicalSwitchPort};
+use patchbay_schemas::nb::{GatewayChassis, LogicalRouter, LogicalRouterPort, LogicalSwitchPort};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
@@ -135,7 +135,11 @@ pub fn add_chassis(remote: &str, snapshot: &Snapshot) {
         let mut options = options.expect("rows fit the schema");
         ["requested-chassis", "chassis"].map(|key| options.remove(key))
     });
-    let names: BTreeSet<String> = names.flatten().collect();
+    let gateways = snapshot.typed::<GatewayChassis>();
+    let gateways = gateways
+        .iter()
+        .map(|row| row.expect("rows fit the schema").1.chassis_name);
+    let names: BTreeSet<String> = names.flatten().chain(gateways).collect();
     let mut request = vec![json!("OVN_Southbound")];
     for (number, name) in names.iter().enumerate() {
         let encap = format!("encap{number}");

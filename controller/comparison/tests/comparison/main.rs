@@ -19,3 +19,4 @@ mod scenarios;
 mod spoiled;
 mod stateless;
 mod templates;
+mod vpcs;

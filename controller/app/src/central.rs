@@ -1,0 +1,42 @@
+//! Objects that have no rows in the one database of all nodes.
+
+use patchbay_resources::cnc::ClusterNetworkConnect;
+use patchbay_resources::manifests::{Inventory, InventoryKind, Problem, describe};
+use patchbay_resources::udn::{
+    ClusterUserDefinedNetwork, CudnTopology, UdnTopology, UserDefinedNetwork,
+};
+
+/// Reason why a layer3 network has no rows.
+const LAYER3: &str = "layer3 networks have other rows in each zone, so that they are refused in a \
+                      database of all nodes";
+/// Reason why other networks have no rows.
+const NOT_WRITTEN: &str = "not supported in a database of all nodes yet: no rows are written";
+
+/// User-defined networks and connects, each with the reason why it has no rows.
+pub(crate) fn refusals(inventory: &Inventory) -> Vec<Problem> {
+    let udns = refused::<UserDefinedNetwork>(inventory, |udn| {
+        reason(udn.spec.topology == UdnTopology::Layer3)
+    });
+    let cudns = refused::<ClusterUserDefinedNetwork>(inventory, |cudn| {
+        reason(cudn.spec.network.topology == CudnTopology::Layer3)
+    });
+    let connects = refused::<ClusterNetworkConnect>(inventory, |_| NOT_WRITTEN);
+    udns.chain(cudns).chain(connects).collect()
+}
+
+fn reason(is_layer3: bool) -> &'static str {
+    if is_layer3 { LAYER3 } else { NOT_WRITTEN }
+}
+
+fn refused<'a, T: InventoryKind + 'a>(
+    inventory: &'a Inventory,
+    reason: impl Fn(&T) -> &'static str + 'a,
+) -> impl Iterator<Item = Problem> + 'a {
+    let objects = T::objects(inventory).iter();
+    objects.map(move |(_, sourced)| Problem {
+        location: sourced.origin.location().cloned(),
+        object: Some(describe(&sourced.object)),
+        field: None,
+        message: reason(&sourced.object).to_owned(),
+    })
+}
