@@ -193,8 +193,8 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
         .build()?;
     let done = runtime.block_on(async {
         match command {
-            Command::Demo(arguments) => demo::demo(&arguments, console).await,
-            Command::Apply(arguments) => apply::apply(&arguments, console).await,
+            Command::Demo(arguments) => Box::pin(demo::demo(&arguments, console)).await,
+            Command::Apply(arguments) => Box::pin(apply::apply(&arguments, console)).await,
             Command::Explain(arguments) => {
                 let is_connected = Box::pin(explain::explain(&arguments, console)).await?;
                 return Ok(ExitCode::from(if is_connected {
