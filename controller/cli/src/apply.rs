@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use patchbay_app::northbound::NorthboundHandle;
 use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_app::{Cluster, load};
+use patchbay_model::Databases;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::state::StateFolder;
 use patchbay_rows::ObjectName;
@@ -49,10 +50,16 @@ pub(super) async fn apply(
     let cluster = session.cluster.as_ref();
     let refused = cluster.map_or(0, |cluster| cluster.inventory.refused.len());
     let refusals = cluster.map(Cluster::refusals);
+    let zones = cluster.filter(|cluster| cluster.settings().databases == Databases::Zone);
+    let vpcs = zones
+        .into_iter()
+        .flat_map(|one| one.inventory.kube_ovn_objects());
+    let vpcs: Vec<String> = vpcs.collect();
     leave_to_exit(session);
     applied?;
     let refusals = refusals.into_iter().flatten();
-    let objects: Vec<String> = refusals.filter_map(|refusal| refusal.object).collect();
+    let objects = refusals.filter_map(|refusal| refusal.object);
+    let objects: Vec<String> = objects.chain(vpcs).collect();
     if refused > 0 {
         Err(Failure::Refused { count: refused })
     } else if objects.is_empty() {

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use patchbay_model::{ClusterSettings, Feature, IpFamily};
-use patchbay_resources::manifests::Inventory;
+use patchbay_model::{ClusterSettings, Databases, Feature, IpFamily};
+use patchbay_resources::manifests::{Inventory, describe};
 use patchbay_resources::settings::{
-    ClusterFamily, ClusterSettingsSpec, GatewayModeName, is_service_name, port_range,
+    ClusterFamily, ClusterSettingsSpec, GatewayModeName, TopologyName, is_service_name, port_range,
     second_of_family,
 };
 
@@ -18,6 +18,11 @@ use super::failure::Failure;
 /// ranges. Each flag replaces a field of the `ClusterSettings` of the manifests.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ClusterFlags {
+    /// Northbound databases: `zone`, one for each node, or `central`, one for all nodes. VPCs are in
+    /// a central one only, and layer3 networks in zones only. Default: `central` if the manifests
+    /// have objects of VPCs and no user-defined networks or connects, else `zone`.
+    #[arg(long, value_name = "TOPOLOGY")]
+    topology: Option<TopologyFlag>,
     /// Range of the cluster IPs of services, at most one per IP family. Connects with connectivity
     /// `ServiceNetwork` allow traffic to the ranges. Without `--pod-cidr` their families are the IP
     /// families of the cluster. Default: no range.
@@ -67,6 +72,13 @@ pub(super) struct ClusterFlags {
     udn_deletion_grace_period: Option<u32>,
 }
 
+/// Value of `--topology`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TopologyFlag {
+    Zone,
+    Central,
+}
+
 /// Value of `--gateway-mode`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum GatewayModeFlag {
@@ -82,7 +94,10 @@ impl ClusterFlags {
     /// Two ranges of one flag are of the same IP family, or those of pods and of services are not
     /// of the same families. Or ranges overlap, or are too small.
     pub(super) fn settings(&self, inventory: &Inventory) -> Result<ClusterSettings, Failure> {
-        let settings = self.given()?.or(inventory.settings());
+        let mut settings = self.given()?.or(inventory.settings());
+        if settings.topology.is_none() {
+            settings.topology = Some(default_topology(inventory)?);
+        }
         if settings.has_other_families() {
             let message = "the IP families of --service-cidr are not those of --pod-cidr";
             return Err(Failure::Arguments(message.to_owned()));
@@ -115,11 +130,25 @@ impl ClusterFlags {
         }
     }
 
+    /// As [`settings`](Self::settings), for a command that knows zones only.
+    ///
+    /// # Errors
+    /// Also: all nodes have one database.
+    pub(super) fn zone_settings(&self, inventory: &Inventory) -> Result<ClusterSettings, Failure> {
+        let settings = self.settings(inventory)?;
+        if settings.databases == Databases::Central {
+            let message = "VPCs are known to apply, plan and reach only: this command has no --topology central";
+            return Err(Failure::Topology(message.to_owned()));
+        }
+        Ok(settings)
+    }
+
     /// The flags as arguments of a command.
     #[cfg(feature = "kubernetes")]
     pub(super) fn arguments(&self) -> Vec<String> {
         // Every flag is named, so that a new one is not forgotten.
         let Self {
+            topology,
             service,
             pod,
             join,
@@ -147,7 +176,9 @@ impl ClusterFlags {
         let services = udn_allowed_default_services.as_ref();
         let features: Vec<&str> = enable.iter().map(|feature| feature.as_str()).collect();
         let gateway_mode = gateway_mode.and_then(|mode| mode.to_possible_value());
+        let topology = topology.and_then(|one| one.to_possible_value());
         let values = [
+            ("topology", topology.map(|one| one.get_name().to_owned())),
             (
                 "gateway-mode",
                 gateway_mode.map(|mode| mode.get_name().to_owned()),
@@ -175,6 +206,10 @@ impl ClusterFlags {
     /// Settings that the flags give.
     fn given(&self) -> Result<ClusterSettingsSpec, Failure> {
         Ok(ClusterSettingsSpec {
+            topology: self.topology.map(|topology| match topology {
+                TopologyFlag::Zone => TopologyName::Zone,
+                TopologyFlag::Central => TopologyName::Central,
+            }),
             service_cidrs: at_most_one_per_family("--service-cidr", &self.service)?,
             pod_cidrs: self.pod.clone(),
             join_cidrs: at_most_one_per_family("--join-cidr", &self.join)?,
@@ -191,6 +226,29 @@ impl ClusterFlags {
             features: self.enable.iter().map(ToString::to_string).collect(),
             udn_deletion_grace_period: self.udn_deletion_grace_period,
         })
+    }
+}
+
+/// Topology of manifests that name none.
+///
+/// # Errors
+/// The manifests have objects of both topologies.
+fn default_topology(inventory: &Inventory) -> Result<TopologyName, Failure> {
+    let Some(vpc) = inventory.kube_ovn_objects().next() else {
+        return Ok(TopologyName::Zone);
+    };
+    let udns = inventory.user_defined_networks.iter();
+    let cudns = inventory.cluster_user_defined_networks.iter();
+    let connects = inventory.cluster_network_connects.iter();
+    let mut others = udns
+        .map(|(_, object)| describe(&object.object))
+        .chain(cudns.map(|(_, object)| describe(&object.object)))
+        .chain(connects.map(|(_, object)| describe(&object.object)));
+    match others.next() {
+        None => Ok(TopologyName::Central),
+        Some(other) => Err(Failure::Topology(format!(
+            "--topology is required: {vpc} needs central, and {other} may need zone"
+        ))),
     }
 }
 

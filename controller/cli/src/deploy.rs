@@ -43,7 +43,7 @@ pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<()
     warn_of_dynamic_udn(*dynamic_udn, console)?;
     let cluster = cluster.with_dynamic_udn(*dynamic_udn);
     // Settings that the controllers would refuse are refused here.
-    cluster.settings(&Inventory::default())?;
+    cluster.zone_settings(&Inventory::default())?;
     let policies = crd::policies(&crd::cluster_manager_in(namespace), namespace);
     let others = OTHER_DEFINITIONS.into_iter().filter(|_| *definitions);
     let names: Vec<String> = [CONNECTS]

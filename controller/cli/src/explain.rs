@@ -92,14 +92,14 @@ async fn read_cluster(
 ) -> Result<Cluster, Failure> {
     if arguments.paths.is_empty() {
         let inventory = cluster_inventory(arguments).await?;
-        let settings = arguments.input.cluster.settings(&inventory)?;
+        let settings = arguments.input.cluster.zone_settings(&inventory)?;
         return Ok(Cluster::observed(inventory, settings, now()));
     }
     let state = folder(arguments.state.as_ref(), &arguments.paths)?;
     let _lock = lock_to_read(state.as_ref(), console).await?;
     let max_bytes = arguments.input.manifest_limit.bytes();
     let inventory = load(&arguments.paths, console.input, state.as_ref(), max_bytes)?;
-    let settings = arguments.input.cluster.settings(&inventory)?;
+    let settings = arguments.input.cluster.zone_settings(&inventory)?;
     Ok(Cluster::from_inventory(inventory, settings, now())?)
 }
 

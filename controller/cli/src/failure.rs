@@ -20,6 +20,9 @@ const MAX_LISTED_NAMES: usize = 10;
 pub(super) enum Failure {
     #[error("{0}")]
     Arguments(String),
+    /// Objects that need another topology than others, or than the command.
+    #[error("{0}")]
+    Topology(String),
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The errors of the objects are written already.

@@ -137,7 +137,7 @@ impl Inputs {
         if let Some(earlier) = earlier {
             restore(&mut inventory, &earlier.inventory)?;
         }
-        let settings = self.cluster.settings(&inventory)?;
+        let settings = self.cluster.zone_settings(&inventory)?;
         let cluster = Cluster::from_inventory(inventory, settings, now())?;
         Ok(with_default_pods(cluster)?)
     }

@@ -7,6 +7,7 @@ use ovsdb_sim::Sim;
 use patchbay_app::northbound::Northbound as _;
 use patchbay_app::{Cluster, load};
 use patchbay_engine::db::Snapshot;
+use patchbay_model::Databases;
 use patchbay_reach::{
     Course, Destination, Matrix, Northbound, Protocol, Question, QuestionError, Sender, Zones,
 };
@@ -270,8 +271,14 @@ async fn read_manifests(
     })
 }
 
-/// Nodes of the pods of manifests.
+/// Zones of the pods of manifests: their nodes, or the one database of all nodes.
 fn pod_nodes(cluster: &Cluster) -> BTreeMap<String, String> {
+    if cluster.settings().databases == Databases::Central {
+        let pods = cluster.inventory.pods.iter();
+        return pods
+            .map(|(key, _)| (key.to_string(), Databases::CENTRAL.to_owned()))
+            .collect();
+    }
     let Some(pods) = cluster.zone_pods("") else {
         return BTreeMap::new();
     };

@@ -65,7 +65,7 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
 
 fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, Failure> {
     let flags = arguments.cluster.with_dynamic_udn(arguments.dynamic_udn);
-    let settings = flags.settings(&Inventory::default())?;
+    let settings = flags.zone_settings(&Inventory::default())?;
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterManagerConfig {
         settings: settings.clone(),
         manages_networks: arguments.networks,

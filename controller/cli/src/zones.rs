@@ -9,6 +9,7 @@ use patchbay_app::northbound::{Embedded, Northbound, NorthboundHandle, Remote};
 use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_connects::HeldReason;
 use patchbay_engine::client::{ConnectError, SessionError};
+use patchbay_model::Databases;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Node, Object as _, Time};
 use patchbay_schemas::nb::NbGlobal;
@@ -38,6 +39,11 @@ pub(super) fn complete_cluster(
     let settings = arguments.input.cluster.settings(&inventory)?;
     let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
     report_objects(&cluster, console)?;
+    let is_central = cluster.settings().databases == Databases::Central;
+    if let Some(zone) = arguments.zone.as_ref().filter(|_| is_central) {
+        let message = format!("--zone {zone}: all nodes have one database (--topology central)");
+        return Err(Failure::Topology(message));
+    }
     let zones = select_zones(arguments, &cluster)?;
     Ok((cluster, zones))
 }
@@ -177,7 +183,9 @@ pub(super) async fn reconcile_zone(
     cluster: &Cluster,
     console: &mut Console<'_>,
 ) -> Result<ZoneOutcome, Failure> {
-    warn_of_other_zone(zone, console)?;
+    if cluster.settings().databases == Databases::Zone {
+        warn_of_other_zone(zone, console)?;
+    }
     let outcome = zone
         .reconcile(cluster)
         .await
@@ -206,6 +214,9 @@ pub(super) async fn reconcile_zone(
     }
     for problem in &outcome.egress_problems {
         console.warn("EgressIPs in zones", &format!("zone {name}: {problem}"))?;
+    }
+    for problem in &outcome.vpc_problems {
+        console.warn("rows of VPCs", &problem.to_string())?;
     }
     for warning in &outcome.warnings {
         console.warn("lost replies", &format!("zone {name}: {warning}"))?;

@@ -5,7 +5,7 @@ mod ranges;
 
 use ipnet::IpNet;
 use jiff::SignedDuration;
-use patchbay_model::{ClusterSettings as Settings, Feature, GatewayMode, IpFamily};
+use patchbay_model::{ClusterSettings as Settings, Databases, Feature, GatewayMode, IpFamily};
 use serde::{Deserialize, Serialize};
 
 use crate::Violation;
@@ -44,6 +44,8 @@ custom_resource! {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ClusterSettingsSpec {
+    /// Northbound databases of the nodes.
+    pub topology: Option<TopologyName>,
     /// Ranges of cluster IPs, at most one of each family.
     #[serde(rename = "serviceCIDRs")]
     pub service_cidrs: Vec<IpNet>,
@@ -75,6 +77,16 @@ pub struct ClusterSettingsSpec {
     pub udn_deletion_grace_period: Option<u32>,
 }
 
+/// Name of [`Databases`].
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TopologyName {
+    /// [`Databases::Zone`].
+    Zone,
+    /// [`Databases::Central`].
+    Central,
+}
+
 /// Name of a [`GatewayMode`].
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -103,6 +115,7 @@ impl ClusterSettingsSpec {
             if one.is_empty() { other } else { one }
         }
         Self {
+            topology: self.topology.or(other.topology),
             service_cidrs: either(self.service_cidrs, other.service_cidrs),
             pod_cidrs: either(self.pod_cidrs, other.pod_cidrs),
             join_cidrs: either(self.join_cidrs, other.join_cidrs),
@@ -135,7 +148,10 @@ impl ClusterSettingsSpec {
         let ports = self.ephemeral_port_range.as_deref();
         let grace_period = self.udn_deletion_grace_period;
         Settings {
-            databases: default.databases,
+            databases: match self.topology {
+                Some(TopologyName::Central) => Databases::Central,
+                Some(TopologyName::Zone) | None => Databases::Zone,
+            },
             families: self
                 .families(objects)
                 .into_iter()

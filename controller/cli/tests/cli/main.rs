@@ -23,5 +23,6 @@ mod server_failures;
 mod state;
 mod tls;
 mod unreadable;
+mod vpcs;
 mod watch;
 mod watching;

@@ -1,0 +1,200 @@
+//! VPCs of Kube-OVN in the one database of all nodes.
+
+use std::fs;
+use std::path::Path;
+
+use ovsdb_sim::Sim;
+use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl};
+
+use crate::command::{Run, example_text, nb_schema, planned_zones, run_on};
+
+/// What `plan` prints of zones if no row changes.
+const UNCHANGED: &str = "# zone central: rows to insert: 0, to change: 0, to delete: 0\n";
+
+/// Namespaces of the tenants, which the scenarios lack.
+const NAMESPACES: &str = "\
+{apiVersion: v1, kind: Namespace, metadata: {name: alpha}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: beta}}
+---
+";
+
+/// Manifests of a scenario of `patchbay-vpcs`.
+fn text(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vpcs/tests/scenarios");
+    let scenario = fs::read_to_string(folder.join(format!("{name}.yaml"))).unwrap();
+    format!("{NAMESPACES}{scenario}")
+}
+
+/// Output of `ovn-nbctl` on a server.
+fn ask(server: &RealServer, arguments: &[&str]) -> String {
+    let output = nbctl(&server.remote()).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// External addresses of the routers' translations, sorted.
+fn external_addresses(server: &RealServer) -> Vec<String> {
+    let listed = ask(server, &["--bare", "--columns=external_ip", "list", "NAT"]);
+    let mut found: Vec<String> = listed.split_whitespace().map(str::to_owned).collect();
+    found.sort();
+    found
+}
+
+#[track_caller]
+fn applied(run: &Run) {
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+}
+
+#[track_caller]
+fn assert_unchanged(plan: Run) {
+    assert_eq!(planned_zones(&plan.succeeded()), UNCHANGED);
+}
+
+#[test]
+fn the_tenant_of_the_guide_is_on_a_server_after_one_apply() {
+    let server = RealServer::start([nb_schema()]);
+    let tenant = text("01-egress");
+    let on = |command: &str| format!("{command} --nb {}", server.remote());
+    let planned = run_on(&on("plan"), &tenant);
+    assert_eq!((planned.code, &*planned.stderr), (Some(2), ""));
+    let stdout = run_on(&on("apply"), &tenant).succeeded();
+    assert!(stdout.contains("(alpha-vpc)"), "{stdout}");
+    let nat = ask(&server, &["lr-nat-list", "alpha-vpc"]);
+    assert!(nat.contains("snat"), "{nat}");
+    let gateways = ask(&server, &["lrp-get-gateway-chassis", "alpha-vpc-external"]);
+    let first = "alpha-vpc-external-8b7e2f35-0d5c-4c7c-8f1e-2b9d9a6f7e02   100";
+    assert!(gateways.contains(first), "{gateways}");
+    let before = fs::metadata(&server.databases()[0]).unwrap().len();
+    run_on(&on("apply"), &tenant).succeeded();
+    let after = fs::metadata(&server.databases()[0]).unwrap().len();
+    assert_eq!(before, after, "a second apply has written");
+    assert_unchanged(run_on(&on("plan"), &tenant));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_after_an_apply_on_ovsdb_sim_is_empty() {
+    let folder = ScratchDir::new();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (socket, state) = (path("nb.sock"), path("state"));
+    let sim = Sim::builder().build().unwrap();
+    let _listener = sim.listen(&format!("punix:{socket}")).await.unwrap();
+    let on = |command: &str| format!("{command} --nb unix:{socket} --state {state}");
+    let tenants = text("07-peering");
+    let stdout = run_on(&on("apply"), &tenants).succeeded();
+    assert!(stdout.contains("(beta-vpc)"), "{stdout}");
+    assert_unchanged(run_on(&on("plan"), &tenants));
+}
+
+#[test]
+fn rows_of_an_older_schema_lack_what_it_has_not() {
+    let server = RealServer::start([ovsdb_sim::testing::installed_nb_schema()]);
+    let tenants = text("07-peering");
+    let arguments = format!("apply --nb {}", server.remote());
+    run_on(&arguments, &tenants).succeeded();
+    let plan = format!("plan --nb {}", server.remote());
+    assert_unchanged(run_on(&plan, &tenants));
+}
+
+#[test]
+fn addresses_of_an_earlier_run_stay() {
+    let server = RealServer::start([nb_schema()]);
+    let folder = ScratchDir::new();
+    let state = folder.path().join("state");
+    let on = |command: &str| {
+        let remote = server.remote();
+        format!("{command} --nb {remote} --state {}", state.display())
+    };
+    let tenants = text("07-peering");
+    applied(&run_on(&on("apply"), &tenants));
+    assert_eq!(
+        external_addresses(&server),
+        ["77.220.68.98", "77.220.68.99"]
+    );
+    // Without the state the first tenant would get the first address.
+    let alpha = |document: &&str| document.contains("alpha");
+    let (first, last): (Vec<&str>, Vec<&str>) = tenants.split("---\n").partition(alpha);
+    let turned = [last, first].concat().join("---\n");
+    assert_unchanged(run_on(&on("plan"), &turned));
+}
+
+#[test]
+fn rows_go_with_objects_that_were_applied() {
+    let server = RealServer::start([nb_schema()]);
+    let folder = ScratchDir::new();
+    let state = folder.path().join("state");
+    let with_state = |command: &str| {
+        let remote = server.remote();
+        format!("{command} --nb {remote} --state {}", state.display())
+    };
+    applied(&run_on(&with_state("apply"), &text("07-peering")));
+    let alone = text("01-egress");
+    let without = run_on(&format!("apply --nb {}", server.remote()), &alone);
+    applied(&without);
+    let kept = "kept, because the manifests do not name it: Vpc beta-vpc";
+    assert!(without.stderr.contains(kept), "{}", without.stderr);
+    assert!(ask(&server, &["lr-list"]).contains("beta-vpc"));
+    applied(&run_on(&with_state("apply"), &alone));
+    assert!(!ask(&server, &["lr-list"]).contains("beta-vpc"));
+    assert!(!ask(&server, &["ls-list"]).contains("beta-dev-subnet"));
+    assert_eq!(external_addresses(&server), ["77.220.68.98"]);
+}
+
+#[test]
+fn the_topology_follows_from_the_objects() {
+    let tenant = text("01-egress");
+    let central = run_on("apply", &tenant).succeeded();
+    assert!(central.starts_with("# zone central\n"), "{central}");
+    let zones = run_on("apply --topology zone", &tenant);
+    assert_eq!(zones.code, Some(1), "{}", zones.stderr);
+    let refused = "not accepted: ProviderNetwork ";
+    assert!(zones.stderr.contains(refused), "{}", zones.stderr);
+    let ignored = zones
+        .stderr
+        .lines()
+        .filter(|line| line.contains("kubeovn.io"));
+    assert_eq!(ignored.count(), 1, "{}", zones.stderr);
+    assert!(!zones.stdout.contains("alpha-vpc"), "{}", zones.stdout);
+    let settings = "{apiVersion: patchbay/v1, kind: ClusterSettings, metadata: {name: cluster}, \
+                    spec: {topology: zone}}\n---\n";
+    let by_field = run_on("apply", &format!("{settings}{tenant}"));
+    assert_eq!((by_field.code, by_field.stderr), (zones.code, zones.stderr));
+    let both = format!("{tenant}---\n{}", example_text());
+    let refused = run_on("apply", &both);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.stderr.contains("--topology is required"),
+        "{}",
+        refused.stderr
+    );
+    let layer3 = run_on("apply --topology central", &both);
+    assert_eq!(layer3.code, Some(1));
+    let named =
+        "ClusterUserDefinedNetwork blue-network: layer3 networks have other rows in each zone";
+    assert!(layer3.stderr.contains(named), "{}", layer3.stderr);
+    assert!(layer3.stdout.contains("(alpha-vpc)"), "{}", layer3.stdout);
+    let zone = run_on("apply --zone w1", &tenant);
+    assert_eq!(zone.code, Some(1));
+    assert!(
+        zone.stderr.contains("all nodes have one database"),
+        "{}",
+        zone.stderr
+    );
+    let explained = run_on("explain cnc blue-green", &tenant);
+    let message = "error: VPCs are known to apply, plan and reach only: this command has no \
+                   --topology central\n";
+    assert_eq!((explained.code, &*explained.stderr), (Some(1), message));
+}
+
+#[test]
+fn packets_are_followed_without_a_database() {
+    let tenant = text("04-floating-address");
+    let asked = |arguments: &str| run_on(&format!("reach {arguments}"), &tenant);
+    let out = asked("--from alpha/vm1 --to 8.8.8.8 --port 443");
+    assert!(out.stdout.contains("77.220.68.110"), "{out:?}");
+    let stopped = asked("--from alpha/vm2 --to 77.220.68.110 --port 22");
+    assert!(
+        stopped.stdout.contains("policy 1500 on alpha-vpc"),
+        "{stopped:?}"
+    );
+}
