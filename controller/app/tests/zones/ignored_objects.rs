@@ -155,3 +155,11 @@ fn objects_of_kube_ovn_in_a_zone() {
     warns(&[vpc, subnet], &both);
     does_not_warn(&[], text);
 }
+
+#[test]
+fn objects_that_only_lint_reads() {
+    let vip = "{apiVersion: kubeovn.io/v1, kind: Vip, metadata: {name: a}, spec: {subnet: s}}";
+    let text = "ignored, because only lint reads such objects";
+    warns(&[vip], &format!("kubeovn.io Vip a: {text}"));
+    does_not_warn(&[], text);
+}

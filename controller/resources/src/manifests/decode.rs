@@ -18,13 +18,16 @@ use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::kube_ovn::{
-    IP, KUBE_OVN_GROUP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan,
-    Vpc,
+    IP, IPPool, KUBE_OVN_GROUP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork,
+    RouterLBRule, SecurityGroup, Subnet, SwitchLBRule, Vip, Vlan, Vpc, VpcDns, VpcNatGateway,
+};
+use crate::object::platform::{
+    BGPAdvertisement, BGPPeer, Deployment, IPAddressPool, L2Advertisement, Lease, ServiceCIDR,
 };
 use crate::object::{
-    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, ObjectMeta, Pod,
-    RouteAdvertisements, Service, VTEP,
+    AdminNetworkPolicy, BaselineAdminNetworkPolicy, ConfigMap, EgressFirewall, EgressIP,
+    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, ObjectMeta,
+    Pod, RouteAdvertisements, Service, VTEP,
 };
 use crate::settings::ClusterSettings;
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -32,6 +35,11 @@ use crate::{Violation, selector};
 
 /// Label of every namespace in a cluster; the value is the name of the namespace.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// Name of the `Deployment` of Kube-OVN's controller, whose arguments are read.
+const KUBE_OVN_CONTROLLER: &str = "kube-ovn-controller";
+/// Group of `MetalLB`'s resources.
+const METALLB_GROUP: &str = "metallb.io";
 
 /// Maximum number of attempts to decode an object, each of which finds an unknown field.
 const MAX_DECODE_ATTEMPTS: usize = 20;
@@ -189,6 +197,19 @@ impl Decoder {
             ("k8s.ovn.org", "ClusterNetworkConnect") => {
                 self.decode::<ClusterNetworkConnect>(raw, version);
             }
+            ("", "ConfigMap") => self.decode::<ConfigMap>(raw, version),
+            ("networking.k8s.io", "ServiceCIDR") => {
+                self.decode::<ServiceCIDR>(raw, ServiceCIDR::VERSION);
+            }
+            ("coordination.k8s.io", "Lease") => self.decode::<Lease>(raw, version),
+            ("apps", "Deployment") if raw.meta_text("name") == Some(KUBE_OVN_CONTROLLER) => {
+                self.decode::<Deployment>(raw, version);
+            }
+            (METALLB_GROUP, "IPAddressPool") => self.decode::<IPAddressPool>(raw, version),
+            (METALLB_GROUP, "L2Advertisement") => self.decode::<L2Advertisement>(raw, version),
+            (METALLB_GROUP, "BGPAdvertisement") => self.decode::<BGPAdvertisement>(raw, version),
+            // The fields that are read are equal in all versions.
+            (METALLB_GROUP, "BGPPeer") => self.decode::<BGPPeer>(raw, BGPPeer::VERSION),
             (KUBE_OVN_GROUP, _) => self.read_kube_ovn_object(raw, api_version, kind),
             _ => self.report_unread_kind(raw, api_version, group, kind),
         }
@@ -206,6 +227,13 @@ impl Decoder {
             "OvnDnatRule" => self.decode::<OvnDnatRule>(raw, version),
             "OvnFip" => self.decode::<OvnFip>(raw, version),
             "IP" => self.decode::<IP>(raw, version),
+            "SwitchLBRule" => self.decode::<SwitchLBRule>(raw, version),
+            "RouterLBRule" => self.decode::<RouterLBRule>(raw, version),
+            "SecurityGroup" => self.decode::<SecurityGroup>(raw, version),
+            "Vip" => self.decode::<Vip>(raw, version),
+            "IPPool" => self.decode::<IPPool>(raw, version),
+            "VpcDns" => self.decode::<VpcDns>(raw, version),
+            "VpcNatGateway" => self.decode::<VpcNatGateway>(raw, version),
             _ => self.report_unread_kind(raw, api_version, KUBE_OVN_GROUP, kind),
         }
     }

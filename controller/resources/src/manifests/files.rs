@@ -10,7 +10,7 @@ use super::decode::Decoder;
 use super::{Inventory, Origin, Problem};
 
 /// File name of the standard input in messages.
-const STANDARD_INPUT_NAME: &str = "standard input";
+pub(super) const STANDARD_INPUT_NAME: &str = "standard input";
 
 /// Errors of a set of manifests; at least one.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

@@ -18,11 +18,15 @@ use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::kube_ovn::{
-    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan, Vpc,
+    IP, IPPool, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule,
+    SecurityGroup, Subnet, SwitchLBRule, Vip, Vlan, Vpc, VpcDns, VpcNatGateway,
+};
+use crate::object::platform::{
+    BGPAdvertisement, BGPPeer, Deployment, IPAddressPool, L2Advertisement, Lease, ServiceCIDR,
 };
 use crate::object::{
-    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, ObjectMeta, Pod,
+    AdminNetworkPolicy, BaselineAdminNetworkPolicy, ConfigMap, EgressFirewall, EgressIP,
+    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, ObjectMeta, Pod,
     RouteAdvertisements, Service, VTEP,
 };
 use crate::settings::{ClusterSettings, ClusterSettingsSpec};
@@ -335,6 +339,36 @@ pub struct Inventory {
     pub ovn_fips: Objects<OvnFip>,
     /// Records of addresses in subnets.
     pub ips: Objects<IP>,
+    /// Load balancers on switches of VPCs.
+    pub switch_lb_rules: Objects<SwitchLBRule>,
+    /// Load balancers on routers of VPCs.
+    pub router_lb_rules: Objects<RouterLBRule>,
+    /// Security groups.
+    pub security_groups: Objects<SecurityGroup>,
+    /// Addresses that move between machines.
+    pub vips: Objects<Vip>,
+    /// Pools of addresses of subnets.
+    pub ip_pools: Objects<IPPool>,
+    /// Name servers of VPCs.
+    pub vpc_dnses: Objects<VpcDns>,
+    /// NAT gateways of VPCs in pods.
+    pub vpc_nat_gateways: Objects<VpcNatGateway>,
+    /// Pools of addresses of `MetalLB`.
+    pub ip_address_pools: Objects<IPAddressPool>,
+    /// Announcements of pools by ARP and NDP.
+    pub l2_advertisements: Objects<L2Advertisement>,
+    /// Announcements of pools by BGP.
+    pub bgp_advertisements: Objects<BGPAdvertisement>,
+    /// Routers that announcements are sent to.
+    pub bgp_peers: Objects<BGPPeer>,
+    /// Config maps.
+    pub config_maps: Objects<ConfigMap>,
+    /// Ranges of cluster IPs.
+    pub service_cidrs: Objects<ServiceCIDR>,
+    /// Leases of controllers.
+    pub leases: Objects<Lease>,
+    /// Deployments of Kube-OVN's controller. Other ones are ignored.
+    pub deployments: Objects<Deployment>,
     /// Settings of the cluster: at most one object.
     pub cluster_settings: Objects<ClusterSettings>,
     /// Kinds and keys of objects that exist, but are missing here, because they cannot be decoded.
@@ -477,6 +511,21 @@ inventory_kinds! {
     OvnDnatRule, ovn_dnat_rules, |_| Vec::new();
     OvnFip, ovn_fips, |_| Vec::new();
     IP, ips, |_| Vec::new();
+    SwitchLBRule, switch_lb_rules, |_| Vec::new();
+    RouterLBRule, router_lb_rules, |_| Vec::new();
+    SecurityGroup, security_groups, |_| Vec::new();
+    Vip, vips, |_| Vec::new();
+    IPPool, ip_pools, |_| Vec::new();
+    VpcDns, vpc_dnses, |_| Vec::new();
+    VpcNatGateway, vpc_nat_gateways, |_| Vec::new();
+    IPAddressPool, ip_address_pools, |_| Vec::new();
+    L2Advertisement, l2_advertisements, |_| Vec::new();
+    BGPAdvertisement, bgp_advertisements, |_| Vec::new();
+    BGPPeer, bgp_peers, |_| Vec::new();
+    ConfigMap, config_maps, |_| Vec::new();
+    ServiceCIDR, service_cidrs, |_| Vec::new();
+    Lease, leases, |_| Vec::new();
+    Deployment, deployments, |_| Vec::new();
     ClusterSettings, cluster_settings, ClusterSettings::violations;
 }
 

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::object::Object as _;
 use crate::object::kube_ovn::{
-    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan, Vpc,
+    IP, IPPool, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule,
+    SecurityGroup, Subnet, SwitchLBRule, Vip, Vlan, Vpc, VpcDns,
 };
 
 /// Every field of the definitions.
@@ -48,6 +49,12 @@ fn every_field_is_read_and_written() {
         only::<Subnet>(&inventory),
         only::<Vlan>(&inventory),
         only::<Vpc>(&inventory),
+        only::<SwitchLBRule>(&inventory),
+        only::<RouterLBRule>(&inventory),
+        only::<SecurityGroup>(&inventory),
+        only::<Vip>(&inventory),
+        only::<IPPool>(&inventory),
+        only::<VpcDns>(&inventory),
     ];
     let documents: Vec<&str> = ALL_FIELDS.split("---\n").skip(1).collect();
     assert_eq!(documents.len(), written.len());
@@ -192,11 +199,11 @@ fn a_status_is_kept_and_one_that_cannot_be_read_is_dropped() {
 #[test]
 fn other_kinds_of_the_group_are_ignored_with_a_warning() {
     let inventory = read(
-        "{apiVersion: kubeovn.io/v1, kind: SwitchLBRule, metadata: {name: a}, spec: {vip: 10.0.0.1}}",
+        "{apiVersion: kubeovn.io/v1, kind: QoSPolicy, metadata: {name: a}, spec: {shared: true}}",
     );
     let warnings: Vec<String> = inventory.warnings.iter().map(ToString::to_string).collect();
     assert!(
-        warnings[0].contains("patchbay does not use kind SwitchLBRule of kubeovn.io/v1"),
+        warnings[0].contains("patchbay does not use kind QoSPolicy of kubeovn.io/v1"),
         "{warnings:?}"
     );
 }
@@ -206,4 +213,48 @@ fn names_of_api_paths_are_those_of_the_definitions() {
     assert_eq!(ProviderNetwork::PLURAL, "provider-networks");
     assert_eq!(OvnSnatRule::PLURAL, "ovn-snat-rules");
     assert_eq!(IP::api_version(), "kubeovn.io/v1");
+}
+
+#[test]
+fn objects_of_the_platform_are_read() {
+    let inventory = read(
+        "
+apiVersion: metallb.io/v1beta1
+kind: IPAddressPool
+metadata: {name: pool, namespace: metallb}
+spec: {addresses: [192.0.2.0/28], autoAssign: false}
+---
+apiVersion: metallb.io/v1beta1
+kind: BGPPeer
+metadata: {name: peer, namespace: metallb}
+spec: {peerAddress: 192.0.2.1}
+---
+apiVersion: networking.k8s.io/v1
+kind: ServiceCIDR
+metadata: {name: kubernetes}
+spec: {cidrs: [10.96.0.0/12]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kube-ovn-controller, namespace: kube-system}
+spec: {template: {spec: {containers: [{command: [/start], args: [--enable-lb=false]}]}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config, namespace: kube-system}
+data: {key: value}
+immutable: true
+",
+    );
+    assert_eq!(inventory.refused, []);
+    assert!(inventory.warnings.is_empty(), "{:?}", inventory.warnings);
+    let (_, pool) = inventory.ip_address_pools.iter().next().unwrap();
+    assert_eq!(pool.object.spec.addresses, ["192.0.2.0/28"]);
+    assert_eq!(pool.object.spec.rest["autoAssign"], false);
+    let (_, deployment) = inventory.deployments.iter().next().unwrap();
+    let arguments: Vec<&str> = deployment.object.arguments().collect();
+    assert_eq!(arguments, ["/start", "--enable-lb=false"]);
+    assert_eq!(inventory.bgp_peers.iter().count(), 1);
+    assert_eq!(inventory.service_cidrs.iter().count(), 1);
+    assert_eq!(inventory.config_maps.iter().count(), 1);
 }

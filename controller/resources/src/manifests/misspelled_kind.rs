@@ -33,7 +33,7 @@ const READ_KINDS: [(&str, &str); 20] = [
 ];
 
 /// Kinds of [`KUBE_OVN_GROUP`] that Patchbay reads. Other groups have kinds of these names, too.
-const READ_KUBE_OVN_KINDS: [&str; 9] = [
+const READ_KUBE_OVN_KINDS: [&str; 16] = [
     "ProviderNetwork",
     "Vlan",
     "Subnet",
@@ -43,6 +43,13 @@ const READ_KUBE_OVN_KINDS: [&str; 9] = [
     "OvnDnatRule",
     "OvnFip",
     "IP",
+    "SwitchLBRule",
+    "RouterLBRule",
+    "SecurityGroup",
+    "Vip",
+    "IPPool",
+    "VpcDns",
+    "VpcNatGateway",
 ];
 
 /// Largest number of edits between a kind and a misspelling of it.
@@ -154,11 +161,10 @@ mod tests {
             ("policy.networking.k8s.io", "ClusterNetworkPolicy"),
             ("ec2.aws.crossplane.io", "VPC"),
             ("ec2.aws.crossplane.io", "Subnet"),
-            ("kubeovn.io", "Vip"),
-            ("kubeovn.io", "IPPool"),
-            ("kubeovn.io", "VpcDns"),
-            ("kubeovn.io", "SwitchLBRule"),
             ("kubeovn.io", "IptablesDnatRule"),
+            ("kubeovn.io", "QoSPolicy"),
+            ("kubeovn.io", "VpcEgressGateway"),
+            ("kubeovn.io", "VpcIPsecGateway"),
         ] {
             assert_eq!(find_misspelling(group, kind), None, "{group} {kind}");
         }

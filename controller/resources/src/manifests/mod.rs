@@ -5,6 +5,7 @@
 //! `patchbay_kubernetes::inventory` from the objects of a cluster.
 
 mod decode;
+mod field_lines;
 mod files;
 mod inventory;
 mod located;
@@ -19,6 +20,7 @@ mod kube_ovn_tests;
 mod tests;
 
 pub use decode::{UnknownFields, from_json};
+pub use field_lines::FieldLines;
 pub use files::{
     DEFAULT_MAX_MANIFEST_BYTES, LoadError, manifest_files, read_manifests, read_manifests_within,
     read_state_files,

@@ -143,14 +143,14 @@ status: {conditions: [{type: NetworkCreated, status: 'True'}]}
 #[test]
 fn other_kinds_are_ignored_with_a_warning() {
     let inventory = read(&format!(
-        "{BLUE}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c, namespace: ns}}\n"
+        "{BLUE}---\napiVersion: v1\nkind: Secret\nmetadata: {{name: c, namespace: ns}}\n"
     ))
     .unwrap();
     let warnings: Vec<_> = inventory.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
         [
-            "standard input:15 (document 3): ConfigMap ns/c: ignored: patchbay does not use kind ConfigMap of v1"
+            "standard input:15 (document 3): Secret ns/c: ignored: patchbay does not use kind Secret of v1"
         ]
     );
 }

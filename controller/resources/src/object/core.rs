@@ -229,6 +229,10 @@ pub struct ConfigMap {
     pub metadata: ObjectMeta,
     /// Entries.
     pub data: Option<BTreeMap<String, String>>,
+    #[serde(rename = "binaryData", skip_serializing_if = "Option::is_none")]
+    binary_data: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    immutable: Option<bool>,
 }
 
 core_object!(ConfigMap, "configmaps", true);

@@ -13,6 +13,7 @@ mod egress_firewall;
 mod egress_ip;
 pub mod kube_ovn;
 mod meta;
+pub mod platform;
 mod pod;
 mod policy;
 mod route_advertisements;

@@ -16,12 +16,16 @@ use crate::manifests::{
 };
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::kube_ovn::{
-    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan, Vpc,
+    IP, IPPool, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule,
+    SecurityGroup, Subnet, SwitchLBRule, Vip, Vlan, Vpc, VpcDns, VpcNatGateway,
+};
+use crate::object::platform::{
+    BGPAdvertisement, BGPPeer, Deployment, IPAddressPool, L2Advertisement, Lease, ServiceCIDR,
 };
 use crate::object::{
-    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod, RouteAdvertisements, Service,
-    VTEP,
+    AdminNetworkPolicy, BaselineAdminNetworkPolicy, ConfigMap, EgressFirewall, EgressIP,
+    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object, Pod,
+    RouteAdvertisements, Service, VTEP,
 };
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -272,6 +276,21 @@ fn restore_former_versions(manifests: &mut Inventory, state: &Inventory) {
     restore_former::<OvnDnatRule>(manifests, state, true);
     restore_former::<OvnFip>(manifests, state, true);
     restore_former::<IP>(manifests, state, true);
+    restore_former::<SwitchLBRule>(manifests, state, false);
+    restore_former::<RouterLBRule>(manifests, state, false);
+    restore_former::<SecurityGroup>(manifests, state, false);
+    restore_former::<Vip>(manifests, state, false);
+    restore_former::<IPPool>(manifests, state, false);
+    restore_former::<VpcDns>(manifests, state, false);
+    restore_former::<VpcNatGateway>(manifests, state, false);
+    restore_former::<IPAddressPool>(manifests, state, false);
+    restore_former::<L2Advertisement>(manifests, state, false);
+    restore_former::<BGPAdvertisement>(manifests, state, false);
+    restore_former::<BGPPeer>(manifests, state, false);
+    restore_former::<ConfigMap>(manifests, state, false);
+    restore_former::<ServiceCIDR>(manifests, state, false);
+    restore_former::<Lease>(manifests, state, false);
+    restore_former::<Deployment>(manifests, state, false);
 }
 
 /// Puts former versions of one kind. `is_whole`: state files have whole objects of the kind.
