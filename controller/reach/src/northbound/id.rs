@@ -20,6 +20,13 @@ pub(crate) struct RouterPortId(pub(super) u32);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) struct LoadBalancerId(pub(super) u32);
 
+impl RouterPortId {
+    /// Port of a router outside of a database.
+    pub(crate) fn new(number: u32) -> Self {
+        Self(number)
+    }
+}
+
 #[cfg(test)]
 impl SwitchId {
     pub(crate) fn for_test(number: u32) -> Self {
