@@ -11,6 +11,7 @@ use super::input_flags::InputFlags;
 use super::keys::Keys;
 #[cfg(feature = "lab")]
 use super::lab_args::Lab;
+use super::lint_args::Lint;
 #[cfg(feature = "kubernetes")]
 use super::names;
 use super::reach_args::Reach;
@@ -45,6 +46,10 @@ pub(super) enum Command {
     /// does not, 3 a zone that was not asked decides, 1 error; of many answers 0, each has its own
     /// verdict, and 1 if a question cannot be asked.
     Reach(Box<Reach>),
+    /// Judge manifests of Kube-OVN's VPCs and of their platform before anything is applied. Exit
+    /// status: 0 no error was found, 2 errors, with --strict also for warnings, 1 the manifests
+    /// cannot be judged.
+    Lint(Lint),
     #[cfg(feature = "lab")]
     /// Run the nodes of manifests on real OVN, without Kubernetes and root, and send packets
     /// between pods. Exit status of --check: 0 packets do what the manifests promise, 2 they do

@@ -51,6 +51,8 @@ mod lab_reasons;
 mod lab_stopped;
 #[cfg(feature = "lab")]
 mod lab_target;
+mod lint;
+mod lint_args;
 mod log_writer;
 mod manifest_limit;
 #[cfg(feature = "kubernetes")]
@@ -102,6 +104,9 @@ const EXIT_CHANGES: u8 = 2;
 
 /// Exit status of `explain` if something is not connected.
 const EXIT_NOT_CONNECTED: u8 = 2;
+
+/// Exit status of `lint` if there are errors.
+const EXIT_FINDINGS: u8 = 2;
 
 /// Exit status of `reach` if the packet or the reply does not arrive.
 const EXIT_STOPPED: u8 = 2;
@@ -216,6 +221,10 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
                     Some(outcome) if !outcome.is_arrival() => EXIT_STOPPED,
                     Some(_) | None => 0,
                 }));
+            }
+            Command::Lint(arguments) => {
+                let is_clean = lint::lint(&arguments, console)?;
+                return Ok(ExitCode::from(if is_clean { 0 } else { EXIT_FINDINGS }));
             }
             #[cfg(feature = "lab")]
             Command::Lab(arguments) => {

@@ -12,6 +12,7 @@ mod explain_rows;
 mod gateways;
 mod hostile;
 mod killed;
+mod lint;
 mod manifests;
 mod networks;
 mod output;

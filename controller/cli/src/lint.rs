@@ -1,0 +1,131 @@
+//! `patchbay lint`: findings about manifests, before anything is applied.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use patchbay_lint::{
+    ChartValues, Document, Facts, Finding, Findings, Sarif, Severity, lint as judge,
+};
+use patchbay_model::printable::printable;
+use patchbay_resources::manifests::{FieldLines, read_manifests_within};
+
+use super::args::Format;
+use super::console::Console;
+use super::failure::Failure;
+use super::lint_args::{Lint, LintFormat};
+
+/// Maximum number of findings of one rule in a text; the rest is a count, so that a reader sees the
+/// findings of other rules.
+const MAX_FINDINGS_PER_RULE: usize = 20;
+/// Maximum length of a line, in bytes.
+const MAX_LINE_BYTES: usize = 2_000;
+
+/// Prints the findings. Returns `true` if none of them is an error.
+pub(super) fn lint(arguments: &Lint, console: &mut Console<'_>) -> Result<bool, Failure> {
+    let mut input = Copied::new(&mut *console.input);
+    let limit = arguments.manifest_limit.bytes();
+    let inventory = read_manifests_within(&arguments.paths, &mut input, limit)?;
+    let text = String::from_utf8(input.bytes).unwrap_or_default();
+    for warning in &inventory.warnings {
+        console.warn("objects", &warning.to_string())?;
+    }
+    let facts = Facts {
+        values: arguments.values.as_deref().map(read_values).transpose()?,
+        service_ranges: arguments.service_cidr.clone(),
+        node_interfaces: arguments.node_interfaces.iter().cloned().collect(),
+        is_northd_stock: arguments.stock_northd,
+    };
+    let mut findings = judge(&inventory, &facts);
+    let mut lines = FieldLines::new(text);
+    findings.locate(|location, field| lines.line(location, field));
+    match arguments.output {
+        LintFormat::Text => console.write_long(|output| write_text(&findings, output))?,
+        LintFormat::Json => console.document(&Document::new(&findings), Format::Json)?,
+        LintFormat::Yaml => console.document(&Document::new(&findings), Format::Yaml)?,
+        LintFormat::Sarif => console.document(&Sarif::new(&findings), Format::Json)?,
+    }
+    let warnings = findings.count(Severity::Warning);
+    let is_strict = arguments.strict;
+    Ok(findings.count(Severity::Error) == 0 && !(is_strict && warnings > 0))
+}
+
+/// Reads the file of chart values.
+fn read_values(path: &Path) -> Result<ChartValues, Failure> {
+    let failure = |reason: String| {
+        Failure::Arguments(format!(
+            "cannot read chart values {}: {reason}",
+            path.display()
+        ))
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| failure(error.to_string()))?;
+    ChartValues::from_yaml(&text).map_err(|error| failure(error.to_string()))
+}
+
+/// A stream whose bytes are kept.
+struct Copied<'a> {
+    stream: &'a mut dyn Read,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Copied<'a> {
+    fn new(stream: &'a mut dyn Read) -> Self {
+        let bytes = Vec::new();
+        Self { stream, bytes }
+    }
+}
+
+impl Read for Copied<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.stream.read(buffer)?;
+        self.bytes.extend_from_slice(&buffer[..length]);
+        Ok(length)
+    }
+}
+
+/// Writes findings, two lines each, and their numbers.
+fn write_text(findings: &Findings, output: &mut dyn Write) -> io::Result<()> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for finding in &findings.findings {
+        let count = counts.entry(finding.rule).or_default();
+        *count += 1;
+        if *count <= MAX_FINDINGS_PER_RULE {
+            write_finding(finding, output)?;
+        }
+    }
+    for (rule, count) in counts {
+        if let Some(more @ 1..) = count.checked_sub(MAX_FINDINGS_PER_RULE) {
+            writeln!(output, "{more} more findings of rule {rule}")?;
+        }
+    }
+    let [errors, warnings, notes] = [Severity::Error, Severity::Warning, Severity::Note]
+        .map(|severity| numbered(findings.count(severity), &severity.to_string()));
+    let silenced = match findings.silenced {
+        0 => String::new(),
+        silenced => format!(", {silenced} silenced"),
+    };
+    writeln!(output, "{errors}, {warnings}, {notes}{silenced}")
+}
+
+fn write_finding(finding: &Finding, output: &mut dyn Write) -> io::Result<()> {
+    let location = finding.location.as_ref();
+    let location = location.map(|location| format!("{}:{}: ", location.file, location.line));
+    let field = finding.field.as_ref().map(|field| format!(" {field}"));
+    let line = format!(
+        "{}{} {}: {}{}: {}",
+        location.unwrap_or_default(),
+        finding.severity,
+        finding.rule,
+        finding.object,
+        field.unwrap_or_default(),
+        finding.message
+    );
+    writeln!(output, "{}", printable(&line, MAX_LINE_BYTES))?;
+    writeln!(output, "    {}", printable(&finding.repair, MAX_LINE_BYTES))
+}
+
+/// Number of things, such as `2 errors`.
+fn numbered(count: usize, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}

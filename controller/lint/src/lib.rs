@@ -1,0 +1,70 @@
+//! Findings about the manifests of Kube-OVN's virtual private clouds, before anything is applied.
+//!
+//! ```text
+//! Inventory  objects of manifests      -> Cluster   objects with their references, indexed once
+//! Facts      what no object holds         RULES     one function per rule
+//!                                      -> Findings  rule, object, field, message, repair
+//! ```
+//!
+//! A rule whose facts are unknown finds nothing. `docs/lint.md` lists the rules.
+
+mod cluster;
+mod document;
+mod facts;
+mod finding;
+mod flags;
+mod nat;
+mod pods;
+mod policies;
+mod ranges;
+mod report;
+mod rules;
+mod sarif;
+mod values;
+
+use patchbay_resources::manifests::Inventory;
+
+pub use document::Document;
+pub use facts::Facts;
+pub use finding::{Finding, Findings, Severity};
+pub use rules::{RULES, Rule, Source};
+pub use sarif::Sarif;
+pub use values::{ChartValues, FlannelValues, KubeOvnValues, MultusValues, ValuesError};
+
+use cluster::Cluster;
+use report::Report;
+
+/// Annotation of an object: ids of the rules whose findings about the object are left out, with
+/// commas between them.
+pub const LINT_IGNORE: &str = "patchbay.io/lint-ignore";
+
+/// Finds what is wrong with the objects of an inventory, in the order of the manifests.
+///
+/// ```
+/// use patchbay_lint::{Facts, lint};
+/// use patchbay_resources::manifests::read_manifests;
+///
+/// let manifests = "
+/// apiVersion: kubeovn.io/v1
+/// kind: ProviderNetwork
+/// metadata: {name: provider}
+/// spec: {defaultInterface: data.222}
+/// ---
+/// apiVersion: kubeovn.io/v1
+/// kind: Vlan
+/// metadata: {name: vlan222}
+/// spec: {id: 222, provider: provider}
+/// ";
+/// let inventory = read_manifests(&["-".into()], &mut manifests.as_bytes()).unwrap();
+/// let findings = lint(&inventory, &Facts::default()).findings;
+/// assert_eq!((findings[0].rule, &*findings[0].object), ("V1", "Vlan/vlan222"));
+/// ```
+pub fn lint(inventory: &Inventory, facts: &Facts) -> Findings {
+    let cluster = Cluster::new(inventory, facts);
+    let mut report = Report::default();
+    for rule in RULES {
+        report.begin(rule);
+        rule.check(&cluster, &mut report);
+    }
+    report.finish()
+}

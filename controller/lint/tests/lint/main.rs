@@ -1,0 +1,9 @@
+//! Findings about manifests.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
+
+mod docs;
+mod golden;
+mod set;
+mod silence;
+mod table;
