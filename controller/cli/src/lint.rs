@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use patchbay_app::northbound::Northbound as _;
 use patchbay_lint::{
     ChartValues, Document, Facts, Finding, Findings, Sarif, Severity, lint as judge,
 };
@@ -14,6 +15,7 @@ use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
 use super::lint_args::{Lint, LintFormat};
+use super::zones::open_remote;
 
 /// Maximum number of findings of one rule in a text; the rest is a count, so that a reader sees the
 /// findings of other rules.
@@ -22,7 +24,7 @@ const MAX_FINDINGS_PER_RULE: usize = 20;
 const MAX_LINE_BYTES: usize = 2_000;
 
 /// Prints the findings. Returns `true` if none of them is an error.
-pub(super) fn lint(arguments: &Lint, console: &mut Console<'_>) -> Result<bool, Failure> {
+pub(super) async fn lint(arguments: &Lint, console: &mut Console<'_>) -> Result<bool, Failure> {
     let mut input = Copied::new(&mut *console.input);
     let limit = arguments.manifest_limit.bytes();
     let inventory = read_manifests_within(&arguments.paths, &mut input, limit)?;
@@ -36,7 +38,14 @@ pub(super) fn lint(arguments: &Lint, console: &mut Console<'_>) -> Result<bool, 
         node_interfaces: arguments.node_interfaces.iter().cloned().collect(),
         is_northd_stock: arguments.stock_northd,
     };
-    let mut findings = judge(&inventory, &facts);
+    let northbound = match &arguments.nb {
+        Some(remote) => {
+            let (keys, limit) = (&arguments.keys, arguments.limit);
+            Some(open_remote(remote, keys, limit, console).await?.snapshot())
+        }
+        None => None,
+    };
+    let mut findings = judge(&inventory, &facts, northbound.as_ref());
     let mut lines = FieldLines::new(text);
     findings.locate(|location, field| lines.line(location, field));
     match arguments.output {

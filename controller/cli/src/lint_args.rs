@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, ValueEnum};
 use ipnet::IpNet;
 
+use super::keys::Keys;
 use super::manifest_limit::ManifestLimit;
+use super::time_limit::TimeLimit;
 
 /// Flags of `patchbay lint`.
 #[derive(Debug, Args)]
@@ -17,6 +19,10 @@ pub(super) struct Lint {
     /// Chart values of the platform: a YAML file with the key `network`.
     #[arg(long, value_name = "FILE")]
     pub(super) values: Option<PathBuf>,
+    /// The Northbound database of a cluster whose objects the manifests are, to compare its rows with
+    /// them: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT.
+    #[arg(long, value_name = "REMOTE")]
+    pub(super) nb: Option<String>,
     /// Range of the API server's cluster IPs, at most one per IP family. Default: the ranges of
     /// `ServiceCIDR` objects.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
@@ -35,6 +41,10 @@ pub(super) struct Lint {
     pub(super) output: LintFormat,
     #[command(flatten)]
     pub(super) manifest_limit: ManifestLimit,
+    #[command(flatten)]
+    pub(super) limit: TimeLimit,
+    #[command(flatten)]
+    pub(super) keys: Keys,
 }
 
 /// Formats of findings.

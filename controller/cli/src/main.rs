@@ -170,7 +170,7 @@ fn start_log(command: Option<&Command>) {
     };
     let is_one_shot = match command {
         Some(Command::Apply(arguments)) => !arguments.watch,
-        Some(Command::Plan(_) | Command::Explain(_) | Command::Reach(_)) => true,
+        Some(Command::Plan(_) | Command::Explain(_) | Command::Reach(_) | Command::Lint(_)) => true,
         _ => false,
     };
     let default = if is_one_shot {
@@ -223,7 +223,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
                 }));
             }
             Command::Lint(arguments) => {
-                let is_clean = lint::lint(&arguments, console)?;
+                let is_clean = Box::pin(lint::lint(&arguments, console)).await?;
                 return Ok(ExitCode::from(if is_clean { 0 } else { EXIT_FINDINGS }));
             }
             #[cfg(feature = "lab")]

@@ -16,6 +16,7 @@ use patchbay_resources::object::{Node, Object as _};
 use crate::facts::Facts;
 use crate::flags::ControllerFlags;
 use crate::nat::NatRule;
+use crate::northbound::NorthboundRows;
 use crate::pods::PodView;
 use crate::ranges::{read_addresses, read_net, read_nets};
 
@@ -26,6 +27,8 @@ const CONTROLLER_LEASE: (&str, &str) = ("kube-system", "kube-ovn-controller");
 pub(crate) struct Cluster<'a> {
     pub(crate) inventory: &'a Inventory,
     pub(crate) facts: &'a Facts,
+    /// Rows of the Northbound database. `None`: unknown.
+    pub(crate) northbound: Option<NorthboundRows>,
     /// Flags of Kube-OVN's controller.
     pub(crate) flags: ControllerFlags<'a>,
     /// Nodes, in the order of their names.
@@ -121,6 +124,7 @@ impl<'a> Cluster<'a> {
             nodes: nodes.collect(),
             vpcs: vpcs.collect(),
             attachments: attachments.collect(),
+            northbound: None,
             pods: Vec::new(),
             eip_users: BTreeMap::new(),
             pods_by_vpc: BTreeMap::new(),

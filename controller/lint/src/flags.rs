@@ -14,6 +14,10 @@ pub(crate) struct ControllerFlags<'a> {
     pub(crate) external_subnet: &'a str,
     /// `--enable-eip-snat`
     pub(crate) has_eip_snat: bool,
+    /// `--enable-lb`
+    pub(crate) has_load_balancers: bool,
+    /// `--enable-external-vpc`. `None`: unknown.
+    pub(crate) has_external_vpc: Option<bool>,
     /// `--non-primary-cni-mode`: Kube-OVN makes interfaces of attachment definitions only. `None`:
     /// unknown.
     pub(crate) is_secondary: Option<bool>,
@@ -37,6 +41,8 @@ impl<'a> ControllerFlags<'a> {
             default_vpc: text("cluster-router", "ovn-cluster"),
             external_subnet: text("external-gateway-switch", "external"),
             has_eip_snat: is_on("enable-eip-snat").unwrap_or(true),
+            has_load_balancers: is_on("enable-lb").unwrap_or(true),
+            has_external_vpc: known("enable-external-vpc"),
             is_secondary: known("non-primary-cni-mode"),
         }
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! Inventory  objects of manifests      -> Cluster   objects with their references, indexed once
 //! Facts      what no object holds         RULES     one function per rule
+//! Snapshot   rows of a live database
 //!                                      -> Findings  rule, object, field, message, repair
 //! ```
 //!
@@ -14,6 +15,7 @@ mod facts;
 mod finding;
 mod flags;
 mod nat;
+mod northbound;
 mod pods;
 mod policies;
 mod ranges;
@@ -22,6 +24,7 @@ mod rules;
 mod sarif;
 mod values;
 
+use patchbay_engine::db::Snapshot;
 use patchbay_resources::manifests::Inventory;
 
 pub use document::Document;
@@ -32,13 +35,15 @@ pub use sarif::Sarif;
 pub use values::{ChartValues, FlannelValues, KubeOvnValues, MultusValues, ValuesError};
 
 use cluster::Cluster;
+use northbound::NorthboundRows;
 use report::Report;
 
 /// Annotation of an object: ids of the rules whose findings about the object are left out, with
 /// commas between them.
 pub const LINT_IGNORE: &str = "patchbay.io/lint-ignore";
 
-/// Finds what is wrong with the objects of an inventory, in the order of the manifests.
+/// Finds what is wrong with the objects of an inventory, in the order of the manifests. With a
+/// Northbound database, its rows are compared with the objects.
 ///
 /// ```
 /// use patchbay_lint::{Facts, lint};
@@ -56,11 +61,12 @@ pub const LINT_IGNORE: &str = "patchbay.io/lint-ignore";
 /// spec: {id: 222, provider: provider}
 /// ";
 /// let inventory = read_manifests(&["-".into()], &mut manifests.as_bytes()).unwrap();
-/// let findings = lint(&inventory, &Facts::default()).findings;
+/// let findings = lint(&inventory, &Facts::default(), None).findings;
 /// assert_eq!((findings[0].rule, &*findings[0].object), ("V1", "Vlan/vlan222"));
 /// ```
-pub fn lint(inventory: &Inventory, facts: &Facts) -> Findings {
-    let cluster = Cluster::new(inventory, facts);
+pub fn lint(inventory: &Inventory, facts: &Facts, northbound: Option<&Snapshot>) -> Findings {
+    let mut cluster = Cluster::new(inventory, facts);
+    cluster.northbound = northbound.map(NorthboundRows::new);
     let mut report = Report::default();
     for rule in RULES {
         report.begin(rule);

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use ovsdb_sim::testing::{RealServer, nbctl};
 use serde_json::Value;
 
-use crate::command::{Run, patchbay, run, run_on};
+use crate::command::{Run, nb_schema, patchbay, run, run_on};
 
 const DOUBLE_TAG: &str = "\
 apiVersion: kubeovn.io/v1
@@ -184,4 +185,29 @@ fn control_characters_are_escaped() {
         run.stdout
     );
     assert!(run.stdout.contains("warning V2"), "{}", run.stdout);
+}
+
+/// Kube-OVN's own route of a subnet, on the server of a stock ovn-northd.
+#[test]
+fn rows_of_a_server_are_compared_with_the_objects() {
+    let server = RealServer::start([nb_schema()]);
+    let commands = "lr-add alpha-vpc -- lrp-add alpha-vpc alpha-vpc-alpha-dev-subnet 0a:58:0a:64:00:01 \
+                    10.100.0.1/24 -- --policy=src-ip lr-route-add alpha-vpc 10.100.0.0/24 10.100.0.1";
+    let output = nbctl(&server.remote())
+        .args(commands.split_whitespace())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let files = tenant_files();
+    let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let arguments = format!("lint --nb {}", server.remote());
+    let found = run(&arguments, &files);
+    assert_eq!((found.code, &*found.stderr), (Some(2), ""));
+    let text = "error R1: Vpc/alpha-vpc: Vpc alpha-vpc: route src-ip 10.100.0.0/24 -> 10.100.0.1 takes all \
+                traffic";
+    assert!(found.stdout.contains(text), "{}", found.stdout);
+    let changed = run(&format!("{arguments} --stock-northd false"), &files).succeeded();
+    assert!(!changed.contains("R1"), "{changed}");
+    let missing = run("lint --timeout 1 --nb unix:/nonexistent", &files);
+    assert_eq!((missing.code, &*missing.stdout), (Some(1), ""));
 }

@@ -12,6 +12,7 @@ mod objects;
 mod peerings;
 mod policy_routes;
 mod routes;
+mod rows;
 mod tenancy;
 mod values;
 mod vlans;
@@ -195,6 +196,13 @@ pub static RULES: &[Rule] = &[
         Behaviour,
         "a single gateway node",
         gateways::single_gateway,
+    ),
+    Rule::new(
+        "G8",
+        Warning,
+        Behaviour,
+        "gateway chassis of a VPC that are not those of the labels",
+        rows::former_gateways,
     ),
     Rule::new(
         "G9",
@@ -706,6 +714,48 @@ pub static RULES: &[Rule] = &[
         Behaviour,
         "a name in the DNS of an address that clients do not reach",
         dns::unreachable_name,
+    ),
+    Rule::new(
+        "K1",
+        Error,
+        Behaviour,
+        "rows that Kube-OVN's controller deletes when it starts",
+        rows::doomed_rows,
+    ),
+    Rule::new(
+        "K2",
+        Error,
+        Behaviour,
+        "load balancers that Kube-OVN's controller deletes when it starts",
+        rows::doomed_balancers,
+    ),
+    Rule::new(
+        "K3",
+        Warning,
+        Behaviour,
+        "a policy that Kube-OVN's controller deletes",
+        rows::doomed_policies,
+    ),
+    Rule::new(
+        "K4",
+        Error,
+        Behaviour,
+        "rows of two controllers",
+        rows::two_controllers,
+    ),
+    Rule::new(
+        "R1",
+        Error,
+        Behaviour,
+        "a source route to a subnet's own gateway",
+        rows::own_gateway_route,
+    ),
+    Rule::new(
+        "R2",
+        Warning,
+        Behaviour,
+        "a row without its rule, or a rule without its row",
+        rows::unmatched_rows,
     ),
     Rule::new(
         "R3",

@@ -4,6 +4,7 @@
 
 mod docs;
 mod golden;
+mod northbound;
 mod set;
 mod silence;
 mod table;

@@ -6,6 +6,8 @@ use patchbay_lint::{ChartValues, Facts, Findings, lint};
 use patchbay_resources::manifests::read_manifests;
 use serde_json::Value;
 
+use crate::northbound::Rows;
+
 /// Manifests of the tenant *alpha* on its platform.
 const TENANT: [&str; 5] = ["cluster", "provider", "metallb", "alpha", "alpha-pods"];
 
@@ -14,6 +16,7 @@ const TENANT: [&str; 5] = ["cluster", "provider", "metallb", "alpha", "alpha-pod
 pub(crate) struct Set {
     documents: Vec<Value>,
     pub(crate) facts: Facts,
+    northbound: Option<Rows>,
 }
 
 pub(crate) fn golden_folder() -> PathBuf {
@@ -36,7 +39,8 @@ impl Set {
     }
 
     /// Adds documents. A document replaces that of its kind, namespace and name; `$delete` removes
-    /// it. A document with the key `network` has chart values.
+    /// it. A document with the key `network` has chart values, and one with the key `northbound` the
+    /// rows of a database.
     pub(crate) fn change(&mut self, text: &str) {
         for part in text.split("\n---\n") {
             let document: Value = serde_saphyr::from_str(part).unwrap();
@@ -45,6 +49,10 @@ impl Set {
             }
             if document.get("network").is_some() {
                 self.facts.values = Some(ChartValues::from_yaml(part).unwrap());
+                continue;
+            }
+            if let Some(rows) = document.get("northbound") {
+                self.northbound = Some(serde_json::from_value(rows.clone()).unwrap());
                 continue;
             }
             let identity = identity(&document);
@@ -69,7 +77,8 @@ impl Set {
     pub(crate) fn lint(&self) -> Findings {
         let text = self.text();
         let inventory = read_manifests(&["-".into()], &mut text.as_bytes()).unwrap();
-        lint(&inventory, &self.facts)
+        let northbound = self.northbound.as_ref().map(Rows::snapshot);
+        lint(&inventory, &self.facts, northbound.as_ref())
     }
 }
 

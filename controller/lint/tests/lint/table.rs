@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::set::Set;
 
 /// Files with the cases, by family.
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "objects",
     "vlans",
     "gateways",
@@ -24,6 +24,7 @@ const FILES: [&str; 12] = [
     "values",
     "dns",
     "live",
+    "rows",
 ];
 
 /// Manifests for one rule, as changes of those of the tenant *alpha*.
