@@ -10,7 +10,7 @@ use patchbay_resources::object::Object as _;
 use patchbay_resources::selector::matches;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
-/// Errors of the refused objects. The first one of each object says what is used instead.
+/// Errors of the refused objects. The first error of each object names what is used instead.
 pub(crate) fn errors(inventory: &Inventory) -> impl Iterator<Item = Problem> {
     inventory.refused.iter().flat_map(|object| {
         let is_missing = inventory

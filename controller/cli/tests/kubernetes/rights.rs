@@ -1,11 +1,11 @@
-//! Rights of both accounts: what somebody with the token of another node can do with each of them.
+//! Rights of both accounts: what the token of another node permits with each of them.
 
 use kube::Client;
 use serde_json::{Value, json};
 
 use crate::testbed::{CONNECT, NAMESPACE, Testbed, ZONE};
 
-/// A node whose token somebody has.
+/// A node whose token was taken.
 const TAKEN: &str = "ovn-worker2";
 
 /// Requests of an account, and their HTTP codes.

@@ -9,7 +9,7 @@ use crate::ovn::LearnedNeighbor;
 
 /// Number of a machine outside in the subnets of networks with a VLAN.
 pub(super) const OUTSIDE_HOST: u32 = 77;
-/// Number of an address in a subnet that nobody inside has.
+/// Number of an address in a subnet that no port inside has.
 const FREE_HOST: u32 = 99;
 /// Addresses beyond all networks.
 const FOREIGN: [&str; 4] = ["8.8.8.8", "172.16.0.5", "169.254.169.254", "2001:db8:ff::8"];

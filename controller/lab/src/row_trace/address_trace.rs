@@ -133,7 +133,7 @@ impl LabRows<'_> {
         }
     }
 
-    /// The end of a path on a node. The error is the reason why nobody gets the packet.
+    /// The end of a path on a node. The error is the reason why no pod gets the packet.
     fn end_of(&self, node: &str, path: &Answer) -> Result<AddressEnd, String> {
         match (path.verdict, &path.out) {
             (Verdict::Leaves, _) => Ok(AddressEnd::Outside),

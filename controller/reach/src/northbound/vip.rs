@@ -25,7 +25,7 @@ pub(crate) struct Vip {
     /// `true` if health checks decide which of the backends get connections.
     pub(crate) is_checked: bool,
     /// `false` if the port or a backend of a template is not known: routers track packets for the
-    /// address, but nobody translates them.
+    /// address, but no router translates them.
     pub(crate) is_served: bool,
 }
 

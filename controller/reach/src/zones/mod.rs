@@ -215,7 +215,7 @@ impl Zones {
         Some(first)
     }
 
-    /// The way of the reply. `None`: nobody whom the databases know replies, or the sender has its
+    /// The way of the reply. `None`: no port of the databases replies, or the sender has its
     /// answer.
     fn reply(
         &self,
