@@ -16,7 +16,7 @@ use jsonrpsee::proc_macros::rpc;
 use jsonrpsee::server::{BatchRequestConfig, ServerConfig, ServerHandle};
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::{Extensions, ResponsePayload};
-use patchbay_snapshots::{Release, show, show_named};
+use patchbay_nbctl_text::{Release, show, show_named};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};

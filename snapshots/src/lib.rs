@@ -12,7 +12,7 @@
 //! use patchbay_engine::db::Database;
 //! use patchbay_engine::txn::TxnBuilder;
 //! use patchbay_schemas::nb::{self, LogicalRouter, LogicalRouterStaticRoute};
-//! use patchbay_snapshots::lr_route_list;
+//! use patchbay_nbctl_text::lr_route_list;
 //!
 //! let mut database = Database::new(nb::schema());
 //! let mut txn = TxnBuilder::new(&database.snapshot());

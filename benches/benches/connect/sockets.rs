@@ -6,7 +6,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use patchbay_app::northbound::{Northbound as _, Remote};
 use patchbay_benches::client::RawClient;
 use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::northbound;
@@ -14,6 +13,7 @@ use patchbay_benches::process::{Server, ServerKind, cpu_time};
 use patchbay_benches::text::{format_duration, format_goal};
 use patchbay_connects::{Inputs, ZoneController};
 use patchbay_engine::txn::Transaction;
+use patchbay_reconcile::northbound::{Northbound as _, Remote};
 use patchbay_schemas::nb::LogicalRouterPort;
 use tokio::runtime::Runtime;
 

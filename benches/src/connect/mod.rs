@@ -184,9 +184,9 @@ fn networks(count: usize) -> Result<Networks> {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_app::northbound::{Embedded, Northbound as _, connects_config};
     use patchbay_connects::{Counts, ZoneController};
     use patchbay_engine::client::Client;
+    use patchbay_reconcile::northbound::{Embedded, Northbound as _, connects_config};
 
     use super::*;
 

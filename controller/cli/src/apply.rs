@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use jiff::Timestamp;
-use patchbay_app::northbound::NorthboundHandle;
-use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
-use patchbay_app::{Cluster, load};
 use patchbay_model::Databases;
+use patchbay_reconcile::northbound::NorthboundHandle;
+use patchbay_reconcile::zone::{ZoneOutcome, ZoneReconciler};
+use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::state::StateFolder;
 use patchbay_rows::ObjectName;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use patchbay_app::Cluster;
-use patchbay_app::northbound::Northbound;
-use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_connects::ConnectReport;
+use patchbay_reconcile::Cluster;
+use patchbay_reconcile::northbound::Northbound;
+use patchbay_reconcile::zone::{ZoneOutcome, ZoneReconciler};
 
 use super::args::Format;
 use super::console::Console;

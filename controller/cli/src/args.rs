@@ -10,11 +10,11 @@ use super::input_flags::InputFlags;
 #[cfg(feature = "kubernetes")]
 use super::keys::Keys;
 #[cfg(feature = "lab")]
-use super::lab_args::Lab;
-use super::lint_args::Lint;
+use super::lab::args::Lab;
+use super::lint::args::Lint;
 #[cfg(feature = "kubernetes")]
 use super::names;
-use super::reach_args::Reach;
+use super::reach::args::Reach;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE};
 

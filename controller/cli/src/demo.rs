@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use patchbay_app::Cluster;
-use patchbay_app::zone::ZoneReconciler;
+use patchbay_reconcile::Cluster;
+use patchbay_reconcile::zone::ZoneReconciler;
 use patchbay_resources::manifests::read_manifests;
 use tokio::net::UnixStream;
 

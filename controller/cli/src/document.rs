@@ -1,9 +1,9 @@
 //! Zones and connects as one JSON or YAML document.
 
-use patchbay_app::zone::ZoneOutcome;
 use patchbay_connects::{ConnectReport, Counts};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::names;
+use patchbay_reconcile::zone::ZoneOutcome;
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPolicy, LogicalRouterPort, LogicalRouterStaticRoute,
 };

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use patchbay_app::northbound::NorthboundHandle;
-use patchbay_app::zone::ZoneReconciler;
-use patchbay_app::{Cluster, load};
 use patchbay_explain::{RowWriter, ZoneView, explain as explain_connect};
 use patchbay_model::{Feature, Node, Topology};
+use patchbay_reconcile::northbound::NorthboundHandle;
+use patchbay_reconcile::zone::ZoneReconciler;
+use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{self, Object as _};

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use patchbay_app::northbound::{OpenError, ReconnectError};
-use patchbay_app::zone::ZoneError;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::UnknownDefinition;
 use patchbay_model::abbreviation::abbreviate_list;
+use patchbay_reconcile::northbound::{OpenError, ReconnectError};
+use patchbay_reconcile::zone::ZoneError;
 use patchbay_resources::manifests::LoadError;
 use patchbay_resources::state::StateError;
 use thiserror::Error;

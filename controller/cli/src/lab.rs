@@ -1,17 +1,30 @@
 //! `patchbay lab`: the nodes of manifests on real OVN, and packets between their pods.
 
+pub(crate) mod args;
+mod changes;
+mod completion;
+mod editor;
+mod fetch;
+mod history;
+mod input;
+mod prompt;
+mod questions;
+mod reasons;
+mod stopped;
+mod target;
+
 use std::fs;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use patchbay_app::Cluster;
 use patchbay_lab::{
     CheckReport, CheckedQuestion, DatabaseServer, Lab, LabError, ProgramError, Promises, Release,
     with_default_pods,
 };
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
+use patchbay_reconcile::Cluster;
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
 use tokio::sync::mpsc;
@@ -23,17 +36,15 @@ use super::colours::Colours;
 use super::console::Console;
 use super::failure::Failure;
 use super::file_watcher::FileWatcher;
-use super::lab_args::{CheckFormat, Lab as Arguments, LabCommand};
-use super::lab_changes::ChangeWatch;
-use super::lab_completion::Names;
-use super::lab_editor::TerminalMode;
-use super::lab_fetch;
-use super::lab_input::CommandSource;
-use super::lab_prompt::{self, Next};
-use super::lab_questions;
-use super::lab_stopped::stopped_programs;
 use super::stop::Stop;
 use super::zones::now;
+use args::{CheckFormat, Lab as Arguments, LabCommand};
+use changes::ChangeWatch;
+use completion::Names;
+use editor::TerminalMode;
+use input::CommandSource;
+use prompt::Next;
+use stopped::stopped_programs;
 
 /// Exit status of `lab --check` if packets do not do what the manifests promise.
 pub(super) const EXIT_DIFFERS: u8 = 2;
@@ -60,7 +71,7 @@ impl From<ProgramError> for Failure {
 /// if an answer differs.
 pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Result<bool, Failure> {
     if let Some(LabCommand::Fetch(arguments)) = &arguments.command {
-        lab_fetch::fetch(arguments, console)?;
+        fetch::fetch(arguments, console)?;
         return Ok(true);
     }
     console.output_colours = Colours::of(&io::stdout());
@@ -245,7 +256,7 @@ async fn write_lost(
     for checked in lost.take(MAX_DIAGNOSES) {
         let question = &checked.question;
         let (from, to) = (&question.from, &question.to);
-        let reasons = lab_questions::diagnose(lab, cluster, from, to, question.protocol).await;
+        let reasons = questions::diagnose(lab, cluster, from, to, question.protocol).await;
         let reasons = reasons.map_err(Failure::Lab)?;
         write!(
             console.output,
@@ -269,7 +280,7 @@ async fn execute_commands(
         if commands.len() > 1 {
             writeln!(console.output, "> {command}")?;
         }
-        match lab_prompt::execute(command, lab, cluster, console).await? {
+        match prompt::execute(command, lab, cluster, console).await? {
             Next::Command => {}
             Next::Failed => {
                 lab.check_programs()?;
@@ -309,7 +320,7 @@ async fn run(
         tokio::select! {
             line = commands.next() => {
                 let Some(line) = line else { return Ok(()) };
-                let executed = lab_prompt::execute(&line, lab, &cluster, console);
+                let executed = prompt::execute(&line, lab, &cluster, console);
                 let done = unless_stopped(stop, executed).await?;
                 console.output.flush()?;
                 if done == Next::Quit {

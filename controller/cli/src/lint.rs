@@ -1,21 +1,23 @@
 //! `patchbay lint`: findings about manifests, before anything is applied.
 
+pub(crate) mod args;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use patchbay_app::northbound::Northbound as _;
 use patchbay_lint::{
     ChartValues, Document, Facts, Finding, Findings, Sarif, Severity, lint as judge,
 };
 use patchbay_model::printable::printable;
+use patchbay_reconcile::northbound::Northbound as _;
 use patchbay_resources::manifests::{FieldLines, read_manifests_within};
 
 use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
-use super::lint_args::{Lint, LintFormat};
 use super::zones::open_remote;
+use args::{Lint, LintFormat};
 
 /// Maximum number of findings of one rule in a text; the rest is a count, so that a reader sees the
 /// findings of other rules.

@@ -27,32 +27,7 @@ mod kept;
 mod keys;
 #[cfg(feature = "lab")]
 mod lab;
-#[cfg(feature = "lab")]
-mod lab_args;
-#[cfg(feature = "lab")]
-mod lab_changes;
-#[cfg(feature = "lab")]
-mod lab_completion;
-#[cfg(feature = "lab")]
-mod lab_editor;
-#[cfg(feature = "lab")]
-mod lab_fetch;
-#[cfg(feature = "lab")]
-mod lab_history;
-#[cfg(feature = "lab")]
-mod lab_input;
-#[cfg(feature = "lab")]
-mod lab_prompt;
-#[cfg(feature = "lab")]
-mod lab_questions;
-#[cfg(feature = "lab")]
-mod lab_reasons;
-#[cfg(feature = "lab")]
-mod lab_stopped;
-#[cfg(feature = "lab")]
-mod lab_target;
 mod lint;
-mod lint_args;
 mod log_writer;
 mod manifest_limit;
 #[cfg(feature = "kubernetes")]
@@ -61,10 +36,6 @@ mod output;
 mod plan;
 mod prune;
 mod reach;
-mod reach_args;
-mod reach_routes;
-mod reach_source;
-mod reach_text;
 mod routers;
 #[cfg(feature = "kubernetes")]
 mod run;

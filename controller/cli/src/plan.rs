@@ -1,9 +1,9 @@
 //! `patchbay plan`: the rows that `apply` would change.
 
-use patchbay_app::load;
-use patchbay_app::northbound::{DryRun, Northbound as _};
-use patchbay_app::zone::ZoneReconciler;
 use patchbay_model::printable::printable;
+use patchbay_reconcile::load;
+use patchbay_reconcile::northbound::{DryRun, Northbound as _};
+use patchbay_reconcile::zone::ZoneReconciler;
 use patchbay_resources::settings::ClusterFamily;
 use serde::Serialize;
 

@@ -1,5 +1,10 @@
 //! `patchbay reach`: where a packet goes, and what stops it.
 
+pub(crate) mod args;
+mod routes;
+mod source;
+pub(crate) mod text;
+
 use std::fs;
 use std::path::Path;
 
@@ -10,9 +15,9 @@ use serde_json::Value;
 use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
-use super::reach_args::{Reach, parse_destination};
-use super::reach_source::{Source, read_databases};
-use super::reach_text::{write_answers, write_course, write_matrix};
+use args::{Reach, parse_destination};
+use source::{Source, read_databases};
+use text::{write_answers, write_course, write_matrix};
 
 /// Answers what the flags ask. Returns `None` for several questions, which have no outcome in
 /// common.

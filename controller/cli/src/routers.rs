@@ -34,7 +34,7 @@ impl<'a> RoutersByName<'a> {
         self.snapshot
     }
 
-    /// Identity of the router with this name for `patchbay_snapshots`: its UUID, or the name if
+    /// Identity of the router with this name for `patchbay_nbctl_text`: its UUID, or the name if
     /// there is none or more than one.
     pub(super) fn id_of(&self, name: &str) -> String {
         match self.uuids.get(name).map(Vec::as_slice) {

@@ -3,13 +3,13 @@
 use std::io;
 
 use kube::Config as ClientConfig;
-use patchbay_app::northbound::OpenError;
 use patchbay_engine::client::Remotes;
 use patchbay_kubernetes::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig, client,
     run as run_controllers,
 };
 use patchbay_model::Feature;
+use patchbay_reconcile::northbound::OpenError;
 use patchbay_resources::manifests::Inventory;
 use uuid::Uuid;
 

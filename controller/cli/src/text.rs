@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use patchbay_app::Cluster;
-use patchbay_app::zone::ZoneOutcome;
 use patchbay_connects::{ConnectReport, HeldReason};
 use patchbay_model::names;
+use patchbay_nbctl_text::{
+    Release, RenderError, lr_list, lr_policy_list, lr_route_list, ls_list, show_router,
+};
+use patchbay_reconcile::Cluster;
+use patchbay_reconcile::zone::ZoneOutcome;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::udn::NetworkStatus;
-use patchbay_snapshots::{
-    Release, RenderError, lr_list, lr_policy_list, lr_route_list, ls_list, show_router,
-};
 use serde_json::{Value, json};
 
 use super::routers::RoutersByName;

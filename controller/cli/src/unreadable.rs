@@ -1,6 +1,6 @@
 //! Objects that a command names, and that cannot be read.
 
-use patchbay_app::Cluster;
+use patchbay_reconcile::Cluster;
 
 use super::failure::Failure;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use patchbay_app::northbound::OpenError;
+use patchbay_reconcile::northbound::OpenError;
 use patchbay_resources::manifests::{Inventory, read_manifests_within};
 use patchbay_resources::state::restore;
 

@@ -10,9 +10,9 @@ use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{BaseType, ColumnId, TableSchema};
 use serde::Serialize;
 
-use patchbay_app::northbound::{DryRun, Northbound};
 use patchbay_model::external_ids::key;
 use patchbay_model::printable::printable;
+use patchbay_reconcile::northbound::{DryRun, Northbound};
 use patchbay_rows::KeptRow;
 
 use super::kept::{KeptObject, by_object};

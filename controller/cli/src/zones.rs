@@ -4,12 +4,12 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use patchbay_app::Cluster;
-use patchbay_app::northbound::{Embedded, Northbound, NorthboundHandle, Remote};
-use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_connects::HeldReason;
 use patchbay_engine::client::{ConnectError, SessionError};
 use patchbay_model::Databases;
+use patchbay_reconcile::Cluster;
+use patchbay_reconcile::northbound::{Embedded, Northbound, NorthboundHandle, Remote};
+use patchbay_reconcile::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Node, Object as _, Time};
 use patchbay_schemas::nb::NbGlobal;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use patchbay_app::northbound::{connects_config, networks_config};
 use patchbay_engine::client::{Client, Config};
+use patchbay_reconcile::northbound::{connects_config, networks_config};
 use tokio::sync::OnceCell;
 
 use super::config::{Timing, ZoneControllerConfig};

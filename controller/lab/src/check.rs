@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
-use patchbay_app::Cluster;
 use patchbay_model::{ConnectSubnets, Feature, IpFamily, Topology};
+use patchbay_reconcile::Cluster;
 use patchbay_resources::conversion;
 use serde::Deserialize;
 use thiserror::Error;

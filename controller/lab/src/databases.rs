@@ -6,10 +6,10 @@ mod server;
 use std::path::Path;
 
 use ovsdb_sim::{Listener, RemoteError, Sim, SimBuildError};
-use patchbay_app::northbound::{CommitError, DATABASE, Northbound, ReconnectError};
 use patchbay_engine::client::{Client, CommitOutcome, Committed};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{BuildError, Transaction, TxnBuilder};
+use patchbay_reconcile::northbound::{CommitError, DATABASE, Northbound, ReconnectError};
 use thiserror::Error;
 use uuid::Uuid;
 

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use patchbay_app::Cluster;
-use patchbay_app::northbound::Northbound as _;
-use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::db::Snapshot;
+use patchbay_reconcile::Cluster;
+use patchbay_reconcile::northbound::Northbound as _;
+use patchbay_reconcile::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
 

@@ -10,7 +10,7 @@
 //! A lab proves with packets what rows only promise. `docs/lab.md` is its guide.
 //!
 //! ```no_run
-//! use patchbay_app::Cluster;
+//! use patchbay_reconcile::Cluster;
 //! use patchbay_lab::{Lab, Protocol, Release, with_default_pods};
 //!
 //! # async fn check(cluster: Cluster) -> Result<(), Box<dyn std::error::Error>> {

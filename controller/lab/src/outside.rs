@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::process::Stdio;
 
 use ipnet::IpNet;
-use patchbay_app::Cluster;
 use patchbay_engine::db::Snapshot;
+use patchbay_reconcile::Cluster;
 use patchbay_resources::conversion::egress_ip;
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalSwitch};
 use tokio::io::AsyncWriteExt as _;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use patchbay_app::Cluster;
 use patchbay_model::{PodKey, PodPlace, Role};
+use patchbay_reconcile::Cluster;
 use patchbay_resources::manifests::LoadError;
 
 use super::wire::packet::Mac;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use patchbay_app::Cluster;
 use patchbay_model::{
     EgressFirewall, Feature, FirewallAction, FirewallDestination, IpBlock, IpFamily,
     Pod as PodObject, PodPeer, Policy, PolicyDirection, PolicyPort, PolicyRule, PortNumbers,
     Protocol as Transport,
 };
+use patchbay_reconcile::Cluster;
 use patchbay_resources::conversion::{egress_firewall, network_policy};
 use patchbay_resources::object::Object;
 

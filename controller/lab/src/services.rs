@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use patchbay_app::Cluster;
 use patchbay_model::{IpFamily, Service, ServiceKey, ServicePort};
+use patchbay_reconcile::Cluster;
 use patchbay_resources::conversion::{endpoint_slice, network_service};
 
 use super::lab::Lab;

@@ -3,6 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_engine::db::Snapshot;
+use patchbay_nbctl_text::{
+    Release, acl_list, dhcp_options_list, lb_list, list, lr_lb_list, lr_list, lr_nat_list,
+    lr_policy_list, ls_lb_list, ls_list, northbound, show,
+};
 use patchbay_schemas::nb::{
     Acl, AclAction, AclDirection, AclSeverity, AddressSet, DhcpOptions, LoadBalancer,
     LoadBalancerGroup, LoadBalancerProtocol, LogicalRouter, LogicalRouterPolicy,
@@ -11,10 +15,6 @@ use patchbay_schemas::nb::{
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_snapshots::{
-    Release, acl_list, dhcp_options_list, lb_list, list, lr_lb_list, lr_list, lr_nat_list,
-    lr_policy_list, ls_lb_list, ls_list, northbound, show,
-};
 
 use crate::real_northbound::RealNorthbound;
 use crate::scenarios::{self, Rows};

@@ -7,7 +7,7 @@ mod real_northbound;
 mod scenarios;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_snapshots::{
+use patchbay_nbctl_text::{
     Release, lb_list, lr_lb_list, lr_nat_list, lr_policy_list, lr_route_list, show, show_named,
 };
 

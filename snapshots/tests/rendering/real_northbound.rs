@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use ovsdb_sim::testing::{RealServer, Release as Programs, ScratchDir, nbctl, program};
 use patchbay_engine::db::Snapshot;
+use patchbay_nbctl_text::Release;
 use patchbay_schemas::nb;
 use patchbay_schemas::wire::{InsertRow, Operation, OperationWriter};
-use patchbay_snapshots::Release;
 
 /// Programs of the newest release. `None` inside: they are not available.
 static NEWEST: OnceLock<Option<Programs>> = OnceLock::new();

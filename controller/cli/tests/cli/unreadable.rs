@@ -8,7 +8,7 @@ use ovsdb_sim::testing::{RealServer, ScratchDir};
 use crate::command::{Run, nb_schema, run_on};
 
 /// An object of each kind that rows may follow from.
-const OBJECTS: &str = include_str!("../../../app/tests/zones/each_kind.yaml");
+const OBJECTS: &str = include_str!("../../../reconcile/tests/zones/each_kind.yaml");
 /// Features and gateway mode with which all of them are used.
 const FLAGS: &str = "--gateway-mode local --service-cidr 10.96.0.0/16 --enable multicast,\
                      egress-firewall,route-advertisements,evpn,egress-ip,admin-network-policy";

@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use patchbay_app::Cluster;
 use patchbay_engine::db::Snapshot;
 use patchbay_lab::{Lab, ProbeStream, Protocol, Release, with_default_pods};
 use patchbay_model::ClusterSettings;
+use patchbay_reconcile::Cluster;
 use patchbay_resources::object::Time;
 use patchbay_schemas::nb::LogicalRouter;
 use tokio::time::sleep;

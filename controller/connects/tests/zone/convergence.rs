@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_snapshots::northbound;
+use patchbay_nbctl_text::northbound;
 use proptest::prelude::*;
 
 use crate::world::World;

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use patchbay_connects::ZoneController;
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{ConnectSubnetMap, NodeId, Topology, UnreadableAnnotations};
+use patchbay_nbctl_text::northbound;
 use patchbay_schemas::nb::{Copp, LogicalRouterPort};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_snapshots::northbound;
 use proptest::prelude::*;
 
 use crate::world::{World, ZONE};

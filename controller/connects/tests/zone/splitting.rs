@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use patchbay_connects::ZoneController;
 use patchbay_engine::db::Snapshot;
+use patchbay_nbctl_text::northbound;
 use patchbay_schemas::nb::{Acl, AddressSet, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_snapshots::northbound;
 use proptest::prelude::*;
 
 use crate::world::World;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use patchbay_nbctl_text::northbound;
 use patchbay_schemas::nb::{AddressSet, LogicalRouterPolicy, LogicalRouterPort, LogicalSwitch};
-use patchbay_snapshots::northbound;
 
 use crate::world::World;
 

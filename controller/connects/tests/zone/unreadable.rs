@@ -2,9 +2,9 @@
 
 use patchbay_connects::ZoneController;
 use patchbay_model::{NodeId, NodeSubnetOwners, UnreadableSubnets};
+use patchbay_nbctl_text::northbound;
 use patchbay_schemas::nb::{LogicalRouterPort, LogicalRouterStaticRoute};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_snapshots::northbound;
 
 use crate::unknown::connected;
 use crate::world::World;

@@ -6,9 +6,6 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use patchbay_app::Cluster;
-use patchbay_app::northbound::Remote;
-use patchbay_app::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_engine::client::ClientClosed;
 use patchbay_model::{
     ClusterSettings, EGRESS_FIREWALL, NODE_CHASSIS_ID, POD_NETWORKS, PodKey, unreadable_annotations,
@@ -16,6 +13,9 @@ use patchbay_model::{
 use patchbay_networks::SkipReason;
 use patchbay_pods::{AllocationScope, PodAllocator};
 use patchbay_policies::PolicySubject;
+use patchbay_reconcile::Cluster;
+use patchbay_reconcile::northbound::Remote;
+use patchbay_reconcile::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use patchbay_resources::object::{
     EgressFirewall, EgressIP, Namespace, Node, Object as _, Pod, Service, Time,

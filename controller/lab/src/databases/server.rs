@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use patchbay_app::northbound::DATABASE;
 use patchbay_engine::client::{Client, Config, ConnectError, Remotes};
+use patchbay_reconcile::northbound::DATABASE;
 use thiserror::Error;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
-use patchbay_app::Cluster;
-use patchbay_app::zone::{ZoneOutcome, ZoneReconciler};
+use patchbay_reconcile::Cluster;
+use patchbay_reconcile::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::ObjectKey;
 use tokio::task::yield_now;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use patchbay_app::northbound::Northbound;
+use patchbay_reconcile::northbound::Northbound;
 
 use super::tunnel_routes::{DEVICE, TunnelRoutes};
 use super::{Node, NodeError, NodeId};

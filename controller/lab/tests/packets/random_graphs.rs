@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 use std::env;
 
-use patchbay_app::Cluster;
 use patchbay_lab::{AddressEnd, Lab, Promises, Protocol, Question};
 use patchbay_model::ClusterSettings;
+use patchbay_reconcile::Cluster;
 use patchbay_resources::conversion;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};

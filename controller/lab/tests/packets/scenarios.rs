@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
-use patchbay_app::Cluster;
 use patchbay_lab::{
     Answer, Connection, Lab, Pod, PodName, Promises, Protocol, Question, with_default_pods,
 };
 use patchbay_model::{ClusterSettings, Feature};
+use patchbay_reconcile::Cluster;
 use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::state::restore;
 use serde::Deserialize;

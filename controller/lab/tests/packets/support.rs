@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use ovsdb_sim::testing;
-use patchbay_app::Cluster;
 use patchbay_lab::{
     Answer, Diagnosis, Lab, Pod, Protocol, Question, Release, Verdict, common_families,
     with_default_pods,
 };
 use patchbay_model::ClusterSettings;
+use patchbay_reconcile::Cluster;
 use patchbay_resources::object::Time;
 
 /// Number of times that a question with a promised answer is asked.

@@ -1,0 +1,162 @@
+//! Flags of `patchbay reach`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use patchbay_reach::{Destination, Protocol, Sender};
+
+use crate::args::Format;
+use crate::input_flags::InputFlags;
+
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("what").args(["from", "matrix", "questions"]).required(true),
+    group = ArgGroup::new("database").args(["nb", "file", "paths"]).required(true).multiple(true)
+)]
+pub(crate) struct Reach {
+    /// Sender: a pod (NAMESPACE/NAME) or the name of a switch port.
+    #[arg(long, value_name = "SENDER", requires = "to")]
+    pub(crate) from: Option<String>,
+    /// Destination: an IP address, a pod (NAMESPACE/NAME), a service (service/NAMESPACE/NAME) or
+    /// the name of a switch port.
+    #[arg(long, value_name = "DESTINATION", requires = "from")]
+    pub(crate) to: Option<String>,
+    /// Source address of the packet, for a sender behind a localnet port.
+    #[arg(long, value_name = "ADDRESS", requires = "from")]
+    pub(crate) source: Option<IpAddr>,
+    /// Gateway of the sender for destinations outside of its network: an IP address, a router or a
+    /// router port. Default: what DHCP options or the pod's annotation name, or else the router in
+    /// the sender's network.
+    #[arg(long, value_name = "GATEWAY", requires = "from")]
+    pub(crate) gateway: Option<String>,
+    /// Protocol of the packet. Default: tcp with --port, the protocol and the port of a service
+    /// that has only one, otherwise icmp.
+    #[arg(long, value_enum, value_name = "PROTOCOL")]
+    pub(crate) proto: Option<ProtocolName>,
+    /// Destination port of the packet.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// Print a table of all pairs: of networks, or of pods.
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "networks")]
+    pub(crate) matrix: Option<MatrixKind>,
+    /// Answer the questions of a JSON file, or - for standard input: a list of `{id, from: {pod or
+    /// port, gateway}, to: {pod, port, service or ip}, protocol: "tcp 80"}`.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["proto", "port"])]
+    pub(crate) questions: Option<PathBuf>,
+    /// The Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several
+    /// remotes, separated by commas. Repeated for several zones: packets go on behind tunnels.
+    /// Without NODE= the zone is that of `NB_Global.name`.
+    #[arg(long, value_name = "[NODE=]REMOTE")]
+    pub(crate) nb: Vec<String>,
+    /// A standalone database file of a zone, likewise. It is only read. A path with `=` in its first
+    /// name begins with ./
+    #[arg(long, value_name = "[NODE=]FILE")]
+    pub(crate) file: Vec<String>,
+    /// Manifests whose rows `apply` would write into an empty database: files, folders with *.yaml,
+    /// *.yml and *.json files, or - for standard input. Without pods there, each primary network
+    /// has those of `lab`: NAMESPACE/NAMESPACE-N on the node with the number N. With --nb or --file
+    /// only pods count, for the gateways in their annotations `k8s.ovn.org/pod-networks`.
+    #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The zone whose switch ports are meant, of all zones of the manifests: the name of its node.
+    /// Default: the node of the sending pod, or the first node.
+    #[arg(long, value_name = "NODE", requires = "paths", conflicts_with_all = ["nb", "file"])]
+    pub(crate) zone: Option<String>,
+    /// The chassis whose variables templates of load balancers get. Default: that of a gateway
+    /// router.
+    #[arg(long, value_name = "CHASSIS")]
+    pub(crate) chassis: Option<String>,
+    /// Output format.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(crate) output: Format,
+    #[command(flatten)]
+    pub(crate) input: InputFlags,
+}
+
+/// Protocols of packets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum ProtocolName {
+    /// Echo request.
+    Icmp,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// Pairs of a table.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum MatrixKind {
+    /// Networks, each with one of its pods.
+    Networks,
+    /// Pods.
+    Pods,
+}
+
+impl Reach {
+    /// Protocol of `--proto` and `--port`. `None`: it is one of the ports of the service that is
+    /// the destination. The error is a message for the user.
+    pub(crate) fn protocol(&self) -> Result<Option<Protocol>, String> {
+        let is_to_service = self.service().is_some();
+        let protocol = match (self.proto, self.port) {
+            (Some(ProtocolName::Icmp), None) => Protocol::Icmp,
+            (_, None) if is_to_service => return Ok(None),
+            (None, None) => Protocol::Icmp,
+            (None | Some(ProtocolName::Tcp), Some(port)) => Protocol::Tcp(port),
+            (Some(ProtocolName::Udp), Some(port)) => Protocol::Udp(port),
+            (Some(ProtocolName::Sctp), Some(port)) => Protocol::Sctp(port),
+            (Some(ProtocolName::Icmp), Some(_)) => return Err("icmp has no --port".to_owned()),
+            (Some(_), None) => return Err("tcp, udp and sctp need a --port".to_owned()),
+        };
+        Ok(Some(protocol))
+    }
+
+    /// The service that is the destination.
+    pub(crate) fn service(&self) -> Option<String> {
+        match parse_destination(self.to.as_deref()?) {
+            Destination::Service(service) => Some(service),
+            Destination::Address(_) | Destination::Pod(_) | Destination::Port(_) => None,
+        }
+    }
+
+    /// `true` if `--proto` names the protocol or is not there.
+    pub(crate) fn allows(&self, protocol: Protocol) -> bool {
+        self.proto.is_none_or(|name| {
+            name == match protocol {
+                Protocol::Icmp => ProtocolName::Icmp,
+                Protocol::Tcp(_) => ProtocolName::Tcp,
+                Protocol::Udp(_) => ProtocolName::Udp,
+                Protocol::Sctp(_) => ProtocolName::Sctp,
+            }
+        })
+    }
+
+    /// The sender of `--from`. A name with a slash is a pod's, because ports of OVN-Kubernetes and
+    /// Kube-OVN have none.
+    pub(crate) fn sender(&self, name: &str) -> Sender {
+        let mut sender = if name.contains('/') {
+            Sender::pod(name)
+        } else {
+            Sender::port(name)
+        };
+        sender.ip = self.source;
+        sender.gateway.clone_from(&self.gateway);
+        sender
+    }
+}
+
+/// The destination of `--to`.
+pub(crate) fn parse_destination(text: &str) -> Destination {
+    if let Ok(address) = text.parse() {
+        return Destination::Address(address);
+    }
+    let service = text.strip_prefix("service/").or(text.strip_prefix("svc/"));
+    match service {
+        Some(service) => Destination::Service(service.to_owned()),
+        None if text.contains('/') => Destination::Pod(text.to_owned()),
+        None => Destination::Port(text.to_owned()),
+    }
+}

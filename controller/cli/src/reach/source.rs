@@ -1,0 +1,332 @@
+//! The databases that `patchbay reach` asks: of servers, of files, or of manifests.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use ovsdb_sim::Sim;
+use patchbay_engine::db::Snapshot;
+use patchbay_model::Databases;
+use patchbay_reach::{
+    Course, Destination, Matrix, Northbound, Protocol, Question, QuestionError, Sender, Zones,
+};
+use patchbay_reconcile::northbound::Northbound as _;
+use patchbay_reconcile::{Cluster, load};
+use patchbay_resources::object::{Object as _, Pod, Service};
+use patchbay_schemas::nb::NbGlobal;
+
+use super::args::{MatrixKind, Reach};
+use super::routes::PodRoutes;
+use crate::args::{Database, Manifests};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::unreadable::unreadable;
+use crate::zones::{complete_cluster, open_remote, open_zone, reconcile_zone};
+
+/// Name of the database that is read.
+const DATABASE: &str = "OVN_Northbound";
+
+/// Databases, and manifests from which others can be made.
+pub(super) struct Source {
+    zones: Zones,
+    /// Manifests whose zones get databases when a question needs them. `None`: the databases are
+    /// those of servers and files.
+    manifests: Option<ManifestZones>,
+    /// The chassis whose variables templates get.
+    chassis: Option<String>,
+}
+
+/// Zones of manifests.
+struct ManifestZones {
+    arguments: Manifests,
+    cluster: Cluster,
+    names: Vec<String>,
+    /// Nodes of the pods, by namespace and name.
+    nodes: BTreeMap<String, String>,
+    routes: PodRoutes,
+}
+
+impl Source {
+    /// Answers a question, with the zones that the packet and the reply meet.
+    pub(super) async fn ask(
+        &mut self,
+        question: &Question,
+        console: &mut Console<'_>,
+    ) -> Result<Result<Course, QuestionError>, Failure> {
+        if let Destination::Pod(pod) = &question.destination {
+            self.open_zone_of(pod, console).await?;
+        }
+        if let Some(pod) = &question.sender.pod {
+            self.open_zone_of(pod, console).await?;
+        }
+        loop {
+            let course = self.zones.ask(question);
+            let not_asked = course.iter().flat_map(|course| &course.zones.not_asked);
+            let not_asked: Vec<_> = not_asked.cloned().collect();
+            if !self.open_zones(not_asked, console).await? {
+                return Ok(course);
+            }
+        }
+    }
+
+    /// Asks all pairs of networks or pods.
+    pub(super) async fn matrix(
+        &mut self,
+        kind: MatrixKind,
+        protocol: Protocol,
+        console: &mut Console<'_>,
+    ) -> Result<Matrix, Failure> {
+        if let (MatrixKind::Pods, Some(manifests)) = (kind, &self.manifests) {
+            let nodes = manifests.nodes.values().cloned().collect();
+            self.open_zones(nodes, console).await?;
+        }
+        loop {
+            let matrix = match kind {
+                MatrixKind::Networks => self.zones.network_matrix(protocol),
+                MatrixKind::Pods => self.zones.machine_matrix(protocol),
+            };
+            let not_asked = matrix.not_asked.iter().cloned().collect();
+            if !self.open_zones(not_asked, console).await? {
+                return Ok(matrix);
+            }
+        }
+    }
+
+    /// The database of the zone of a sender.
+    pub(super) fn database_of(&self, sender: &Sender) -> &Northbound {
+        let pod = sender.pod.as_ref().filter(|_| sender.port.is_none());
+        let nodes = self.manifests.as_ref().map(|manifests| &manifests.nodes);
+        let node = pod.zip(nodes).and_then(|(pod, nodes)| nodes.get(pod));
+        let zone = node.and_then(|node| self.zones.database(node));
+        zone.unwrap_or_else(|| self.zones.default_database())
+    }
+
+    /// The failure of a question about an object of the manifests that cannot be read.
+    pub(super) fn unreadable(&self, question: &Question) -> Option<Failure> {
+        let cluster = &self.manifests.as_ref()?.cluster;
+        let is_unreadable = |pod: &String| unreadable(cluster, &[Pod::KIND], pod);
+        let sender = question.sender.pod.as_ref().and_then(is_unreadable);
+        sender.or_else(|| match &question.destination {
+            Destination::Pod(pod) => is_unreadable(pod),
+            Destination::Service(service) => self.unreadable_service(service),
+            _ => None,
+        })
+    }
+
+    /// The failure of a question about a service of the manifests that cannot be read.
+    pub(super) fn unreadable_service(&self, service: &str) -> Option<Failure> {
+        unreadable(&self.manifests.as_ref()?.cluster, &[Service::KIND], service)
+    }
+
+    async fn open_zone_of(&mut self, pod: &str, console: &mut Console<'_>) -> Result<(), Failure> {
+        let manifests = self.manifests.as_ref();
+        let node = manifests.and_then(|manifests| manifests.nodes.get(pod));
+        let node: Vec<_> = node.cloned().into_iter().collect();
+        self.open_zones(node, console).await?;
+        Ok(())
+    }
+
+    /// Writes the rows of zones of the manifests that have no database yet. Returns `true` if there
+    /// was one.
+    async fn open_zones(
+        &mut self,
+        names: Vec<String>,
+        console: &mut Console<'_>,
+    ) -> Result<bool, Failure> {
+        let Some(manifests) = &self.manifests else {
+            return Ok(false);
+        };
+        let mut is_new = false;
+        for name in names {
+            if !manifests.names.contains(&name) || self.zones.database(&name).is_some() {
+                continue;
+            }
+            let database = manifests
+                .rows(&name, self.chassis.as_deref(), console)
+                .await?;
+            add_zone(&mut self.zones, name, database, console)?;
+            is_new = true;
+        }
+        Ok(is_new)
+    }
+}
+
+impl ManifestZones {
+    /// The rows of a zone in an embedded database.
+    async fn rows(
+        &self,
+        name: &str,
+        chassis: Option<&str>,
+        console: &mut Console<'_>,
+    ) -> Result<Northbound, Failure> {
+        let input = &self.arguments.input;
+        let keys = (&input.keys, input.limit);
+        let mut zone = open_zone(name, 0, &self.arguments.nb, keys, console).await?;
+        reconcile_zone(&mut zone, &self.cluster, console).await?;
+        let mut database = Northbound::new(&zone.northbound().snapshot(), chassis);
+        self.routes.add_to(&mut database);
+        Ok(database)
+    }
+}
+
+/// Reads the databases that the flags name. `senders`: pods that send.
+pub(super) async fn read_databases(
+    arguments: &Reach,
+    senders: &[&str],
+    console: &mut Console<'_>,
+) -> Result<Source, Failure> {
+    if arguments.nb.is_empty() && arguments.file.is_empty() {
+        return Box::pin(read_manifests(arguments, senders, console)).await;
+    }
+    let chassis = arguments.chassis.as_deref();
+    let mut snapshots = Vec::new();
+    for named in &arguments.nb {
+        let (zone, remote) = split_zone(named);
+        let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
+        let opened = open_remote(remote, keys, limit, console).await?;
+        snapshots.push((zone, remote, opened.snapshot()));
+    }
+    for named in &arguments.file {
+        let (zone, file) = split_zone(named);
+        let sim = Sim::builder()
+            .load(PathBuf::from(file))
+            .build()
+            .map_err(|error| Failure::Arguments(error.to_string()))?;
+        let database = sim
+            .database(DATABASE)
+            .ok_or_else(|| Failure::Arguments(format!("{file}: no database {DATABASE}")))?;
+        snapshots.push((zone, file, database.snapshot()));
+    }
+    let routes = if arguments.paths.is_empty() {
+        PodRoutes::default()
+    } else {
+        let limit = arguments.input.manifest_limit.bytes();
+        PodRoutes::of_annotations(&load(&arguments.paths, console.input, None, limit)?)
+    };
+    let mut zones: Option<Zones> = None;
+    for (zone, place, snapshot) in snapshots {
+        let zone = zone.map(str::to_owned).or_else(|| own_zone(&snapshot));
+        let zone = zone.unwrap_or_else(|| place.to_owned());
+        let mut database = Northbound::new(&snapshot, chassis);
+        routes.add_to(&mut database);
+        if let Some(zones) = &mut zones {
+            add_zone(zones, zone, database, console)?;
+        } else {
+            warn_of_ignored_rows(&database, console)?;
+            zones = Some(Zones::new(zone, database));
+        }
+    }
+    let zones = zones.ok_or_else(|| {
+        Failure::Arguments("one of --nb, --file and --filename is required".to_owned())
+    })?;
+    Ok(Source {
+        zones,
+        manifests: None,
+        chassis: arguments.chassis.clone(),
+    })
+}
+
+/// Writes the rows of a zone of manifests into an embedded database: that of the flags, or else
+/// that of the first sender, or else that of the first node. Other zones follow when questions need
+/// them.
+async fn read_manifests(
+    arguments: &Reach,
+    senders: &[&str],
+    console: &mut Console<'_>,
+) -> Result<Source, Failure> {
+    let manifests = Manifests {
+        prune: false,
+        paths: arguments.paths.clone(),
+        nb: Database::Embedded,
+        zone: arguments.zone.clone(),
+        output: arguments.output,
+        state: None,
+        input: arguments.input.clone(),
+    };
+    let inventory = load(
+        &manifests.paths,
+        console.input,
+        None,
+        manifests.input.manifest_limit.bytes(),
+    )?;
+    let (cluster, selected) = complete_cluster(&manifests, inventory, console)?;
+    let cluster = cluster.with_default_pods()?;
+    let zones = ManifestZones {
+        names: cluster.zones(),
+        nodes: pod_nodes(&cluster),
+        routes: PodRoutes::of_cluster(&cluster),
+        arguments: manifests,
+        cluster,
+    };
+    let of_senders = senders.iter().filter_map(|pod| zones.nodes.get(*pod));
+    let mut of_senders = of_senders.filter(|node| selected.contains(node));
+    let default = of_senders.next().or(selected.first());
+    let default = default.ok_or(Failure::NoNode)?;
+    let chassis = arguments.chassis.as_deref();
+    let database = zones.rows(default, chassis, console).await?;
+    warn_of_ignored_rows(&database, console)?;
+    Ok(Source {
+        zones: Zones::new(default, database),
+        manifests: Some(zones),
+        chassis: arguments.chassis.clone(),
+    })
+}
+
+/// Zones of the pods of manifests: their nodes, or the one database of all nodes.
+fn pod_nodes(cluster: &Cluster) -> BTreeMap<String, String> {
+    if cluster.settings().databases == Databases::Central {
+        let pods = cluster.inventory.pods.iter();
+        return pods
+            .map(|(key, _)| (key.to_string(), Databases::CENTRAL.to_owned()))
+            .collect();
+    }
+    let Some(pods) = cluster.zone_pods("") else {
+        return BTreeMap::new();
+    };
+    let nodes = pods.pods().filter_map(|pod| {
+        let node = pod.node.as_deref()?;
+        Some((pod.key.to_string(), node.to_owned()))
+    });
+    nodes.collect()
+}
+
+/// Adds the database of a zone, with warnings about its rows.
+fn add_zone(
+    zones: &mut Zones,
+    name: String,
+    database: Northbound,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    warn_of_ignored_rows(&database, console)?;
+    let added = zones.add(name, database);
+    added
+        .map_err(|error| Failure::Arguments(format!("{error}; name others with NODE= before them")))
+}
+
+/// Warns of rows that OVN ignores. The console names the first ones, and counts the others.
+fn warn_of_ignored_rows(database: &Northbound, console: &mut Console<'_>) -> Result<(), Failure> {
+    for note in database.notes() {
+        console.warn("rows that OVN ignores", &format!("OVN ignores {note}"))?;
+    }
+    Ok(())
+}
+
+/// The zone before a remote or path, and the rest. `None`: a name of a node does not stand before
+/// the first `=`.
+fn split_zone(text: &str) -> (Option<&str>, &str) {
+    let is_name = |zone: &str| {
+        let mut characters = zone.chars();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        !zone.is_empty() && characters.all(is_part)
+    };
+    match text.split_once('=') {
+        Some((zone, rest)) if is_name(zone) => (Some(zone), rest),
+        _ => (None, text),
+    }
+}
+
+/// `NB_Global.name`, where OVN-Kubernetes writes the zone.
+fn own_zone(snapshot: &Snapshot) -> Option<String> {
+    let globals = snapshot.typed::<NbGlobal>();
+    let mut names = globals.iter().filter_map(|row| Some(row.ok()?.1.name));
+    names.find(|name| !name.is_empty())
+}

@@ -1,0 +1,256 @@
+//! Answers of `patchbay reach` as text.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::net::IpAddr;
+
+use patchbay_model::printable::printable;
+use patchbay_reach::{Answer, Course, Matrix, Outcome, Verdict, ZoneAnswer};
+
+use crate::reach::NumberedAnswer;
+
+/// Maximum length in bytes of a name or decision from the database in one line.
+const MAX_TEXT_BYTES: usize = 4_096;
+
+/// Text of the database, as one line of a terminal.
+fn line(text: &str) -> Cow<'_, str> {
+    printable(text, MAX_TEXT_BYTES)
+}
+
+/// Writes the path hop by hop, in each zone and for the reply, the choices that OVN leaves open, and
+/// the outcome.
+pub(super) fn write_course(output: &mut dyn Write, course: &Course) -> io::Result<()> {
+    write_hops(output, &course.answer)?;
+    for behind in course.behind() {
+        write_zone(output, "zone", behind)?;
+    }
+    if !course.outcome.is_arrival() {
+        for reply in course.replies() {
+            write_zone(output, "reply in zone", reply)?;
+        }
+    }
+    let choices: BTreeSet<_> = course.open().collect();
+    for choice in choices {
+        writeln!(output, "open: {}", line(choice))?;
+    }
+    writeln!(output, "{}", describe(course))
+}
+
+/// Writes the path of a packet in a zone.
+fn write_zone(output: &mut dyn Write, title: &str, own: &ZoneAnswer) -> io::Result<()> {
+    let ZoneAnswer { zone, answer } = own;
+    let zone = line(zone);
+    if answer.hops.is_empty() {
+        let end = describe_end(&[answer]);
+        return writeln!(output, "{title} {zone}\n    {}: {end}\n", answer.verdict);
+    }
+    writeln!(output, "{title} {zone}")?;
+    write_hops(output, answer)
+}
+
+/// Writes the path of a packet in one database, the choices that OVN leaves open, and the verdict.
+#[cfg(feature = "lab")]
+pub(crate) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
+    write_hops(output, answer)?;
+    for choice in &answer.open {
+        writeln!(output, "open: {}", line(choice))?;
+    }
+    writeln!(output, "{}: {}", answer.verdict, describe_end(&[answer]))
+}
+
+/// Writes the hops of a packet in one database.
+fn write_hops(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
+    let mut last = None;
+    let width = answer.hops.iter().map(|hop| hop.stage.len()).max();
+    let width = width.unwrap_or_default();
+    for hop in &answer.hops {
+        let datapath = (hop.kind, &hop.name);
+        if last != Some(datapath) {
+            writeln!(output, "{} {}", hop.kind, line(&hop.name))?;
+            last = Some(datapath);
+        }
+        write!(output, "    {:width$}  {}", hop.stage, line(&hop.decision))?;
+        match &hop.row {
+            Some(row) => writeln!(output, "  [{} {}]", row.table, row.uuid)?,
+            None => writeln!(output)?,
+        }
+    }
+    if !answer.hops.is_empty() {
+        writeln!(output)?;
+    }
+    Ok(())
+}
+
+/// The end of a way through databases: the port and what is translated, or the place.
+fn describe_end(way: &[&Answer]) -> String {
+    let end = way
+        .last()
+        .map_or("", |last| match (last.verdict, &last.out) {
+            (Verdict::Reaches | Verdict::Leaves, Some(out)) => out,
+            _ => &last.at,
+        });
+    let translated = |name, address: Option<IpAddr>| {
+        address.map_or_else(String::new, |address| format!(", {name} {address}"))
+    };
+    let source = way.iter().rev().find_map(|answer| answer.source);
+    let destination = way.iter().rev().find_map(|answer| answer.dest);
+    let port = way.iter().rev().find_map(|answer| answer.dest_port);
+    format!(
+        "{}{}{}{}",
+        line(end),
+        translated("source", source),
+        translated("destination", destination),
+        port.map_or_else(String::new, |port| format!(", port {port}"))
+    )
+}
+
+/// The outcome in a line.
+fn describe(course: &Course) -> String {
+    let last = course.last();
+    let behind = course.behind().map(|behind| &behind.answer);
+    let way: Vec<_> = [&course.answer].into_iter().chain(behind).collect();
+    let end = describe_end(&way);
+    match &course.outcome {
+        Outcome::Unasked { zone, other } => format!(
+            "reaches, as far as {}'s database tells; {} was not asked: {end}",
+            line(zone),
+            line(other)
+        ),
+        Outcome::Isolated => format!("isolated: leaves by the gateway: {end}"),
+        Outcome::NoReply => {
+            let reply = course.reply.as_ref().map(|reply| &reply.answer);
+            let reply = reply.map(|reply| format!("{}: {}", reply.verdict, line(&reply.at)));
+            let reply = reply.unwrap_or_default();
+            format!("no reply: {} {end}, the reply is {reply}", last.verdict)
+        }
+        Outcome::Reaches | Outcome::Leaves | Outcome::Answered | Outcome::Stopped => {
+            format!("{}: {end}", last.verdict)
+        }
+    }
+}
+
+/// Writes one line for each answer. A question without an id is named by its place in the file.
+pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) -> io::Result<()> {
+    for (numbered, place) in answers.iter().zip(1..) {
+        let id = match &numbered.id {
+            serde_json::Value::Null => format!("question {place}"),
+            serde_json::Value::String(id) => line(id).into_owned(),
+            other => line(&other.to_string()).into_owned(),
+        };
+        match (&numbered.course, &numbered.error) {
+            (Some(course), _) => {
+                let open = course.open().next().map_or("", |_| " (open)");
+                writeln!(output, "{id}: {}{open}", describe(course))?;
+            }
+            (None, error) => {
+                writeln!(
+                    output,
+                    "{id}: error: {}",
+                    line(error.as_deref().unwrap_or_default())
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Prefix of the networks of cluster-wide custom resources.
+const CLUSTER_PREFIX: &str = "cluster_udn_";
+
+/// Writes a table with one row for each sender, the pairs whose packets leave the cluster, and the
+/// reasons of other pairs that are not connected.
+pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Result<()> {
+    let legend = if matrix.not_asked.is_empty() {
+        "+ connected, . not"
+    } else {
+        "+ connected, . not, ? another zone was not asked"
+    };
+    writeln!(output, "from \\ to, {}: {legend}\n", matrix.protocol)?;
+    let cell_text = |row: usize, column: usize| match &matrix.rows[row][column] {
+        None => "-",
+        Some(cell) if cell.connected => "+",
+        Some(cell) if cell.other_chassis => "?",
+        Some(_) => ".",
+    };
+    let names: Vec<_> = short_names(&matrix.names).into_iter().map(line).collect();
+    let first = names.iter().map(|name| name.len()).max();
+    let first = first.unwrap_or_default();
+    let cells = |cells: &mut dyn Iterator<Item = &str>| {
+        let widths = names.iter().map(|name| name.len());
+        let padded = cells
+            .zip(widths)
+            .map(|(cell, width)| format!("  {cell:width$}"));
+        padded.collect::<String>()
+    };
+    let header = cells(&mut names.iter().map(|name| &**name));
+    writeln!(output, "{:first$}{}", "", header.trim_end())?;
+    for (row, name) in names.iter().enumerate() {
+        let verdicts = cells(&mut (0..names.len()).map(|column| cell_text(row, column)));
+        writeln!(output, "{name:first$}{}", verdicts.trim_end())?;
+    }
+    let cells = matrix.rows.iter().flatten().flatten();
+    let stopped = cells.filter(|cell| !cell.connected && !cell.other_chassis);
+    let (leaving, others): (Vec<_>, Vec<_>) =
+        stopped.partition(|cell| cell.verdict == Verdict::Leaves);
+    for (title, cells) in [
+        ("packets that leave the cluster", leaving),
+        ("packets or replies that are stopped", others),
+    ] {
+        if !cells.is_empty() {
+            writeln!(output, "\n{title}:")?;
+        }
+        for cell in cells {
+            let (from, to, at) = (line(&cell.from), line(&cell.to), line(&cell.at));
+            writeln!(output, "  {from} -> {to}: {}: {at}", cell.verdict)?;
+        }
+    }
+    Ok(())
+}
+
+/// Names without the prefix of cluster-wide networks, unless two would be equal.
+fn short_names(names: &[String]) -> Vec<&str> {
+    let short = names.iter();
+    let short: Vec<&str> = short
+        .map(|name| name.strip_prefix(CLUSTER_PREFIX).unwrap_or(name))
+        .collect();
+    let distinct: BTreeSet<_> = short.iter().collect();
+    if distinct.len() == names.len() {
+        short
+    } else {
+        names.iter().map(String::as_str).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_names_are_escaped() {
+        let answers = [NumberedAnswer {
+            id: "\u{1b}[31mred".into(),
+            course: None,
+            error: Some("the database has no pod a\u{7}\nb".to_owned()),
+        }];
+        let mut output = Vec::new();
+        write_answers(&mut output, &answers).unwrap();
+        assert_eq!(
+            String::from_utf8(output).unwrap(),
+            "\\u001b[31mred: error: the database has no pod a\\u0007\\nb\n"
+        );
+        let matrix = Matrix {
+            protocol: patchbay_reach::Protocol::default(),
+            names: vec!["port\u{1b}".to_owned()],
+            rows: vec![vec![None]],
+            not_asked: BTreeSet::new(),
+        };
+        let mut output = Vec::new();
+        write_matrix(&mut output, &matrix).unwrap();
+        let text = String::from_utf8(output).unwrap();
+        assert!(
+            text.contains("port\\u001b") && !text.contains('\u{1b}'),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! Inputs of the controllers, from the objects of a scenario.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use patchbay_model::{
+    Feature, NetworkActivity, NetworkObjects, Networks, PRIMARY_NETWORK_LABEL, Pod,
+};
+use patchbay_networks::ZoneNetworks;
+use patchbay_policies::gates;
+use patchbay_reconcile::activity::NetworkUsers;
+use patchbay_resources::conversion;
+use patchbay_resources::object::{Namespace, Object};
+use patchbay_zone::ZoneObjects;
+
+use super::controllers::Inputs;
+use super::objects::node_objects;
+use super::world::World;
+
+impl World {
+    /// Inputs of the controllers.
+    pub(super) fn inputs(&mut self) -> Result<Inputs, String> {
+        let definitions = self.objects.definitions()?;
+        let namespaces = self.objects.namespaces()?;
+        let services = self.objects.services()?;
+        let nodes = self.objects.nodes()?;
+        let labelled = namespaces.iter().filter(|namespace| {
+            let labels = namespace.labels();
+            labels.contains_key(PRIMARY_NETWORK_LABEL)
+        });
+        let labelled = labelled.map(Object::name_any).collect();
+        let mut objects = NetworkObjects {
+            networks: Networks::of_cluster(
+                definitions.iter().map(conversion::definition),
+                &labelled,
+                &self.settings,
+            ),
+            definitions: definitions
+                .iter()
+                .map(conversion::definition)
+                .map(|definition| (definition.key.clone(), definition))
+                .collect(),
+            nodes: node_objects(&nodes),
+            services: services.iter().map(conversion::service_object).collect(),
+            advertisements: self.objects.advertisements()?,
+        };
+        let activity = self.activity(&objects, &labelled, &namespaces)?;
+        let networks = conversion::networks(&definitions, &namespaces);
+        let connects = self.connect_inputs(networks, activity.as_ref())?;
+        if let Some(activity) = &activity {
+            objects.limit_to(&self.node, activity, &labelled, &self.settings);
+        }
+        let mut zone_objects = ZoneObjects::new(&self.node, &self.settings);
+        zone_objects.set_objects(&objects, &labelled);
+        for service in services.iter().map(conversion::network_service) {
+            zone_objects.put_service(service);
+        }
+        let slices = self.objects.slices()?;
+        for slice in slices.iter().filter_map(conversion::endpoint_slice) {
+            zone_objects.put_slice(slice);
+        }
+        for namespace in &namespaces {
+            let (labels, annotations) = (namespace.labels(), namespace.annotations());
+            zone_objects.put_namespace(&namespace.name_any(), labels, annotations);
+        }
+        for firewall in self.objects.firewalls()? {
+            zone_objects.put_firewall(firewall);
+        }
+        for pod in self.objects.pods()?.iter().map(conversion::pod) {
+            zone_objects.put_pod(self.in_default_network(pod));
+        }
+        for policy in self.objects.policies()? {
+            zone_objects.put_policy(policy);
+        }
+        for policy in self.objects.admin_policies()? {
+            zone_objects.put_admin_policy(policy);
+        }
+        for egress_ip in self.objects.egress_ips()? {
+            zone_objects.put_egress_ip(egress_ip);
+        }
+        let mut zone_networks = ZoneNetworks::read(&objects, &self.node, &self.settings);
+        if let Some(activity) = &activity {
+            zone_networks.set_activity(activity);
+        }
+        if let Some((networks, former)) = &self.former {
+            zone_networks.follow(networks);
+            zone_objects.follow(former);
+        }
+        zone_objects.set_gates(gates(&zone_objects));
+        self.former = Some((zone_networks.clone(), zone_objects.clone()));
+        Ok(Inputs {
+            connects,
+            networks: zone_networks,
+            objects: zone_objects,
+        })
+    }
+
+    /// Nodes on which networks are rendered. `None`: all. A recording takes less time than a
+    /// network without users stays.
+    fn activity(
+        &mut self,
+        objects: &NetworkObjects<'_>,
+        labelled: &BTreeSet<String>,
+        namespaces: &[Namespace],
+    ) -> Result<Option<NetworkActivity>, String> {
+        if !self.settings.has_feature(Feature::DynamicUdnAllocation) {
+            return Ok(None);
+        }
+        let mut pods = ZoneObjects::new(&self.node, &self.settings);
+        pods.set_objects(objects, labelled);
+        for pod in self.objects.pods()?.iter().map(conversion::pod) {
+            pods.put_pod(Arc::new(pod));
+        }
+        let names: Vec<String> = namespaces.iter().map(Object::name_any).collect();
+        let users = NetworkUsers {
+            objects,
+            labelled,
+            pods: &pods,
+            namespaces: names
+                .iter()
+                .zip(namespaces)
+                .map(|(name, namespace)| (name.as_str(), namespace.labels()))
+                .collect(),
+            egress_ips: self.objects.egress_ips()?,
+            connects: self
+                .objects
+                .connects()?
+                .iter()
+                .filter_map(|object| conversion::connect_input(object).connect.ok())
+                .collect(),
+        };
+        let mut activity = users.activity();
+        let grace_period = self.settings.udn_deletion_grace_period;
+        self.rendered.update(
+            &mut activity,
+            &self.node,
+            grace_period,
+            Timestamp::UNIX_EPOCH,
+        );
+        Ok(Some(activity))
+    }
+
+    /// A pod with its recorded addresses in the default network.
+    fn in_default_network(&self, pod: Pod) -> Arc<Pod> {
+        let recorded = self.default_addresses.get(&pod.key.to_string());
+        let recorded = recorded.filter(|_| pod.addresses_in_default_network().is_empty());
+        Arc::new(Pod {
+            default_addresses: recorded.unwrap_or(&pod.default_addresses).clone(),
+            ..pod
+        })
+    }
+}

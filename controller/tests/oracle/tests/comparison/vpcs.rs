@@ -1,0 +1,316 @@
+//! Questions of the folder `tests/vpcs` about VPCs, whose manifests are scenarios of
+//! `patchbay-vpcs`. Each answer is that of `reach` and that of ovn-northd with ovn-trace, in the
+//! oldest and the newest release.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+
+use ipnet::IpNet;
+use ovsdb_sim::testing::{RealServer, Release};
+use patchbay_engine::db::Snapshot;
+use patchbay_model::{ClusterSettings, Databases};
+use patchbay_oracle::{
+    Asked, Frame, LearnedNeighbor, Ovn, Tally, TracedPacket, Wiring, compare, read_cluster,
+    start_server, write_zone,
+};
+use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender};
+use patchbay_reconcile::Cluster;
+use patchbay_schemas::nb::{
+    LoadBalancer, LogicalRouter, LogicalRouterPort, LogicalSwitchPort, Nat,
+};
+use serde::Deserialize;
+use tokio::runtime::Runtime;
+
+/// MAC address of machines outside.
+const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
+
+/// File of the folder.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scenario {
+    about: String,
+    questions: Vec<Expected>,
+}
+
+/// Question with its answer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    id: String,
+    from: From,
+    to: To,
+    /// `icmp`, `tcp PORT` or `udp PORT`.
+    protocol: String,
+    expect: Outcome,
+    /// Reason of the answer.
+    why: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    /// Pod, as `NAMESPACE/NAME`.
+    pod: Option<String>,
+    /// External subnet of a machine outside.
+    outside: Option<String>,
+    ip: Option<IpAddr>,
+    mac: Option<String>,
+    /// Router port whose MAC address the frame has, in place of the owner of the address.
+    mac_of: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct To {
+    pod: Option<String>,
+    ip: Option<IpAddr>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Outcome {
+    verdict: String,
+    out: Option<String>,
+    source: Option<IpAddr>,
+    dest: Option<IpAddr>,
+    /// Next hop of a packet that leaves.
+    via: Option<IpAddr>,
+    /// VLAN tag of the port by which it leaves.
+    tag: Option<i64>,
+    /// Beginning of the place where the packet ends.
+    #[serde(default)]
+    at: String,
+}
+
+/// The one database, with OVN's programs.
+struct Central {
+    cluster: Cluster,
+    snapshot: Snapshot,
+    northbound: Northbound,
+    wiring: Wiring,
+    ovn: Ovn,
+    _server: RealServer,
+}
+
+impl Central {
+    fn new(release: &Release, runtime: &Runtime, manifests: &str, asked: &[IpAddr]) -> Self {
+        let settings = ClusterSettings {
+            databases: Databases::Central,
+            ..ClusterSettings::default()
+        };
+        let cluster = read_cluster(&[], manifests, settings);
+        let server = start_server(release);
+        let remote = server.remote();
+        let snapshot = runtime.block_on(write_zone(&cluster, Databases::CENTRAL, &remote));
+        let wiring = Wiring::new(&snapshot);
+        let learned = wiring.learned(asked).into_iter().map(|neighbor| {
+            let address = neighbor.address.parse().unwrap();
+            match owner(&snapshot, address) {
+                Some(mac) => LearnedNeighbor { mac, ..neighbor },
+                None => neighbor,
+            }
+        });
+        let learned: Vec<LearnedNeighbor> = learned.collect();
+        Self {
+            northbound: Northbound::new(&snapshot, None),
+            ovn: Ovn::start(release, &server, &learned),
+            wiring,
+            snapshot,
+            cluster,
+            _server: server,
+        }
+    }
+
+    /// Name of the only port of a pod.
+    fn port(&self, pod: &str) -> &str {
+        let mut records = self.cluster.inventory.ips.iter();
+        let record = records.find(|(_, record)| {
+            let spec = &record.object.spec;
+            format!("{}/{}", spec.namespace, spec.pod_name) == pod
+        });
+        &record.unwrap_or_else(|| panic!("no port of {pod}")).0.name
+    }
+
+    fn address(&self, to: &To) -> IpAddr {
+        if let Some(address) = to.ip {
+            return address;
+        }
+        let port = self.port(to.pod.as_deref().unwrap());
+        let record = self.cluster.inventory.ips.named(port).unwrap();
+        record.spec.v4_ip_address.parse().unwrap()
+    }
+
+    /// VLAN tag of a port.
+    fn tag(&self, port: Option<&str>) -> Option<i64> {
+        let ports = self.snapshot.typed::<LogicalSwitchPort>();
+        let mut ports = ports.iter().map(|row| row.unwrap().1);
+        ports.find(|one| Some(&*one.name) == port)?.tag
+    }
+
+    fn mac_of(&self, name: &str) -> String {
+        let ports = self.snapshot.typed::<LogicalRouterPort>();
+        let mut ports = ports.iter().map(|row| row.unwrap().1);
+        ports.find(|port| port.name == name).unwrap().mac
+    }
+
+    /// The sender, and the packet in the notation of ovn-trace. `None`: nothing is sent.
+    fn packet(
+        &self,
+        from: &From,
+        address: IpAddr,
+        protocol: Protocol,
+    ) -> (Sender, Option<TracedPacket>) {
+        if let Some(pod) = &from.pod {
+            let sender = Sender::port(self.port(pod));
+            return match self.wiring.frame(&sender, address, protocol) {
+                Frame::Packet(packet) => (sender, Some(packet)),
+                Frame::Nothing => (sender, None),
+                Frame::Unclear => panic!("no frame of {from:?}"),
+            };
+        }
+        let subnet = from.outside.as_deref().unwrap();
+        let port = format!("localnet.{subnet}");
+        let (source, own) = (from.ip.unwrap(), from.mac.as_deref());
+        let sender = Sender {
+            ip: Some(source),
+            mac: from.mac.clone(),
+            mac_of: from.mac_of.clone(),
+            ..Sender::port(&*port)
+        };
+        let target = from.mac_of.as_deref().map(|name| self.mac_of(name));
+        let target = target.or_else(|| owner(&self.snapshot, address));
+        let header = match protocol {
+            Protocol::Tcp(to) => format!("tcp.src == 40000 && tcp.dst == {to} && tcp.flags == 2"),
+            Protocol::Udp(to) => format!("udp.src == 40000 && udp.dst == {to}"),
+            other => panic!("{other:?} from outside"),
+        };
+        let packet = target.map(|target| TracedPacket {
+            datapath: subnet.to_owned(),
+            expression: format!(
+                "inport == \"{port}\" && eth.src == {} && eth.dst == {target} && ip4.src == {source} && \
+                 ip4.dst == {address} && ip.ttl == 64 && {header}",
+                own.unwrap_or(OUTSIDE_MAC)
+            ),
+            arp: None,
+        });
+        (sender, packet)
+    }
+}
+
+/// MAC address of the router port that answers for an address on an external subnet.
+fn owner(snapshot: &Snapshot, address: IpAddr) -> Option<String> {
+    let routers = snapshot.typed::<LogicalRouter>();
+    let routers = routers.iter().map(|row| row.unwrap().1);
+    let text = address.to_string();
+    routers.into_iter().find_map(|router| {
+        let ports = router.ports.iter();
+        let ports = ports.filter_map(|port| snapshot.get(*port).unwrap());
+        let on_link = ports.filter(|port: &LogicalRouterPort| {
+            let mut networks = port.networks.iter();
+            networks.any(|net| net.parse::<IpNet>().unwrap().contains(&address))
+        });
+        let port = on_link.into_iter().next()?;
+        let prefix = format!("{text}/");
+        let is_own = port.networks.iter().any(|net| net.starts_with(&prefix));
+        let mut nats = router.nat.iter();
+        let is_translated = nats.any(|nat| {
+            let nat: Nat = snapshot.get(*nat).unwrap().unwrap();
+            nat.external_ip == text
+        });
+        let vip = format!("{text}:");
+        let mut balancers = router.load_balancer.iter();
+        let is_balanced = balancers.any(|one| {
+            let one: LoadBalancer = snapshot.get(*one).unwrap().unwrap();
+            one.vips.keys().any(|key| key.starts_with(&vip))
+        });
+        (is_own || is_translated || is_balanced).then_some(port.mac)
+    })
+}
+
+fn is_as_expected(answer: &Answer, expected: &Outcome) -> bool {
+    let is_out = expected.out.is_none() || expected.out == answer.out;
+    let is_dest = expected.dest.is_none() || expected.dest == answer.dest;
+    answer.verdict.as_str() == expected.verdict
+        && is_out
+        && is_dest
+        && answer.source == expected.source
+        && answer.at.starts_with(&expected.at)
+        && expected.via.is_none_or(|via| {
+            let via = via.to_string();
+            answer
+                .hops
+                .iter()
+                .any(|hop| format!("{hop:?}").contains(&via))
+        })
+}
+
+/// Asks `reach` and ovn-trace. Returns what is not as expected.
+fn ask(central: &mut Central, expected: &Expected) -> Option<String> {
+    let address = central.address(&expected.to);
+    let protocol: Protocol = expected.protocol.parse().unwrap();
+    let (sender, packet) = central.packet(&expected.from, address, protocol);
+    let question = Question {
+        sender: match &expected.from.pod {
+            Some(pod) => Sender::pod(pod),
+            None => sender.clone(),
+        },
+        destination: Destination::Address(address),
+        protocol,
+    };
+    let answer = central.northbound.answer(&question).unwrap();
+    if !is_as_expected(&answer, &expected.expect) {
+        let Expected { id, why, .. } = expected;
+        return Some(format!("{id}, because {why}: {expected:?}\n{answer:#?}"));
+    }
+    if central.tag(answer.out.as_deref()) != expected.expect.tag {
+        return Some(format!("{expected:?}: another tag"));
+    }
+    let question = Question { sender, ..question };
+    let asked = Asked { question, packet };
+    let mut tally = Tally::default();
+    compare(
+        &central.northbound,
+        &mut central.ovn.trace,
+        &asked,
+        &mut tally,
+    );
+    (tally.asked != 1 || !tally.wrong.is_empty())
+        .then(|| format!("{expected:?}: ovn-trace: {}", tally.differences()))
+}
+
+#[test]
+fn questions_about_vpcs_have_the_written_answers() {
+    let releases: BTreeMap<String, Release> = [Some(Release::installed()), Release::newest()]
+        .into_iter()
+        .flatten()
+        .map(|release| (release.version(), release))
+        .collect();
+    let runtime = Runtime::new().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = fs::read_dir(root.join("tests/vpcs")).unwrap();
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert_eq!(files.len(), 10);
+    let mut wrong = Vec::new();
+    for (name, release) in &releases {
+        for file in &files {
+            let scenario: Scenario =
+                serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+            let place = Path::new("../vpcs/tests/scenarios").join(file.file_name().unwrap());
+            let manifests = fs::read_to_string(root.join(place)).unwrap();
+            let asked = scenario
+                .questions
+                .iter()
+                .filter_map(|question| question.to.ip);
+            let asked: Vec<IpAddr> = asked.collect();
+            let mut central = Central::new(release, &runtime, &manifests, &asked);
+            let found = scenario.questions.iter();
+            let found = found.filter_map(|expected| ask(&mut central, expected));
+            let about = format!("{name}, {}: {}", file.display(), scenario.about);
+            wrong.extend(found.map(|one| format!("{about}\n{one}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
