@@ -255,7 +255,7 @@ impl NetworksZone {
 
 #[cfg(test)]
 mod tests {
-    use ovsdb_sim::testing::ScratchDir;
+    use patchbay_ovn_programs::testing::ScratchDir;
 
     use super::*;
 

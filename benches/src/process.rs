@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
-use ovsdb_sim::testing::{Release, ScratchDir};
+use patchbay_ovn_programs::testing::{Release, ScratchDir};
 
 /// Time in which a server listens.
 const START_TIMEOUT: Duration = Duration::from_secs(10);

@@ -10,8 +10,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use ovsdb_sim::testing::{RealCluster, installed_nb_schema};
 use patchbay_engine::client::{Client, Config, ConnectionEvent, Tls};
+use patchbay_ovn_programs::testing::{RealCluster, installed_nb_schema};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

@@ -58,11 +58,10 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `program` (default) | the program `ovsdb-sim`, with everything below but `testing` |
+//! | `program` (default) | the program `ovsdb-sim`, with everything below |
 //! | `control-api` | `Sim::serve_control` and `ControlApiClient`: JSON-RPC 2.0 over HTTP and WebSocket |
 //! | `tls` | `ssl:` and `pssl:` remotes |
 //! | `unixctl` | `Sim::serve_unixctl`: the protocol of ovs-appctl; `ConfigFile` |
-//! | `testing` | the module `testing`: real servers for tests that compare with them |
 
 mod budget;
 mod builder;
@@ -106,8 +105,6 @@ mod settings;
 mod sim;
 mod sim_database;
 mod target;
-#[cfg(feature = "testing")]
-pub mod testing;
 #[cfg(feature = "tls")]
 mod tls;
 mod tls_options;

@@ -19,12 +19,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use mimalloc::MiMalloc;
-use ovsdb_sim::testing::{installed_nb_schema, program};
 use patchbay_benches::client::RawClient;
 use patchbay_benches::northbound;
 use patchbay_benches::parts::{self, Part};
 use patchbay_benches::plot::{Chart, growth_exponent};
 use patchbay_benches::process::{Server, ServerKind};
+use patchbay_ovn_programs::testing::{installed_nb_schema, program};
 use uuid::Uuid;
 
 /// Allocator of `patchbay`.

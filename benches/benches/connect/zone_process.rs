@@ -5,12 +5,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use ovsdb_sim::testing::ScratchDir;
 use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::networks::{NetworksZone, read_cluster, write_manifests};
 use patchbay_benches::process::{cpu_time, resident_bytes};
 use patchbay_connects::{Counts, ZoneController};
 use patchbay_engine::client::{Client, Config, Filter};
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_reconcile::northbound::{DATABASE, Northbound as _, connects_config, networks_config};
 use tokio::runtime::Runtime;
 

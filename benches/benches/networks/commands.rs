@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use ovsdb_sim::testing::ScratchDir;
 use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::networks::{ZONE, write_manifests};
 use patchbay_benches::plot::Chart;
 use patchbay_benches::process::{Server, ServerKind, Usage, run_measured, workspace_program};
+use patchbay_ovn_programs::testing::ScratchDir;
 
 use crate::sizes;
 use crate::table::{Table, best};

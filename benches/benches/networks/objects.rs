@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use ovsdb_sim::testing::ScratchDir;
 use patchbay_benches::plot::growth_exponent;
 use patchbay_benches::process::{run_measured, workspace_program};
 use patchbay_benches::text::format_duration;
+use patchbay_ovn_programs::testing::ScratchDir;
 
 /// Numbers of objects.
 const COUNTS: [usize; 3] = [2_500, 5_000, 10_000];

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use ovsdb_sim::testing::ScratchDir;
 use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::networks::{NetworksPass, NetworksZone, read_cluster, write_manifests};
 use patchbay_benches::plot::Chart;
+use patchbay_ovn_programs::testing::ScratchDir;
 
 use crate::sizes;
 use crate::table::{Table, best};

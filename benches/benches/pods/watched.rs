@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use jiff::Timestamp;
-use ovsdb_sim::testing::ScratchDir;
 use patchbay_benches::networks::{render_network, render_node};
 use patchbay_benches::process::resident_bytes;
 use patchbay_benches::stopwatch::Stopwatch;
 use patchbay_benches::text::format_duration;
 use patchbay_model::{ClusterSettings, Feature, POD_NETWORKS};
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_pods::{AllocationScope, PodAllocator};
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::{Embedded, Northbound as _};

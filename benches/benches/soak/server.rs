@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use ovsdb_sim::testing::{ScratchDir, installed_nb_schema, program};
 use patchbay_benches::process::{resident_bytes, workspace_program};
+use patchbay_ovn_programs::testing::{ScratchDir, installed_nb_schema, program};
 use serde_json::{Value, json};
 
 /// Time in which a request is answered, faults and kills included.

@@ -10,9 +10,9 @@ use std::{env, fs};
 
 use jiff::Timestamp;
 use mimalloc::MiMalloc;
-use ovsdb_sim::testing;
 use patchbay_lab::{CheckReport, Lab, Promises, Release, with_default_pods};
 use patchbay_model::ClusterSettings;
+use patchbay_ovn_programs::testing;
 use patchbay_reconcile::Cluster;
 use patchbay_resources::object::Time;
 use tokio::runtime::Builder;

@@ -1,18 +1,15 @@
 //! Programs and schemas of a release of OVN and Open vSwitch.
 
-mod programs;
-
 use std::ffi::OsString;
-use std::fmt;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use patchbay_ovn_programs::{Programs, ProgramsError, Version};
 use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::schema::DatabaseSchema;
 use thiserror::Error;
-
-use programs::Programs;
 
 /// Programs that run on each node.
 pub const PROGRAMS: [&str; 3] = ["ovn-northd", SWITCH, "ovn-controller"];
@@ -27,48 +24,6 @@ const SERVICES_ONLY: Version = Version::new(25, 3, 1);
 /// First release of Open vSwitch in which tunnel packets with a mark may have a source address: its
 /// table of local addresses can have entries for marks.
 const MARKS_ACROSS_NODES: Version = Version::new(3, 7, 0);
-
-/// Version of a release, such as 25.03.1.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Version {
-    major: u16,
-    minor: u16,
-    patch: u16,
-}
-
-impl Version {
-    /// The version with these numbers.
-    pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
-        Self {
-            major,
-            minor,
-            patch,
-        }
-    }
-
-    /// Reads `25.03.1` or `3.5.0`; a suffix is ignored. `None`: the text has no version.
-    fn parse(text: &str) -> Option<Self> {
-        let mut numbers = text.split(|c: char| !c.is_ascii_digit());
-        let mut next = || numbers.next()?.parse().ok();
-        Some(Self::new(next()?, next()?, next().unwrap_or(0)))
-    }
-}
-
-impl fmt::Display for Version {
-    /// Prints the minor number of OVN, whose major number is a year, with two digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            major,
-            minor,
-            patch,
-        } = self;
-        if *major >= 20 {
-            write!(f, "{major}.{minor:02}.{patch}")
-        } else {
-            write!(f, "{major}.{minor}.{patch}")
-        }
-    }
-}
 
 /// Connection that packets cannot use with an older release.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -85,33 +40,9 @@ pub enum Limit {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// A program is missing.
-    #[error(
-        "{program} not found in {place}; OVN and Open vSwitch have to be installed, or fetched into a \
-         folder for `--ovn` with: patchbay lab fetch"
-    )]
-    NoProgram {
-        /// Name of the program.
-        program: &'static str,
-        /// The searched folder or path variable.
-        place: String,
-    },
-    /// The path of the folder cannot be made absolute.
-    #[error("{}: {source}", .path.display())]
-    Folder {
-        /// The path.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-    /// A schema is missing.
-    #[error("{schema}.ovsschema not found in {place}")]
-    NoSchema {
-        /// Name of the schema.
-        schema: &'static str,
-        /// The searched root folder.
-        place: String,
-    },
+    /// A program or schema is missing.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
     /// A schema cannot be read.
     #[error("{}: {source}", .path.display())]
     ReadSchema {
@@ -127,14 +58,6 @@ pub enum ReleaseError {
         path: PathBuf,
         /// The error.
         source: OvsdbError,
-    },
-    /// A program does not print its version.
-    #[error("cannot read the version of {program}: {reason}")]
-    NoVersion {
-        /// Path of the program.
-        program: String,
-        /// Its output, or the error.
-        reason: String,
     },
     /// The programs of OVN are of two releases.
     #[error(
@@ -171,16 +94,7 @@ impl Release {
     /// A program or schema is missing or unusable, the programs are of two releases, or the
     /// release is too old.
     pub fn find(folder: Option<&Path>) -> Result<Self, ReleaseError> {
-        let programs = if let Some(path) = folder {
-            // Programs run in the folder of their node.
-            let folder = std::path::absolute(path).map_err(|source| ReleaseError::Folder {
-                path: path.to_owned(),
-                source,
-            })?;
-            Programs::below(folder)
-        } else {
-            Programs::installed()
-        };
+        let programs = folder.map_or_else(|| Ok(Programs::installed()), Programs::below)?;
         let [northd, switch, controller] = PROGRAMS.map(|program| programs.version_of(program));
         let (northd, ovs, controller) = (northd?, switch?, controller?);
         if northd != controller {
@@ -192,9 +106,9 @@ impl Release {
         Ok(Self {
             ovn: northd,
             ovs,
-            northbound: programs.schema("ovn-nb")?,
-            southbound: programs.schema("ovn-sb")?,
-            switch: programs.schema("vswitch")?,
+            northbound: read_schema(&programs, "ovn-nb")?,
+            southbound: read_schema(&programs, "ovn-sb")?,
+            switch: read_schema(&programs, "vswitch")?,
             programs,
         })
     }
@@ -254,12 +168,12 @@ impl Release {
     /// # Errors
     /// The release does not have the program.
     pub fn command(&self, program: &'static str) -> Result<Vec<OsString>, ReleaseError> {
-        self.programs.command(program)
+        Ok(self.programs.words(program)?)
     }
 
     /// Path of a schema, such as `ovn-nb`.
     pub(crate) fn schema_path(&self, schema: &'static str) -> Result<PathBuf, ReleaseError> {
-        self.programs.schema_path(schema)
+        Ok(self.programs.schema_path(schema)?)
     }
 
     /// Schema of the Northbound database.
@@ -278,24 +192,28 @@ impl Release {
     }
 }
 
+fn read_schema(
+    programs: &Programs,
+    schema: &'static str,
+) -> Result<Arc<DatabaseSchema>, ReleaseError> {
+    let path = programs.schema_path(schema)?;
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(source) => return Err(ReleaseError::ReadSchema { path, source }),
+    };
+    match DatabaseSchema::parse(&text) {
+        Ok(schema) => Ok(Arc::new(schema)),
+        Err(source) => Err(ReleaseError::ParseSchema { path, source }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use ovsdb_sim::testing::create_script;
+    use patchbay_ovn_programs::testing::create_script;
 
     use super::*;
-
-    #[test]
-    fn versions_of_ovn_and_of_open_vswitch_are_read_and_printed() {
-        let versions = ["26.03.1", "25.03.0", "3.5.0", "4.0.90"];
-        for text in versions {
-            assert_eq!(Version::parse(text).unwrap().to_string(), text);
-        }
-        assert_eq!(Version::parse("24.09.2-dev"), Some(Version::new(24, 9, 2)));
-        assert_eq!(Version::parse("Switch)"), None);
-        assert!(Version::new(25, 3, 0) < Version::new(25, 3, 1));
-    }
 
     #[test]
     fn an_empty_folder_has_no_release() {

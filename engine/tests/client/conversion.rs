@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use ovsdb_sim::testing;
 use patchbay_engine::client::{Client, CommitOutcome, Config, Filter, Pipelining};
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_ovn_programs::testing;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::nb::LogicalSwitch;

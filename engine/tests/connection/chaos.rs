@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{RealCluster, ScratchDir};
 use patchbay_engine::client::{Client, CommitOutcome, Guard, Pipelining};
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_ovn_programs::testing::{RealCluster, ScratchDir};
 use patchbay_schemas::nb::LogicalSwitch;
 use tokio::task::JoinHandle;
 

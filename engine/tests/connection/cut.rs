@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir};
 use patchbay_engine::client::{Client, CommitOutcome};
 use patchbay_engine::txn::{Transaction, TxnBuilder};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir};
 use patchbay_schemas::nb::LogicalSwitch;
 use uuid::Uuid;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ovsdb_sim::testing::{RealCluster, ScratchDir};
 use patchbay_engine::client::{Client, CommitOutcome, ConnectionEvent, DatabaseStatus, LockLost};
+use patchbay_ovn_programs::testing::{RealCluster, ScratchDir};
 
 use crate::{add, config, connect, names, next_event, once, schema_file, soon, try_add};
 

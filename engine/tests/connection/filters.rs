@@ -1,7 +1,7 @@
 //! Filters of the replica.
 
-use ovsdb_sim::testing::{RealServer, ScratchDir};
 use patchbay_engine::client::{Filter, FilterError};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir};
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::wire::Function;
 

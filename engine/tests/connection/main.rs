@@ -22,11 +22,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ovsdb_sim::testing::ScratchDir;
 use patchbay_engine::client::{
     Client, CommitOutcome, Config, ConnectionEvent, ConnectionEvents, Guard,
 };
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_schemas::nb::LogicalSwitch;
 
 /// How long a test waits for what should happen soon: far more than it takes, even on a loaded

@@ -1,11 +1,11 @@
 //! Resync of a replica after a time without a connection.
 
-use ovsdb_sim::testing::{RealCluster, ScratchDir};
 use patchbay_engine::client::{
     Change, ChangeEvent, ChangedRows, Client, ConnectionEvent, ConnectionEvents, FollowedTables,
     ResyncKind, Subscription,
 };
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_ovn_programs::testing::{RealCluster, ScratchDir};
 use patchbay_schemas::nb::LogicalSwitch;
 use tokio::task::block_in_place;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use ovsdb_sim::testing::{self, RealServer, ScratchDir};
 use patchbay_engine::client::{Client, ConnectionEvent};
+use patchbay_ovn_programs::testing::{self, RealServer, ScratchDir};
 
 use crate::{SCHEMA, add, config, connect, names, next_event, once, schema_file, soon};
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
 use ovsdb_sim::{Model, Sim};
 use patchbay_engine::client::{Client, Config};
+use patchbay_ovn_programs::testing::{RealServer, Release, ScratchDir};
 use patchbay_schemas::schema::DatabaseSchema;
 
 use crate::proxy::Proxy;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{self, ScratchDir};
 use patchbay_engine::client::{Client, Tls};
+use patchbay_ovn_programs::testing::{self, ScratchDir};
 
 use crate::{TEST_TIMEOUT, add, config, connect, names, once, schema_file, soon};
 

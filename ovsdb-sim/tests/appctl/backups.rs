@@ -1,6 +1,6 @@
 //! Commands about backups and relays, which both servers make of a real source.
 
-use ovsdb_sim::testing::{RealServer, Release};
+use patchbay_ovn_programs::testing::{RealServer, Release};
 
 use super::{SCHEMA, Server, both_of, same, send_requests, until};
 

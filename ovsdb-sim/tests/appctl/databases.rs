@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ovsdb_sim::testing::{RealServer, Release, ScratchDir, program};
+use patchbay_ovn_programs::testing::{RealServer, Release, ScratchDir, program};
 use serde_json::{Value, json};
 
 use crate::{SCHEMA, Server, TIMEOUT, both_of, send_requests, succeeds, until};

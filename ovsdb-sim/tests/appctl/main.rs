@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
+use patchbay_ovn_programs::testing::{RealServer, Release, ScratchDir};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{
     "i":{"type":"integer"},"set":{"type":{"key":"string","min":0,"max":"unlimited"}},

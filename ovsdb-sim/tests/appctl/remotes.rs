@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 use serde_json::Value;
 
 use crate::{Server, TIMEOUT, both, both_of, same, send_requests, succeeds, until};

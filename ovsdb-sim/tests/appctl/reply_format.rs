@@ -3,7 +3,7 @@
 use std::io::{BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 use serde_json::{Deserializer, Value, json};
 
 use crate::{Server, both_of};

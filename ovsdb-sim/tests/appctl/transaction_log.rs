@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 
 use crate::{Server, TIMEOUT, both, same, send_requests, succeeds};
 

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 
 use crate::{Server, both, same, succeeds};
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::thread;
 
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 
 use crate::server::Server;
 use crate::{differing_lines, lists};

@@ -17,7 +17,7 @@ mod southbound;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 
 use script::Step;
 use server::Server;

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
+use patchbay_ovn_programs::testing::{RealServer, Release, ScratchDir};
 
 /// Server with a folder for its clients.
 pub(crate) struct Server {

@@ -20,7 +20,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{Release, signal};
+use patchbay_ovn_programs::testing::{Release, signal};
 
 use crate::lists;
 use crate::normal::Names;

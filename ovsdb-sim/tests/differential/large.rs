@@ -1,7 +1,7 @@
 //! Requests and replies of megabytes, which the simulator decodes and encodes in several threads.
 
 use ovsdb_sim::Model;
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 use patchbay_schemas::json::Json;
 
 use crate::normal::Scope;

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use ovsdb_sim::Model;
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 
@@ -162,7 +162,7 @@ macro_rules! themes {
     ($($name:ident: $run:ident),* $(,)?) => {
         /// Against the installed release.
         mod installed {
-            use ovsdb_sim::testing::Release;
+            use patchbay_ovn_programs::testing::Release;
             $(
                 #[test]
                 fn $name() {
@@ -173,7 +173,7 @@ macro_rules! themes {
 
         /// Against the release of Debian trixie.
         mod trixie {
-            use ovsdb_sim::testing::Release;
+            use patchbay_ovn_programs::testing::Release;
             $(
                 #[test]
                 fn $name() {
@@ -186,7 +186,7 @@ macro_rules! themes {
 
         /// Against the newest release, that of Debian sid.
         mod newest {
-            use ovsdb_sim::testing::Release;
+            use patchbay_ovn_programs::testing::Release;
             $(
                 #[test]
                 fn $name() {
@@ -216,7 +216,7 @@ themes! {
 
 /// Comparison with clusters of the installed release.
 mod clustered {
-    use ovsdb_sim::testing::Release;
+    use patchbay_ovn_programs::testing::Release;
 
     use super::{run_apart_clustered, run_clustered};
 
@@ -243,7 +243,7 @@ mod clustered {
 
 /// Comparison of relays with those of the installed release and of the newest one.
 mod relayed {
-    use ovsdb_sim::testing::Release;
+    use patchbay_ovn_programs::testing::Release;
 
     use super::{run_relayed, run_relayed_clustered};
 

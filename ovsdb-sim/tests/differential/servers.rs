@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{RealServer, Release, ScratchDir};
 use ovsdb_sim::{Listener, Model, ServerRelease, Sim};
+use patchbay_ovn_programs::testing::{RealServer, Release, ScratchDir};
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::runtime::Runtime;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use ovsdb_sim::testing::ScratchDir;
 use ovsdb_sim::{Listener, Sim};
 use patchbay_engine::client::{Client, CommitOutcome, Remotes};
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_schemas::nb::LogicalSwitch;
 
 use crate::{Bed, config, connect, sim, soon};

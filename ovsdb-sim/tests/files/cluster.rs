@@ -5,8 +5,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ovsdb_sim::testing::{RealServer, Release, ScratchDir, program};
 use ovsdb_sim::{FileError, Model, Sim};
+use patchbay_ovn_programs::testing::{RealServer, Release, ScratchDir, program};
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 

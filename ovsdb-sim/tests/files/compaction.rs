@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use ovsdb_sim::testing::ScratchDir;
 use ovsdb_sim::{Model, Sim, SimBuilder};
 use patchbay_engine::db::Snapshot;
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_schemas::nb::{self, LogicalSwitch};
 use tokio::time::advance;
 

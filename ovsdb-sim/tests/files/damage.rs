@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, program};
 use ovsdb_sim::{FileError, Sim};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir, program};
 use sha1::{Digest as _, Sha1};
 
 use super::servers::{SimServer, dump, run, tool, transact};

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use ovsdb_sim::testing::{RealServer, ScratchDir};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir};
 
 use super::servers::{dump, transact};
 use super::steps::schema_file;

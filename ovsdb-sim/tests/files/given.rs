@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ovsdb_sim::testing::ScratchDir;
 use ovsdb_sim::{FileError, Sim, SimBuilder};
 use patchbay_engine::txn::TxnBuilder;
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_schemas::nb::LogicalRouter;
 use patchbay_schemas::schema::DatabaseSchema;
 

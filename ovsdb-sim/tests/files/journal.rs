@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use ovsdb_sim::Sim;
-use ovsdb_sim::testing::{RealServer, ScratchDir, program};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir, program};
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 

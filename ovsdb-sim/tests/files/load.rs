@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir};
 
 use super::servers::{SimServer, dump, run, tool};
 use super::steps::{execute, schema_file};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, program};
 use ovsdb_sim::{FileError, Sim};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir, program};
 use patchbay_schemas::schema::DatabaseSchema;
 
 use super::servers::{SimServer, dump, errors, run, tool, transact};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{ScratchDir, program};
+use patchbay_ovn_programs::testing::{ScratchDir, program};
 
 use super::steps::schema_file;
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ovsdb_sim::testing::{ScratchDir, program};
 use ovsdb_sim::{Listener, Sim, SimBuilder};
+use patchbay_ovn_programs::testing::{ScratchDir, program};
 use tokio::runtime::Runtime;
 
 /// Simulator with a socket.

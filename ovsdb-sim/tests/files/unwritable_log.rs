@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir};
 
 use super::servers::{dump, transact};
 use super::steps::schema_file;

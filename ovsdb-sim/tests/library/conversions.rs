@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ovsdb_sim::Sim;
-use ovsdb_sim::testing::ScratchDir;
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_schemas::schema::DatabaseSchema;
 
 use crate::client::Client;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ovsdb_sim::testing::ScratchDir;
 use ovsdb_sim::{AddDatabaseError, Model, Remotes, RemoveDatabaseError, Sim};
 use patchbay_engine::client::{Client, CommitOutcome, Config};
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_schemas::nb::{self, LogicalSwitch};
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovsdb_sim::testing::ScratchDir;
 use ovsdb_sim::{Fault, FaultRule, Listener, Loss, Model, Sim};
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -136,7 +136,8 @@ async fn one_peer_cannot_take_all_places() {
     assert_eq!(served, 3);
     // Another process of the user is not another peer.
     let list_dbs = |remote: &str| {
-        let mut command = std::process::Command::new(ovsdb_sim::testing::program("ovsdb-client"));
+        let mut command =
+            std::process::Command::new(patchbay_ovn_programs::testing::program("ovsdb-client"));
         command.args(["--timeout=20", "list-dbs", remote]);
         tokio::task::spawn_blocking(move || command.output().unwrap())
     };

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::{fs, thread};
 
-use ovsdb_sim::testing::{RealServer, installed_nb_schema};
+use patchbay_ovn_programs::testing::{RealServer, installed_nb_schema};
 
 use script::Step;
 use session::Answer;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ovsdb_sim::testing::nbctl;
+use patchbay_ovn_programs::testing::nbctl;
 
 use crate::normal::Names;
 use crate::script::Step;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use ovsdb_sim::testing::ScratchDir;
+use patchbay_ovn_programs::testing::ScratchDir;
 
 /// Running `ovsdb-sim` at a unix socket. Dropping it kills the program.
 pub(crate) struct SimServer {

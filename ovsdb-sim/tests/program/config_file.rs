@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use ovsdb_sim::testing::{Release, ScratchDir};
+use patchbay_ovn_programs::testing::{Release, ScratchDir};
 
 /// One server with a configuration file, started as `ovsdb-server`.
 struct Bed {

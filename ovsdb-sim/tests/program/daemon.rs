@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{self, ScratchDir};
+use patchbay_ovn_programs::testing::{self, ScratchDir};
 
 /// Timeout of actions of other processes.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{ScratchDir, program, signal};
+use patchbay_ovn_programs::testing::{ScratchDir, program, signal};
 use patchbay_schemas::json::{Framer, Json};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"columns":{

@@ -21,7 +21,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use jsonrpsee::http_client::HttpClient;
 use jsonrpsee::ws_client::WsClientBuilder;
 use ovsdb_sim::ControlApiClient;
-use ovsdb_sim::testing::{self, ScratchDir, nbctl};
+use patchbay_ovn_programs::testing::{self, ScratchDir, nbctl};
 
 struct Program {
     child: Child,

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::nbctl;
+use patchbay_ovn_programs::testing::nbctl;
 
 use crate::daemon::{Bed, TIMEOUT, kill};
 

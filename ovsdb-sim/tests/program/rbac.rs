@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{Release, ScratchDir};
+use patchbay_ovn_programs::testing::{Release, ScratchDir};
 
 /// Timeout of actions of other processes.
 const TIMEOUT: Duration = Duration::from_secs(120);

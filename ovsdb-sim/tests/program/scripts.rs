@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ovsdb_sim::testing::{Release, ScratchDir, create_script, nbctl};
+use patchbay_ovn_programs::testing::{Release, ScratchDir, create_script, nbctl};
 
 /// Folder for all files of a script's servers, with programs in `bin`.
 struct Bed {

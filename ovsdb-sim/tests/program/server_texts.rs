@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing;
+use patchbay_ovn_programs::testing;
 
 use crate::Program;
 use crate::daemon::{Bed, TIMEOUT};

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing;
+use patchbay_ovn_programs::testing;
 
 use crate::daemon::Bed;
 

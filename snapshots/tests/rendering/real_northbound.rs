@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::sync::OnceLock;
 
-use ovsdb_sim::testing::{RealServer, Release as Programs, ScratchDir, nbctl, program};
 use patchbay_engine::db::Snapshot;
 use patchbay_nbctl_text::Release;
+use patchbay_ovn_programs::testing::{RealServer, Release as Programs, ScratchDir, nbctl, program};
 use patchbay_schemas::nb;
 use patchbay_schemas::wire::{InsertRow, Operation, OperationWriter};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use patchbay_releases::Suite;
+use patchbay_ovn_programs::Suite;
 
 use crate::cluster_flags::ClusterFlags;
 

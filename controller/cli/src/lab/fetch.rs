@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use patchbay_lab::Release;
-use patchbay_releases::{Cancellation, FetchError, fetch as fetch_release};
+use patchbay_ovn_programs::{Cancellation, FetchError, fetch as fetch_release};
 use tokio::task::block_in_place;
 
 use super::args::Fetch;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-use ovsdb_sim::testing::{ScratchDir, nbctl};
+use patchbay_ovn_programs::testing::{ScratchDir, nbctl};
 
 use crate::command::{patchbay, run, section, without_uuids};
 
@@ -190,7 +190,7 @@ fn the_real_nbctl_prints_the_same() {
     ];
     let printed = commands.map(|arguments| print(&arguments));
 
-    ovsdb_sim::testing::signal(&demo, "TERM");
+    patchbay_ovn_programs::testing::signal(&demo, "TERM");
     let output = demo.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(!socket.exists(), "the socket is left behind");

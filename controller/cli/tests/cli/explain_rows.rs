@@ -1,6 +1,6 @@
 //! `patchbay explain --nb`: rows that are missing or different in a real `ovsdb-server`.
 
-use ovsdb_sim::testing::{RealServer, nbctl};
+use patchbay_ovn_programs::testing::{RealServer, nbctl};
 use serde_json::Value;
 
 use crate::command::{Run, example_text, nb_schema, run_on};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ovsdb_sim::testing::{RealServer, nbctl};
+use patchbay_ovn_programs::testing::{RealServer, nbctl};
 
 use crate::command::{Run, example, nb_schema, run, run_on};
 

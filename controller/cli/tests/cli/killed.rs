@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir, nbctl};
 
 use crate::command::{example, example_text, nb_schema, patchbay, planned_zones, run_on};
 use crate::watching::PATIENCE;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ovsdb_sim::testing::{RealServer, nbctl};
+use patchbay_ovn_programs::testing::{RealServer, nbctl};
 use serde_json::Value;
 
 use crate::command::{Run, nb_schema, patchbay, run, run_on};

@@ -1,6 +1,6 @@
 //! Networks of which one cannot be had: the others are.
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir, nbctl};
 
 use crate::command::{Run, nb_schema, run_on};
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::process::Stdio;
 
-use ovsdb_sim::testing::ScratchDir;
+use patchbay_ovn_programs::testing::ScratchDir;
 use serde_json::{Value, json};
 
 use crate::command::{example, example_text, patchbay, run, run_on};

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir, nbctl};
 
 use crate::command::{Run, example, example_text, nb_schema, planned_zones, run, run_on};
 use crate::demo::ROUTER;

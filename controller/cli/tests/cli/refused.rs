@@ -1,6 +1,6 @@
 //! A connect that is not accepted any more, on a real `ovsdb-server`.
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir, nbctl};
 
 use crate::command::{Run, nb_schema, planned_zones, run_on};
 

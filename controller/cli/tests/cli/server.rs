@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir, installed_nb_schema, nbctl};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir, installed_nb_schema, nbctl};
 
 use crate::command::{example, example_text, nb_schema, planned_zones, run, run_on, section};
 use crate::demo::{ROUTER, is_as_documented};

@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{
+use ovsdb_sim::{Fault, FaultRule, Loss, Sim};
+use patchbay_ovn_programs::testing::{
     RealCluster, RealServer, ScratchDir, installed_nb_schema, nbctl, program,
 };
-use ovsdb_sim::{Fault, FaultRule, Loss, Sim};
 
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ovsdb_sim::testing::ScratchDir;
+use patchbay_ovn_programs::testing::ScratchDir;
 
 use crate::command::{example, example_text, patchbay, run, run_on};
 use crate::watching::{PATIENCE, copy_example, lines};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ovsdb_sim::testing::{ScratchDir, free_port, nbctl, program};
+use patchbay_ovn_programs::testing::{ScratchDir, free_port, nbctl, program};
 
 use crate::command::{Run, example, nb_schema, run, section};
 use crate::demo::{ROUTER, is_as_documented};

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use ovsdb_sim::testing::{RealServer, ScratchDir};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir};
 
 use crate::command::{Run, nb_schema, run_on};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ovsdb_sim::Sim;
-use ovsdb_sim::testing::{RealServer, ScratchDir, nbctl};
+use patchbay_ovn_programs::testing::{RealServer, ScratchDir, nbctl};
 
 use crate::command::{Run, example_text, nb_schema, planned_zones, run_on};
 
@@ -88,7 +88,7 @@ async fn a_plan_after_an_apply_on_ovsdb_sim_is_empty() {
 
 #[test]
 fn rows_of_an_older_schema_lack_what_it_has_not() {
-    let server = RealServer::start([ovsdb_sim::testing::installed_nb_schema()]);
+    let server = RealServer::start([patchbay_ovn_programs::testing::installed_nb_schema()]);
     let tenants = text("07-peering");
     let arguments = format!("apply --nb {}", server.remote());
     run_on(&arguments, &tenants).succeeded();

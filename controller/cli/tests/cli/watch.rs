@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use ovsdb_sim::testing::ScratchDir;
 use ovsdb_sim::{Fault, FaultRule, Listener, Loss, Sim};
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_schemas::error::OvsdbError;
 
 use crate::command::{example, example_text, run, run_on};

@@ -89,7 +89,7 @@ impl Watching {
 
     /// Ends the command by a signal. Returns what it prints after that.
     pub(crate) fn stop_by(mut self, signal: &str) -> String {
-        ovsdb_sim::testing::signal(&self.child, signal);
+        patchbay_ovn_programs::testing::signal(&self.child, signal);
         let end = Instant::now() + PATIENCE;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {

@@ -63,7 +63,7 @@ async fn the_command_connects_networks_and_releases_the_lease_at_its_end() {
     };
     assert!(holder().await.is_some());
 
-    ovsdb_sim::testing::signal(&child, "TERM");
+    patchbay_ovn_programs::testing::signal(&child, "TERM");
     let ended = eventually("it ends", async || child.try_wait().unwrap()).await;
     assert!(ended.success());
     assert_eq!(holder().await, None);

@@ -96,7 +96,7 @@ async fn a_missing_definition_is_not_logged_again_and_again() {
         (lists.count() >= 4).then_some(())
     })
     .await;
-    ovsdb_sim::testing::signal(&child, "TERM");
+    patchbay_ovn_programs::testing::signal(&child, "TERM");
     eventually("it ends", async || child.try_wait().unwrap()).await;
     let mut log = String::new();
     child

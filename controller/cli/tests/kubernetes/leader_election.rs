@@ -244,7 +244,7 @@ impl Manager {
 
     /// Stops it. Returns its log.
     async fn stop(mut self) -> String {
-        ovsdb_sim::testing::signal(&self.0, "TERM");
+        patchbay_ovn_programs::testing::signal(&self.0, "TERM");
         eventually("it ends", async || self.0.try_wait().unwrap()).await;
         let mut log = String::new();
         let errors = self.0.stderr.as_mut().unwrap();

@@ -79,7 +79,7 @@ async fn the_zone_controller_of_a_large_cluster_has_a_bounded_size() {
     // The annotations are 22 MB of text. Kept as decoded objects they would take several times
     // that.
     assert!(memory < 120, "{memory} MB");
-    ovsdb_sim::testing::signal(&child, "TERM");
+    patchbay_ovn_programs::testing::signal(&child, "TERM");
     child.wait().unwrap();
     cluster.stop().await;
 }

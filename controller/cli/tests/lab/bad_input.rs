@@ -8,8 +8,8 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use ovsdb_sim::testing::create_script;
 use patchbay_engine::client::{Client, Config};
+use patchbay_ovn_programs::testing::create_script;
 use patchbay_schemas::nb::LogicalRouter;
 
 use super::{EXAMPLE, children, ovn, wait_for_line};
@@ -249,7 +249,7 @@ fn a_signal_at_any_moment_of_the_start_leaves_nothing() {
         let mut versions = String::new();
         running.errors.read_line(&mut versions).unwrap();
         running.wait_for_programs(count);
-        ovsdb_sim::testing::signal(&running.child, signal);
+        patchbay_ovn_programs::testing::signal(&running.child, signal);
         let (code, errors) = running.wait_for_end(temporary.path());
         // A busy machine may have completed the start before it delivers the signal.
         let is_running = errors == "6 pods on 3 nodes; `help` lists the commands\n";
@@ -297,7 +297,7 @@ fn a_signal_while_the_rows_of_many_nodes_are_planned_starts_no_program() {
     while !has_folder_of_last_node() {
         sleep(LOOK_INTERVAL);
     }
-    ovsdb_sim::testing::signal(&running.child, "TERM");
+    patchbay_ovn_programs::testing::signal(&running.child, "TERM");
     let (code, errors) = running.wait_for_end(temporary.path());
     assert_eq!((code, &*errors), (Some(1), "error: stopped\n"));
     assert!(!started.exists());
@@ -343,7 +343,7 @@ async fn a_signal_in_the_middle_of_an_apply_ends_the_lab() {
         changes.next().await.unwrap();
     }
     drop((changes, client));
-    ovsdb_sim::testing::signal(&running.child, "INT");
+    patchbay_ovn_programs::testing::signal(&running.child, "INT");
     assert_eq!(
         running.wait_for_end(temporary.path()),
         (Some(0), String::new())

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use ovsdb_sim::testing::create_script;
+use patchbay_ovn_programs::testing::create_script;
 
 use super::children;
 
@@ -59,7 +59,7 @@ fn a_signal_ends_a_fetch_and_nothing_stays() {
             sleep(Duration::from_millis(5));
         }
         assert!(!is_empty());
-        ovsdb_sim::testing::signal(&child, signal);
+        patchbay_ovn_programs::testing::signal(&child, signal);
         let output = child.wait_with_output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{errors}");

@@ -17,7 +17,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 
 /// The manifests of the README.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/blue-green");
@@ -312,7 +312,7 @@ fn a_killed_lab_leaves_no_program() {
         wait_until_ready(&mut child);
         let programs = children(child.id());
         assert_eq!(programs.len(), 9);
-        ovsdb_sim::testing::signal(&child, signal);
+        patchbay_ovn_programs::testing::signal(&child, signal);
         child.wait().unwrap();
         // Another process may get a freed id, but not the program.
         let is_program = |id: &u32| {

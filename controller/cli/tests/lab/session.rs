@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ovsdb_sim::testing::create_script;
+use patchbay_ovn_programs::testing::create_script;
 use regex::Regex;
 
 use super::ovn;

@@ -15,7 +15,7 @@ use std::{env, fs, io, process, thread};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use ovsdb_sim::testing::free_port;
+use patchbay_ovn_programs::testing::free_port;
 use serde_json::json;
 use tokio::sync::OnceCell;
 

@@ -1,12 +1,12 @@
 //! Labs of the tests.
 
 use jiff::Timestamp;
-use ovsdb_sim::testing;
 use patchbay_lab::{
     Answer, Diagnosis, Lab, Pod, Protocol, Question, Release, Verdict, common_families,
     with_default_pods,
 };
 use patchbay_model::ClusterSettings;
+use patchbay_ovn_programs::testing;
 use patchbay_reconcile::Cluster;
 use patchbay_resources::object::Time;
 

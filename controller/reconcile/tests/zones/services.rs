@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use ovsdb_sim::Sim;
-use ovsdb_sim::testing::{Release, ScratchDir};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
+use patchbay_ovn_programs::testing::{Release, ScratchDir};
 use patchbay_reach::{Answer, Destination, Northbound, Question, Sender, Verdict};
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::{Embedded, Northbound as _, Remote};

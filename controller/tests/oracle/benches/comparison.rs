@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{
     Random, RecordedState, Tally, ask_clouds, ask_clusters, ask_free_topologies, ask_recorded,
 };
+use patchbay_ovn_programs::testing::Release;
 
 /// Number of questions of each kind.
 const QUESTIONS: usize = 10_000;

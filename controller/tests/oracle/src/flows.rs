@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ovsdb_sim::testing::RealServer;
+use patchbay_ovn_programs::testing::RealServer;
 use serde_json::{Value, json};
 
 use crate::json_rpc::transact;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Child, Stdio};
 
-use ovsdb_sim::testing::{Release, ScratchDir};
+use patchbay_ovn_programs::testing::{Release, ScratchDir};
 use serde_json::json;
 
 use crate::json_rpc::call;

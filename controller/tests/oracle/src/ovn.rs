@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ovsdb_sim::testing::{RealServer, Release};
 use patchbay_engine::db::Snapshot;
+use patchbay_ovn_programs::testing::{RealServer, Release};
 use patchbay_reconcile::northbound::{Northbound as _, Remote};
 use patchbay_schemas::nb::{GatewayChassis, LogicalRouter, LogicalRouterPort, LogicalSwitchPort};
 use serde_json::{Value, json};

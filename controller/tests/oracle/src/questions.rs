@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use ovsdb_sim::testing::{RealServer, Release};
 use patchbay_engine::db::Snapshot;
+use patchbay_ovn_programs::testing::{RealServer, Release};
 use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender};
 use patchbay_reconcile::Cluster;
 use serde_json::json;

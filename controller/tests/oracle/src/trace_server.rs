@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use ovsdb_sim::testing::{Release, ScratchDir};
+use patchbay_ovn_programs::testing::{Release, ScratchDir};
 use serde_json::json;
 
 use crate::json_rpc::{TIMEOUT, call_within};

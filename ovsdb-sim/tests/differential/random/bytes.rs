@@ -1,7 +1,7 @@
 //! Requests with wrong bytes.
 
 use ovsdb_sim::Model;
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 use patchbay_schemas::json::{Framer, Json};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

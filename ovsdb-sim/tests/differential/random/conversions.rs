@@ -2,7 +2,7 @@
 //! fails.
 
 use ovsdb_sim::Model;
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::DatabaseSchema;
 use rand::rngs::StdRng;

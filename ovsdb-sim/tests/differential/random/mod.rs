@@ -17,7 +17,7 @@ mod values;
 use std::env;
 
 use ovsdb_sim::Model;
-use ovsdb_sim::testing::Release;
+use patchbay_ovn_programs::testing::Release;
 use patchbay_schemas::json::Json;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ovsdb_sim::testing::ScratchDir;
 use ovsdb_sim::{Fault, Model};
+use patchbay_ovn_programs::testing::ScratchDir;
 use patchbay_schemas::json::Json;
 use tokio::time::{Instant, sleep};
 

@@ -1,7 +1,7 @@
 //! Matches in the notations that OVN accepts and rejects, each as an ACL that drops.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{Ovn, Rows, TraceOutcome, read_northbound, references, set, start_server};
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::json;
 

@@ -1,11 +1,11 @@
 //! Features that the random topologies do not have, each in a small database: the answers of
 //! ovn-trace, or a mark that the outcome does not follow from the Northbound database alone.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{
     Asked, Ovn, Rows, Tally, TraceOutcome, compare, map, read_northbound, references, set,
     start_server,
 };
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Requests that do not get to all routers of a switch.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{ArpRequest, Asked, TracedPacket, map, references};
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Answer, Destination, Question, Sender, Verdict};
 use serde_json::{Value, json};
 

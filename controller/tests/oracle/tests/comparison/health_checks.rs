@@ -1,7 +1,7 @@
 //! Health checks, whose source addresses a switch answers for.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{ArpRequest, Asked, TracedPacket, map, references};
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Answer, Destination, Protocol, Question, Sender, Verdict};
 use serde_json::{Value, json};
 

@@ -1,10 +1,10 @@
 //! Switches that ports of type `switch` link, in a small database.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{
     ArpRequest, Asked, LearnedNeighbor, Ovn, TraceOutcome, TracedPacket, map, read_northbound,
     references, start_server,
 };
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
 use serde_json::{Value, json};
 

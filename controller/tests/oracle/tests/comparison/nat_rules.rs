@@ -1,8 +1,8 @@
 //! NAT rules with the state of connections and with addresses on the other side, each in a small
 //! database.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{TraceOutcome, map, references};
+use patchbay_ovn_programs::testing::Release;
 use serde_json::{Value, json};
 
 use super::features::{Network, WEB, ask, assert_same};

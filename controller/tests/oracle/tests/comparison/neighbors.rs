@@ -1,10 +1,10 @@
 //! Machines that answer ARP requests themselves, or do not.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{
     ArpRequest, Asked, Ovn, Tally, TraceOutcome, TracedPacket, compare, map, read_northbound,
     references, set, start_server,
 };
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
 use serde_json::{Value, json};
 

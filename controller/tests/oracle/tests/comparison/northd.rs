@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ovsdb_sim::Sim;
-use ovsdb_sim::testing::{Release, ScratchDir};
 use patchbay_model::{ClusterSettings, Feature, GatewayMode};
 use patchbay_oracle::{
     ClusterText, Northd, Random, add_chassis, read_cluster, start_server, write_zone,
 };
+use patchbay_ovn_programs::testing::{Release, ScratchDir};
 use patchbay_reconcile::Cluster;
 use patchbay_schemas::schema::DatabaseSchema;
 use tokio::runtime::Runtime;

@@ -1,7 +1,7 @@
 //! Texts in rows that OVN reads in an unexpected way, or not at all, each in a small database.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{TraceOutcome, map, references};
+use patchbay_ovn_programs::testing::Release;
 use serde_json::{Value, json};
 
 use super::features::{Network, WEB, ask, assert_same};

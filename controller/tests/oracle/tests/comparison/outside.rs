@@ -1,9 +1,9 @@
 //! Machines outside, behind `localnet` ports, each in a small database.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{
     ArpRequest, Ovn, TraceOutcome, map, read_northbound, references, start_server,
 };
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
 use serde_json::{Value, json};
 

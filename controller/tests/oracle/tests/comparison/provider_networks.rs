@@ -1,10 +1,10 @@
 //! Networks with a VLAN and no router of OVN, as provider networks of Neutron are: the gateway is a machine
 //! outside.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{
     ArpRequest, Ovn, Rows, TraceOutcome, map, read_northbound, references, start_server,
 };
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Destination, Northbound, Question, Sender, Verdict};
 use serde_json::{Value, json};
 

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{
     Asked, Ovn, Random, RecordedState, Rows, Tally, TraceOutcome, TracedPacket, ask_clouds,
     ask_clusters, ask_free_topologies, ask_recorded, compare, map, read_northbound, references,
     start_server,
 };
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender, Verdict};
 use serde_json::json;
 

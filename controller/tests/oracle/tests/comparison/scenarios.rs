@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use ovsdb_sim::testing::{RealServer, Release};
 use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily, Role};
 use patchbay_oracle::{
     Asked, Frame, Ovn, Tally, Wiring, compare, read_cluster, start_server, write_zone,
 };
+use patchbay_ovn_programs::testing::{RealServer, Release};
 use patchbay_reach::{Answer, Destination, Northbound, Question, Sender};
 use patchbay_reconcile::Cluster;
 use serde::Deserialize;

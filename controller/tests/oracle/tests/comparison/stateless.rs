@@ -1,7 +1,7 @@
 //! Load balancers of routers with `use_stateless_nat`, each in a small database.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{TraceOutcome, map, references};
+use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::Answer;
 use serde_json::json;
 

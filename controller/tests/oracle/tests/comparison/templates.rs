@@ -1,7 +1,7 @@
 //! Templates of load balancers: their variables and address families.
 
-use ovsdb_sim::testing::Release;
 use patchbay_oracle::{map, references};
+use patchbay_ovn_programs::testing::Release;
 use serde_json::json;
 
 use super::features::{Network, WEB, ask, assert_same};

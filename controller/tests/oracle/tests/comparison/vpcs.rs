@@ -8,13 +8,13 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use ipnet::IpNet;
-use ovsdb_sim::testing::{RealServer, Release};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, Databases};
 use patchbay_oracle::{
     Asked, Frame, LearnedNeighbor, Ovn, Tally, TracedPacket, Wiring, compare, read_cluster,
     start_server, write_zone,
 };
+use patchbay_ovn_programs::testing::{RealServer, Release};
 use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender};
 use patchbay_reconcile::Cluster;
 use patchbay_schemas::nb::{
@@ -298,7 +298,7 @@ fn questions_about_vpcs_have_the_written_answers() {
         for file in &files {
             let scenario: Scenario =
                 serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-            let place = Path::new("../vpcs/tests/scenarios").join(file.file_name().unwrap());
+            let place = Path::new("../../vpcs/tests/scenarios").join(file.file_name().unwrap());
             let manifests = fs::read_to_string(root.join(place)).unwrap();
             let asked = scenario
                 .questions

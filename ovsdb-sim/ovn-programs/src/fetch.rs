@@ -1,18 +1,4 @@
-//! Releases of OVN and Open vSwitch out of Debian's packages.
-//!
-//! Packages are downloaded and unpacked, not installed, so that neither root nor a complete system
-//! is needed. The folder has the programs and all their libraries.
-//!
-//! ```no_run
-//! use std::path::Path;
-//!
-//! use patchbay_releases::{Cancellation, Suite, fetch};
-//!
-//! let suite: Suite = "sid".parse()?;
-//! let cancellation = Cancellation::default();
-//! fetch(&suite, Path::new("ovn-sid"), &cancellation, |progress| eprintln!("{progress}"))?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! Download of the programs of a Debian suite.
 
 mod apt;
 mod workspace;

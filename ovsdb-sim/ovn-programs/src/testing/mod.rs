@@ -6,7 +6,7 @@
 //! packages, [`Release::trixie`] and [`Release::newest`], may be missing.
 //!
 //! ```no_run
-//! use ovsdb_sim::testing::{self, RealServer};
+//! use patchbay_ovn_programs::testing::{self, RealServer};
 //!
 //! let server = RealServer::start([testing::installed_nb_schema()]);
 //! let output = testing::nbctl(&server.remote()).args(["ls-add", "sw0", "--", "show"]).output()?;
@@ -15,16 +15,16 @@
 //! ```
 
 mod free_port;
-mod program;
 mod real_cluster;
 mod real_server;
 mod release;
 mod scratch_dir;
+mod script;
 mod suite;
 
 pub use free_port::free_port;
-pub use program::{create_script, installed_nb_schema, nbctl, program, signal};
 pub use real_cluster::RealCluster;
 pub use real_server::RealServer;
-pub use release::Release;
+pub use release::{Release, installed_nb_schema, nbctl, program};
 pub use scratch_dir::ScratchDir;
+pub use script::{create_script, signal};

@@ -22,7 +22,7 @@ const ELECTION_TIMER_MS: u32 = 500;
 /// Dropping it kills the members and removes their files.
 ///
 /// ```no_run
-/// use ovsdb_sim::testing::{self, RealCluster};
+/// use patchbay_ovn_programs::testing::{self, RealCluster};
 ///
 /// let mut cluster = RealCluster::start(&testing::installed_nb_schema(), 3);
 /// let leader = cluster.leader();

@@ -31,9 +31,9 @@ enum UnpackError {
     #[error("no target folder around {}", .0.display())]
     NoTargetFolder(PathBuf),
     #[error(transparent)]
-    Name(#[from] patchbay_releases::InvalidSuite),
+    Name(#[from] crate::InvalidSuite),
     #[error(transparent)]
-    Fetch(#[from] patchbay_releases::FetchError),
+    Fetch(#[from] crate::FetchError),
 }
 
 impl UnpackError {
@@ -81,8 +81,8 @@ impl Suite {
             print_uncaptured(&format!(
                 "downloading Open vSwitch and OVN of Debian {name}, once"
             ));
-            let cancellation = patchbay_releases::Cancellation::default();
-            patchbay_releases::fetch(&name.parse()?, &done, &cancellation, |_| {})?;
+            let cancellation = crate::Cancellation::default();
+            crate::fetch(&name.parse()?, &done, &cancellation, |_| {})?;
         }
         Ok(done)
     }
