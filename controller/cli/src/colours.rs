@@ -4,14 +4,13 @@ use std::env;
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 
-/// Colour of a text, or another emphasis.
+/// Colour of a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(
     not(feature = "lab"),
     expect(dead_code, reason = "the prompt of `lab` has more colours")
 )]
 pub(super) enum Colour {
-    Bold,
     Green,
     Red,
     Yellow,
@@ -21,7 +20,6 @@ impl Colour {
     /// Parameters of the sequence "select graphic rendition" (ECMA-48, section 8.3.117).
     fn parameters(self) -> &'static str {
         match self {
-            Self::Bold => "1",
             Self::Green => "32",
             Self::Red => "31",
             Self::Yellow => "33",

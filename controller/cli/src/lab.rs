@@ -2,10 +2,8 @@
 
 pub(crate) mod args;
 mod changes;
-mod completion;
 mod editor;
 mod fetch;
-mod history;
 mod input;
 mod prompt;
 mod questions;
@@ -40,7 +38,6 @@ use super::stop::Stop;
 use super::zones::now;
 use args::{CheckFormat, Lab as Arguments, LabCommand};
 use changes::ChangeWatch;
-use completion::Names;
 use editor::TerminalMode;
 use input::CommandSource;
 use prompt::Next;
@@ -307,9 +304,8 @@ async fn run(
     let mut commands = if reads_manifests {
         CommandSource::Nothing
     } else {
-        CommandSource::open(console.output_colours)
+        CommandSource::open()
     };
-    commands.set_names(Names::of(lab, &cluster));
     let pods = lab.pods().count();
     writeln!(
         console.errors,
@@ -334,7 +330,6 @@ async fn run(
                 } else {
                     report_apply(inputs, lab, &mut cluster, stop, console).await?;
                 }
-                commands.set_names(Names::of(lab, &cluster));
             }
             () = sleep(PROGRAM_INTERVAL) => {
                 lab.check_programs()?;

@@ -5,9 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use tokio::sync::mpsc;
 
-use super::completion::Names;
 use super::editor::Prompt;
-use crate::colours::Colours;
 
 /// Source of commands.
 pub(super) enum CommandSource {
@@ -22,9 +20,9 @@ pub(super) enum CommandSource {
 impl CommandSource {
     /// A prompt if standard input and output are a terminal on which lines can be edited, otherwise
     /// the lines of standard input.
-    pub(super) fn open(colours: Colours) -> Self {
+    pub(super) fn open() -> Self {
         let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-        let prompt = is_terminal.then(|| Prompt::start(colours));
+        let prompt = is_terminal.then(Prompt::start);
         match prompt {
             Some(Ok(prompt)) => Self::Prompt(prompt),
             Some(Err(error)) => {
@@ -44,13 +42,6 @@ impl CommandSource {
             Self::Nothing => pending().await,
             Self::Lines(lines) => lines.recv().await,
             Self::Prompt(prompt) => prompt.next().await,
-        }
-    }
-
-    /// Sets the names that are completed.
-    pub(super) fn set_names(&self, names: Names) {
-        if let Self::Prompt(prompt) = self {
-            prompt.set_names(names);
         }
     }
 
