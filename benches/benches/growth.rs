@@ -1,18 +1,16 @@
 //! Cost of a small transaction as the database, its table and its set grow.
 //!
 //! `cargo bench --workspace --bench growth` prints the server CPU of each transaction and the
-//! growth exponents, and writes `benches/figures/small-transactions.svg`. ovsdb-server runs fewer
+//! growth exponents. ovsdb-server runs fewer
 //! transactions, and none on the largest router, because its cost grows with the set.
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
-use std::path::Path;
-
 use anyhow::{Context as _, Result};
 use patchbay_benches::client::RawClient;
 use patchbay_benches::northbound;
-use patchbay_benches::plot::{Chart, growth_exponent};
 use patchbay_benches::process::{Server, ServerKind};
+use patchbay_benches::text::growth_exponent;
 use uuid::Uuid;
 
 /// Numbers of router ports; the database has as many static routes.
@@ -52,11 +50,6 @@ impl Work {
 }
 
 fn main() -> Result<()> {
-    let mut chart = Chart::new(
-        "One small transaction",
-        "ports on the router (and as many routes in the database)",
-        "server CPU, microseconds",
-    );
     print!("{:<52}", "server CPU for each transaction, us");
     for size in SIZES {
         print!("{size:>10}");
@@ -88,12 +81,8 @@ fn main() -> Result<()> {
                 "  {:>8.3}",
                 growth_exponent(&line).context("costs are above 0")?
             );
-            chart = chart.line(&name, line);
         }
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("figures/small-transactions.svg");
-    chart.write(&path)?;
-    println!("{}", path.display());
     Ok(())
 }
 

@@ -5,7 +5,6 @@ pub mod connect;
 pub mod networks;
 pub mod northbound;
 pub mod parts;
-pub mod plot;
 pub mod process;
 pub mod stopwatch;
 pub mod text;

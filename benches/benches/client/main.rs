@@ -22,8 +22,8 @@ use mimalloc::MiMalloc;
 use patchbay_benches::client::RawClient;
 use patchbay_benches::northbound;
 use patchbay_benches::parts::{self, Part};
-use patchbay_benches::plot::{Chart, growth_exponent};
 use patchbay_benches::process::{Server, ServerKind};
+use patchbay_benches::text::growth_exponent;
 use patchbay_ovn_programs::testing::{installed_nb_schema, program};
 use uuid::Uuid;
 
@@ -149,11 +149,6 @@ fn measure_following() -> Result<()> {
     println!(
         "Client CPU for each change of one port, us: {CHANGES} pipelined changes from ovsdb-sim"
     );
-    let mut chart = Chart::new(
-        "One change applied by a client",
-        "ports on the router (and as many routes in the database)",
-        "client CPU, microseconds",
-    );
     for (subject, sizes) in [
         (Subject::Patchbay, &SIZES[..]),
         (Subject::Python, &SIZES[..3]),
@@ -174,10 +169,9 @@ fn measure_following() -> Result<()> {
                 "  exponent {:.3}",
                 growth_exponent(&line).context("costs are above 0")?
             );
-            chart = chart.line(&name, line);
         }
     }
-    write_chart(&chart, "following.svg")
+    Ok(())
 }
 
 /// Returns the CPU microseconds of a client for each new port and for each change of a port.
@@ -282,13 +276,7 @@ fn measure_memory() -> Result<()> {
         "  exponent {:.3}",
         growth_exponent(&line).context("memory grows")?
     );
-    let chart = Chart::new(
-        "Memory of a client",
-        "rows",
-        "resident bytes above those without rows",
-    )
-    .line("Patchbay", line);
-    write_chart(&chart, "client-memory.svg")
+    Ok(())
 }
 
 fn resident_bytes(server: &Server) -> Result<f64> {
@@ -309,13 +297,4 @@ fn start_loaded(kind: ServerKind, ports: usize) -> Result<(Server, RawClient, Uu
     let reply = client.call(&northbound::router_transaction(1, ports))?;
     let router = northbound::last_inserted_uuid(&reply)?;
     Ok((server, client, router))
-}
-
-fn write_chart(chart: &Chart, name: &str) -> Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("figures")
-        .join(name);
-    chart.write(&path)?;
-    println!("  {}", path.display());
-    Ok(())
 }

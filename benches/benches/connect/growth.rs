@@ -1,12 +1,10 @@
 //! Growth of the costs from 400 to 32,000 links.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use patchbay_benches::connect::{ClusterSize, ConnectPass, ConnectZone, node};
-use patchbay_benches::plot::{Chart, growth_exponent};
-use patchbay_benches::text::format_duration;
+use patchbay_benches::text::{format_duration, growth_exponent};
 
 /// Numbers of networks and nodes.
 const SIZES: [(usize, usize); 5] = [(4, 100), (4, 500), (4, 2_000), (8, 2_000), (16, 2_000)];
@@ -48,11 +46,6 @@ pub(crate) fn report() -> Result<()> {
         })?;
         node_added.push((ports, took.as_secs_f64() * 1e6));
     }
-    let mut chart = Chart::new(
-        "Connecting networks in one zone",
-        "ports on the connect router (4, 4, 4, 8 and 16 networks)",
-        "microseconds",
-    );
     let lines = [
         ("connect all, empty database", all),
         ("node added", node_added),
@@ -82,11 +75,7 @@ pub(crate) fn report() -> Result<()> {
             "  {:>8.2}",
             growth_exponent(&line).context("costs are above 0")?
         );
-        chart = chart.line(name, line);
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("figures/connect.svg");
-    chart.write(&path)?;
-    println!("{}", path.display());
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 //! of change.
 //!
 //! `cargo bench --workspace --bench connect` runs all parts; `-- changes sockets many memory
-//! zone growth`, or some of these names, runs only those parts. `growth` writes
-//! `benches/figures/connect.svg`. The benchmark needs ovsdb-server and ovsdb-tool.
+//! zone growth`, or some of these names, runs only those parts. The benchmark needs ovsdb-server and
+//! ovsdb-tool.
 
 #![allow(
     clippy::print_stdout,

@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::networks::{ZONE, write_manifests};
-use patchbay_benches::plot::Chart;
 use patchbay_benches::process::{Server, ServerKind, Usage, run_measured, workspace_program};
 use patchbay_ovn_programs::testing::ScratchDir;
 
@@ -33,12 +32,7 @@ pub(crate) fn report() -> Result<()> {
         .iter()
         .map(|size| measure(&program, *size))
         .collect::<Result<Vec<_>>>()?;
-    let chart = Chart::new(
-        "Commands on the northbound of one zone (ovsdb-sim)",
-        "links (16 layer3 networks times nodes)",
-        "CPU of the command, milliseconds",
-    );
-    let mut table = Table::new("links; CPU of the command's process", &sizes, chart);
+    let table = Table::new("links; CPU of the command's process", &sizes);
     for (place, name) in NAMES.into_iter().enumerate() {
         let goal = matches!(name, "apply again" | "plan, no changes").then_some(UNCHANGED_GOAL);
         let times = |part: fn(&Usage) -> Duration| -> Vec<Duration> {
@@ -47,10 +41,10 @@ pub(crate) fn report() -> Result<()> {
                 .map(|all: &[Usage; NAMES.len()]| part(&all[place]))
                 .collect()
         };
-        table.print_charted(name, &times(|usage| usage.cpu), goal);
+        table.print_times(name, &times(|usage| usage.cpu), goal);
         table.print_times("  wall-clock time", &times(|usage| usage.wall), None);
     }
-    table.write_chart("networks-commands.svg")
+    Ok(())
 }
 
 /// Measures the commands on one cluster, in the order of [`NAMES`].

@@ -3,8 +3,7 @@
 //!
 //! `cargo bench --workspace --bench networks` runs all parts; `-- passes`, `-- commands` or
 //! `-- objects` runs only that part, and a number limits the links. `passes` measures in this
-//! process, `commands` measures `patchbay apply` and `patchbay plan` with ovsdb-sim. They write
-//! `benches/figures/networks.svg` and `benches/figures/networks-commands.svg`. `commands` needs
+//! process, `commands` measures `patchbay apply` and `patchbay plan` with ovsdb-sim and needs
 //! OVN's schema. `objects` measures `patchbay plan` on up to 10,000 objects of one kind.
 
 #![allow(

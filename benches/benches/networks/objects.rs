@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use patchbay_benches::plot::growth_exponent;
 use patchbay_benches::process::{run_measured, workspace_program};
 use patchbay_benches::text::format_duration;
+use patchbay_benches::text::growth_exponent;
 use patchbay_ovn_programs::testing::ScratchDir;
 
 /// Numbers of objects.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::networks::{NetworksPass, NetworksZone, read_cluster, write_manifests};
-use patchbay_benches::plot::Chart;
 use patchbay_ovn_programs::testing::ScratchDir;
 
 use crate::sizes;
@@ -26,12 +25,7 @@ struct Passes {
 
 pub(crate) fn report() -> Result<()> {
     let sizes = sizes();
-    let chart = Chart::new(
-        "The networks' own rows in one zone, in process",
-        "links (16 layer3 networks times nodes)",
-        "milliseconds",
-    );
-    let mut table = Table::new("links; northbound in this process", &sizes, chart);
+    let table = Table::new("links; northbound in this process", &sizes);
     let passes = sizes
         .iter()
         .map(|size| measure(*size))
@@ -57,14 +51,14 @@ pub(crate) fn report() -> Result<()> {
         let times = |part: fn(&NetworksPass) -> Duration| -> Vec<Duration> {
             passes.iter().map(part).collect()
         };
-        table.print_charted(name, &times(NetworksPass::total), goal);
+        table.print_times(name, &times(NetworksPass::total), goal);
         table.print_times("  read", &times(|pass| pass.read), None);
         table.print_times("  plan", &times(|pass| pass.plan), None);
         table.print_times("  commit", &times(|pass| pass.commit), None);
         let rows: Vec<usize> = passes.iter().map(NetworksPass::rows).collect();
         Table::print_counts("  changed rows", &rows);
     }
-    table.write_chart("networks.svg")
+    Ok(())
 }
 
 fn measure(size: ClusterSize) -> Result<Passes> {

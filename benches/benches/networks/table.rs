@@ -1,12 +1,10 @@
-//! A table with a line for each measurement and a column for each size, and a chart of its lines.
+//! A table with a line for each measurement and a column for each size.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use patchbay_benches::connect::ClusterSize;
-use patchbay_benches::plot::{Chart, growth_exponent};
-use patchbay_benches::text::{format_duration, format_goal};
+use patchbay_benches::text::{format_duration, format_goal, growth_exponent};
 
 /// Runs of a measurement, unless they exceed [`RUNS_TIME_MAX`].
 const RUNS: usize = 7;
@@ -16,12 +14,11 @@ const RUNS_TIME_MAX: Duration = Duration::from_secs(5);
 /// Table that is printed line by line.
 pub(crate) struct Table {
     sizes: Vec<ClusterSize>,
-    chart: Chart,
 }
 
 impl Table {
     /// Prints the head of a table.
-    pub(crate) fn new(title: &str, sizes: &[ClusterSize], chart: Chart) -> Self {
+    pub(crate) fn new(title: &str, sizes: &[ClusterSize]) -> Self {
         print!("\n{title:<56}");
         for size in sizes {
             print!("{:>12}", size.links());
@@ -29,7 +26,6 @@ impl Table {
         println!("  exponent");
         Self {
             sizes: sizes.to_vec(),
-            chart,
         }
     }
 
@@ -54,13 +50,6 @@ impl Table {
         println!();
     }
 
-    /// Prints the times of one measurement, and adds them to the chart.
-    pub(crate) fn print_charted(&mut self, name: &str, times: &[Duration], goal: Option<Duration>) {
-        self.print_times(name, times, goal);
-        let points = self.points(times);
-        self.chart = self.chart.clone().line(name, points);
-    }
-
     /// Prints counts.
     pub(crate) fn print_counts(name: &str, counts: &[usize]) {
         print!("{name:<56}");
@@ -68,16 +57,6 @@ impl Table {
             print!("{count:>12}");
         }
         println!();
-    }
-
-    /// Writes the chart into `benches/figures`.
-    pub(crate) fn write_chart(&self, name: &str) -> Result<()> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("figures")
-            .join(name);
-        self.chart.write(&path)?;
-        println!("{}", path.display());
-        Ok(())
     }
 
     fn points(&self, times: &[Duration]) -> Vec<(f64, f64)> {

@@ -1,7 +1,7 @@
 //! Pods of one zone with a service and policies: from nothing, one by one, and without changes.
 //!
 //! `cargo bench --workspace --bench pods` measures up to 10,000 pods of a layer3 network in this
-//! process, and writes `benches/figures/pods.svg` and `benches/figures/pod-memory.svg`. A number
+//! process. A number
 //! limits the pods. Times are those of allocation and planning, without the transactions, unless
 //! the line names them.
 
@@ -12,14 +12,12 @@ mod watched;
 mod zone;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 use cap::Cap;
 use mimalloc::MiMalloc;
-use patchbay_benches::plot::{Chart, growth_exponent};
-use patchbay_benches::text::format_duration;
+use patchbay_benches::text::{format_duration, growth_exponent};
 use patchbay_model::Feature;
 
 use memory::Memory;
@@ -128,33 +126,19 @@ const MEMORY_LINES: [MemoryLine; 5] = [
 /// Bytes of each pod beside its rows that are the goal.
 const MEMORY_GOAL: usize = 4_096;
 
-/// Measures, prints and plots the memory of each pod.
+/// Measures and prints the memory of each pod.
 fn report_memory(sizes: &[usize]) -> Result<()> {
     let all = sizes.iter().map(|pods| memory::measure(*pods));
     let all = all.collect::<Result<Vec<_>>>()?;
-    let mut chart = Chart::new("Memory of the pods of one zone", "pods", "megabytes");
     for (name, of) in MEMORY_LINES {
         print!("{name:<46}");
         for memory in &all {
             print!("{:>12}", of(memory));
         }
         println!();
-        let megabytes = |(pods, memory): (&usize, &Memory)| {
-            let bytes = pods * of(memory);
-            (*pods as f64, bytes as f64 / 1e6)
-        };
-        chart = chart.line(name.trim_start(), sizes.iter().zip(&all).map(megabytes));
     }
     println!("{:<46}{MEMORY_GOAL:>12}", "  goal");
-    let goal = |pods: &usize| (*pods as f64, (pods * MEMORY_GOAL) as f64 / 1e6);
-    chart = chart.line("goal", sizes.iter().map(goal));
-    write_chart(&chart, "pod-memory.svg")
-}
-
-/// Writes a chart to the folder of figures.
-fn write_chart(chart: &Chart, name: &str) -> Result<()> {
-    let figures = Path::new(env!("CARGO_MANIFEST_DIR")).join("figures");
-    chart.write(&figures.join(name))
+    Ok(())
 }
 
 fn main() -> Result<()> {
@@ -177,7 +161,6 @@ fn main() -> Result<()> {
         print!("{size:>12}");
     }
     println!("  exponent");
-    let mut chart = Chart::new("Pods in one zone, in process", "pods", "milliseconds");
     for line in LINES {
         let times = all.iter().map(line.of);
         let points: Vec<(f64, f64)> = sizes
@@ -197,9 +180,7 @@ fn main() -> Result<()> {
             Some((pods, goal)) => println!("  goal at {pods}: {}", format_duration(goal)),
             None => println!(),
         }
-        chart = chart.line(line.name.trim_start(), points);
     }
-    write_chart(&chart, "pods.svg")?;
     report_memory(&sizes)?;
     report_watched(&BTreeSet::new())
 }
