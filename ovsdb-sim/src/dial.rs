@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::connection;
 use crate::peers::Peer;
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::server::Server;
 use crate::target::{ActiveTarget, RemoteError, check_tls_support};
 use crate::unix_path::SocketPath;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::connection;
 use crate::peers::Peer;
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::server::Server;
 
 /// Buffer of each direction of an in-process stream, in bytes: that of a unix socket.

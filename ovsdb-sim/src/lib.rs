@@ -54,17 +54,15 @@
 //! **Conformance** with ovsdb-server, and the differences, are in `CONFORMANCE.md`. The options of
 //! the program and the control API are in `README.md`.
 //!
-//! **Features.** A library user needs none of them, and sets `default-features = false`:
+//! **Features.** Most tests need none of them:
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `program` (default) | the program `ovsdb-sim`, with everything below |
 //! | `control-api` | `Sim::serve_control` and `ControlApiClient`: JSON-RPC 2.0 over HTTP and WebSocket |
 //! | `tls` | `ssl:` and `pssl:` remotes |
 //! | `unixctl` | `Sim::serve_unixctl`: the protocol of ovs-appctl; `ConfigFile` |
 
 mod budget;
-mod builder;
 mod chunk;
 mod cluster;
 #[cfg(feature = "unixctl")]
@@ -72,8 +70,6 @@ mod config_file;
 mod connection;
 #[cfg(feature = "control-api")]
 mod control;
-mod database_column;
-mod database_set;
 mod dial;
 mod fault;
 mod file;
@@ -90,20 +86,14 @@ mod monitors;
 mod outbox;
 mod peers;
 mod rbac;
-mod remote_options;
 mod remotes;
 mod reply;
 mod request;
 mod served_database;
 mod server;
-mod server_database;
 mod session;
-mod session_handle;
-mod session_id;
-mod session_monitors;
 mod settings;
 mod sim;
-mod sim_database;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
@@ -113,7 +103,6 @@ mod unix_path;
 mod unixctl;
 mod update;
 
-pub use builder::{SimBuildError, SimBuilder};
 #[cfg(feature = "unixctl")]
 pub use config_file::{ConfigFile, ConfigFileError};
 #[cfg(feature = "control-api")]
@@ -129,7 +118,8 @@ pub use remotes::Remotes;
 pub use served_database::NotClustered;
 pub use server::{AddDatabaseError, NoConnection, RemoveDatabaseError, SetFaultError};
 pub use sim::Sim;
-pub use sim_database::{SimDatabase, TransactError};
+pub use sim::builder::{SimBuildError, SimBuilder};
+pub use sim::database::{SimDatabase, TransactError};
 pub use target::{RemoteError, parse_relay};
 pub use tls_options::TlsOptions;
 #[cfg(feature = "unixctl")]

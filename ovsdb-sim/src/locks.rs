@@ -7,7 +7,7 @@ use std::sync::Arc;
 use patchbay_schemas::hash_order;
 
 use crate::budget::HeldBytes;
-use crate::session_id::SessionId;
+use crate::session::id::SessionId;
 
 /// Method by which a client requests a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

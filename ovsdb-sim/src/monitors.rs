@@ -22,8 +22,8 @@ use patchbay_schemas::wire::MonitorVersion;
 use uuid::Uuid;
 
 use crate::reply;
-use crate::session_handle::SessionHandle;
-use crate::session_id::SessionId;
+use crate::session::handle::SessionHandle;
+use crate::session::id::SessionId;
 use crate::update::{
     MonitorSpec, NetChanges, UpdateText, encode_changes, encode_condition_change, encode_initial,
 };

@@ -1,5 +1,8 @@
 //! The simulator as a library.
 
+pub(crate) mod builder;
+pub(crate) mod database;
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +18,9 @@ use crate::file::DatabaseSource;
 use crate::following::SourceOptions;
 use crate::in_process;
 use crate::listen::{self, Endpoints, Listener};
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::server::{AddDatabaseError, RemoveDatabaseError, Server, SetFaultError};
-use crate::sim_database::SimDatabase;
+use crate::sim::database::SimDatabase;
 use crate::target::RemoteError;
 
 /// Handle of a running simulator. Clones are handles of the same one. Listeners end when they are

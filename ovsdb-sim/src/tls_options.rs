@@ -1,7 +1,7 @@
 //! Options of TLS, as of ovsdb-server.
 
-use crate::database_column::{COLUMN_PREFIX, DatabaseColumn};
-use crate::database_set::DatabaseSet;
+use crate::remotes::column::{COLUMN_PREFIX, DatabaseColumn};
+use crate::served_database::set::DatabaseSet;
 
 /// Keys and parameters of `ssl:` and `pssl:` remotes, as in ovsdb-server(1).
 ///

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::Mutex;
 
-use crate::database_column::{COLUMN_PREFIX, DatabaseColumn};
 use crate::remotes::Remotes;
+use crate::remotes::column::{COLUMN_PREFIX, DatabaseColumn};
 use crate::server::AddDatabaseError;
 use crate::sim::Sim;
 use crate::unixctl::add_error;

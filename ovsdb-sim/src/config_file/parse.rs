@@ -7,7 +7,7 @@ use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::Members;
 
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 
 use super::database::DatabaseConfig;
 

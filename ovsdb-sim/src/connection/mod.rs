@@ -13,11 +13,11 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::peers::Peer;
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::server::Server;
+use crate::session::handle::SessionHandle;
+use crate::session::id::SessionId;
 use crate::session::{Session, SessionError};
-use crate::session_handle::SessionHandle;
-use crate::session_id::SessionId;
 
 pub(crate) use client_stream::ClientStream;
 #[cfg(feature = "tls")]

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::chunk::Chunk;
 use crate::fault::Direction;
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::request::{self, Request};
 use crate::session::{DecodeContext, IncomingRequest, Session, SessionError};
 

@@ -9,7 +9,7 @@ use crate::chunk::Chunk;
 use crate::fault::Direction;
 use crate::long_work::run;
 use crate::outbox::Batch;
-use crate::session_handle::SessionHandle;
+use crate::session::handle::SessionHandle;
 
 use super::pace::UpdatePacer;
 

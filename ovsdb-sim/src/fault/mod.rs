@@ -10,7 +10,7 @@ use std::time::Duration;
 use patchbay_schemas::error::OvsdbError;
 use serde::{Deserialize, Serialize};
 
-use crate::session_id::SessionId;
+use crate::session::id::SessionId;
 
 pub(crate) use registry::{Direction, Faults, MAX_FAULTS};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use patchbay_schemas::error::OvsdbError;
 use tokio::sync::watch;
 
-use crate::session_id::SessionId;
+use crate::session::id::SessionId;
 
 use super::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
 

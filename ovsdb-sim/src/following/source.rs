@@ -8,8 +8,8 @@ use patchbay_engine::client::{Client, Config, ConnectError, Remote, RemoteError,
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::database_column;
 use crate::dial::{MAX_BACKOFF, MIN_BACKOFF};
+use crate::remotes::column;
 use crate::server::Server;
 use crate::target::PassiveTarget;
 
@@ -153,9 +153,7 @@ fn is_coming(error: &ConnectError) -> bool {
 /// no keys.
 fn client_keys(server: &Server) -> Option<Tls> {
     let options = &server.settings().tls;
-    let file = |option: &Option<String>| {
-        database_column::read_option(option.as_deref(), server.databases())
-    };
+    let file = |option: &Option<String>| column::read_option(option.as_deref(), server.databases());
     let mut keys = Tls::new(
         file(&options.private_key)?,
         file(&options.certificate)?,

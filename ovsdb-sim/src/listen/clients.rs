@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::remote_options::RemoteOptions;
-use crate::session_id::SessionId;
+use crate::remotes::options::RemoteOptions;
+use crate::session::id::SessionId;
 
 /// Clients of a listener, with their options.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use crate::connection;
 use crate::peers::Peer;
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::server::Server;
 use crate::target::{PassiveTarget, RemoteError, check_tls_support};
 

@@ -7,7 +7,7 @@ mod socket;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::server::Server;
 use crate::target::RemoteError;
 

@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use crate::outbox::SharedUpdates;
 use crate::reply;
-use crate::session_handle::SessionHandle;
-use crate::session_id::SessionId;
+use crate::session::handle::SessionHandle;
+use crate::session::id::SessionId;
 use crate::update::{MonitorSpec, UpdateText, encode_changes};
 
 use super::SessionMap;

@@ -15,8 +15,8 @@ use patchbay_schemas::wire::DecodedTransaction;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::database_column::DatabaseColumn;
-use crate::remote_options::RemoteOptions;
+use crate::remotes::column::DatabaseColumn;
+use crate::remotes::options::RemoteOptions;
 use crate::served_database::ServedDatabase;
 use crate::sim::Sim;
 use crate::target::RemoteError;

@@ -1,6 +1,8 @@
 //! Remotes of a server: listeners and active connections, by their targets.
 
+pub(crate) mod column;
 mod configured;
+pub(crate) mod options;
 mod retried;
 mod status;
 
@@ -10,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::dial::{self, Dialer};
 use crate::file::system_text;
 use crate::listen::{self, Listener};
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::sim::Sim;
 use crate::target::RemoteError;
 

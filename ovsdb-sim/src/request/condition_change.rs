@@ -8,7 +8,7 @@ use patchbay_schemas::json::{Json, Reader, ValueKind};
 use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::strings::StringCache;
 
-use crate::session_monitors::SessionMonitor;
+use crate::session::monitors::SessionMonitor;
 use crate::update::MonitorSpec;
 
 use super::monitors::hold_monitor;

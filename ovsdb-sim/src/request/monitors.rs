@@ -15,8 +15,8 @@ use crate::held_size::{ENTRY_BYTES, json_bytes, monitor_bytes};
 use crate::limits::resources_exhausted;
 use crate::reply;
 use crate::served_database::{DatabaseState, ServedDatabase};
-use crate::session_handle::SessionHandle;
-use crate::session_monitors::SessionMonitor;
+use crate::session::handle::SessionHandle;
+use crate::session::monitors::SessionMonitor;
 use crate::update::MonitorSpec;
 
 impl Request<'_> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use patchbay_schemas::json::Json;
 
-use crate::session_handle::SessionHandle;
-use crate::session_id::SessionId;
+use crate::session::handle::SessionHandle;
+use crate::session::id::SessionId;
 
 use super::DatabaseState;
 use super::relay::RelayState;

@@ -8,7 +8,7 @@ use patchbay_schemas::error::OvsdbError;
 #[cfg(feature = "unixctl")]
 use crate::model::Model;
 use crate::model::Role;
-use crate::server_database::DatabaseStatus;
+use crate::server::server_database::DatabaseStatus;
 
 use super::{DatabaseState, ServedDatabase};
 

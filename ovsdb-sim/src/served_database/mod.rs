@@ -25,6 +25,7 @@ mod reading;
 mod relay;
 mod removal;
 mod server_row;
+pub(crate) mod set;
 mod transact;
 #[cfg(feature = "unixctl")]
 mod transaction_log;
@@ -49,8 +50,8 @@ use crate::history::History;
 use crate::locks::Locks;
 use crate::model::Role;
 use crate::monitors::{MonitorView, Monitors};
-use crate::server_database::DatabaseStatus;
-use crate::session_id::SessionId;
+use crate::server::server_database::DatabaseStatus;
+use crate::session::id::SessionId;
 use crate::update::NetChanges;
 
 pub use cluster_role::NotClustered;
@@ -69,9 +70,9 @@ use waiting_queue::WaitingQueue;
 ///
 /// **Lock order.** A thread that holds several locks has taken them in this order:
 ///
-/// 1. additions and removals of databases ([`DatabaseSet`](crate::database_set::DatabaseSet)),
+/// 1. additions and removals of databases ([`DatabaseSet`](crate::served_database::set::DatabaseSet)),
 /// 2. the server's relays and backups,
-/// 3. the monitors of a session ([`SessionHandle`](crate::session_handle::SessionHandle)),
+/// 3. the monitors of a session ([`SessionHandle`](crate::session::handle::SessionHandle)),
 /// 4. the content of a row in `_Server` ([`ServerRow`]),
 /// 5. the state of one database,
 /// 6. the server's lock table,

@@ -9,7 +9,7 @@ use patchbay_schemas::wire::{DecodedTransaction, Operation};
 use tokio::time::Instant;
 
 use crate::long_work::run_long;
-use crate::session_handle::SessionHandle;
+use crate::session::handle::SessionHandle;
 
 use super::ServedDatabase;
 use super::transact::ClientTransaction;

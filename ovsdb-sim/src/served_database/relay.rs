@@ -18,7 +18,7 @@ use crate::history::History;
 use crate::limits::resources_exhausted;
 use crate::model::Role;
 use crate::reply;
-use crate::session_id::SessionId;
+use crate::session::id::SessionId;
 
 use super::cancellation::Cancellation;
 use super::transact::{ClientTransaction, RunOutcome};

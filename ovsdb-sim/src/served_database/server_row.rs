@@ -6,7 +6,7 @@ use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{DecodedTransaction, Operation};
 
-use crate::server_database::{self, DatabaseRow, DatabaseStatus};
+use crate::server::server_database::{self, DatabaseRow, DatabaseStatus};
 
 use super::ServedDatabase;
 

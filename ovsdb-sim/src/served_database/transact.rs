@@ -18,7 +18,7 @@ use crate::chunk::Chunk;
 use crate::fault::Loss;
 use crate::held_size::{ENTRY_BYTES, json_bytes, transaction_bytes};
 use crate::reply;
-use crate::session_handle::SessionHandle;
+use crate::session::handle::SessionHandle;
 
 use super::{DatabaseState, ServedDatabase};
 

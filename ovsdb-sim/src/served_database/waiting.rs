@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::limits::resources_exhausted;
 use crate::long_work::run_long;
-use crate::session_id::SessionId;
+use crate::session::id::SessionId;
 
 use super::transact::{ClientTransaction, RunOutcome};
 use super::{DatabaseState, ServedDatabase};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use patchbay_schemas::json::Json;
 use patchbay_schemas::schema::TableId;
 
-use crate::session_id::SessionId;
+use crate::session::id::SessionId;
 
 use super::waiting::WaitingTransaction;
 

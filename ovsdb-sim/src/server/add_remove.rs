@@ -13,7 +13,7 @@ use crate::cluster::{ClusterMember, without_ephemeral_columns};
 use crate::file::{DatabaseSource, FileError, OpenedDatabase, Storage};
 use crate::model::Model;
 use crate::served_database::ServedDatabase;
-use crate::server_database::DatabaseRow;
+use crate::server::server_database::DatabaseRow;
 
 use super::Server;
 

@@ -3,6 +3,7 @@
 
 mod add_remove;
 mod replication;
+pub(crate) mod server_database;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,18 +16,17 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::budget::ByteBudget;
-use crate::database_set::DatabaseSet;
 use crate::fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, Faults, MAX_FAULTS};
 use crate::file::DatabaseSource;
 use crate::limits::Limits;
 use crate::locks::Locks;
 use crate::model::Model;
 use crate::peers::{Peer, Peers, Place};
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::served_database::ServedDatabase;
-use crate::server_database;
-use crate::session_handle::SessionHandle;
-use crate::session_id::SessionId;
+use crate::served_database::set::DatabaseSet;
+use crate::session::handle::SessionHandle;
+use crate::session::id::SessionId;
 use crate::settings::RemoteSettings;
 #[cfg(feature = "tls")]
 use crate::target::needs_tls;

@@ -1,5 +1,8 @@
 //! A session: the requests of one connection, executed in order.
 
+pub(crate) mod handle;
+pub(crate) mod id;
+pub(crate) mod monitors;
 mod streaming;
 
 use std::ops::Deref;
@@ -11,7 +14,7 @@ use patchbay_schemas::wire::RowTemplates;
 use crate::budget::{BudgetExceeded, HeldBytes};
 use crate::held_size::template_bytes;
 use crate::server::Server;
-use crate::session_handle::SessionHandle;
+use crate::session::handle::SessionHandle;
 
 pub(crate) use streaming::{IncomingRequest, StreamedTransaction};
 

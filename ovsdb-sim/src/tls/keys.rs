@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use patchbay_engine::tls::{read_certificates, read_private_key};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::database_column;
-use crate::database_set::DatabaseSet;
+use crate::remotes::column;
+use crate::served_database::set::DatabaseSet;
 use crate::tls_options::TlsOptions;
 
 use super::parameters;
@@ -47,8 +47,7 @@ impl TrustedPeers {
 impl Keys {
     /// Reads the files and columns of the options.
     pub(super) fn read(options: &TlsOptions, databases: &DatabaseSet) -> Result<Self, TlsError> {
-        let value =
-            |option: &Option<String>| database_column::read_option(option.as_deref(), databases);
+        let value = |option: &Option<String>| column::read_option(option.as_deref(), databases);
         let required = |option, name: &'static str| value(option).ok_or(TlsError::Missing(name));
         let private_key = required(&options.private_key, "Private key")?;
         let private_key = read_private_key(Path::new(&private_key))?;

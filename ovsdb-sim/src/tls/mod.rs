@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 use crate::connection::{ClientStream, tcp_remote};
-use crate::database_set::DatabaseSet;
+use crate::served_database::set::DatabaseSet;
 use crate::tls_options::TlsOptions;
 
 use certificate::common_name;

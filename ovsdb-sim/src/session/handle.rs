@@ -18,10 +18,10 @@ use crate::fault::Faults;
 use crate::limits::Limits;
 use crate::outbox::Outbox;
 use crate::rbac::RestrictedClient;
-use crate::remote_options::RemoteOptions;
+use crate::remotes::options::RemoteOptions;
 use crate::reply;
-use crate::session_id::SessionId;
-use crate::session_monitors::SessionMonitors;
+use crate::session::id::SessionId;
+use crate::session::monitors::SessionMonitors;
 
 /// Upper bound of an injected delay; `Instant + MAX_FAULT_DELAY` cannot overflow.
 const MAX_FAULT_DELAY: Duration = Duration::from_secs(30 * 365 * 24 * 3600);

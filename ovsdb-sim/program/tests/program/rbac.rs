@@ -256,7 +256,7 @@ impl Drop for Bed {
 }
 
 fn key_option(option: &str, file: &str) -> String {
-    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/connection/keys");
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engine/tests/connection/keys");
     format!("--{option}={}", keys.join(file).display())
 }
 

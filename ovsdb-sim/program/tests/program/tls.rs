@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A key of the tests of the client, made once for a hundred years.
 fn key(name: &str) -> String {
-    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/connection/keys");
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engine/tests/connection/keys");
     keys.join(name).display().to_string()
 }
 

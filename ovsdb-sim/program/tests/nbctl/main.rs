@@ -132,7 +132,7 @@ fn the_output_is_the_same_as_with_ovsdb_server() {
 
 #[test]
 fn the_output_is_the_same_with_the_newest_schema() {
-    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas/ovn-nb.ovsschema");
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/ovn-nb.ovsschema");
     let reports = in_parallel(&themes(), |theme| {
         differences(theme, &on_real(theme, &schema), &on_sim(theme, &schema))
     })

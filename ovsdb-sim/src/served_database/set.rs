@@ -7,7 +7,7 @@ use patchbay_schemas::hash_order;
 use tokio::sync::watch;
 
 use crate::served_database::ServedDatabase;
-use crate::server_database;
+use crate::server::server_database;
 
 /// Databases of a server, `_Server` included.
 ///

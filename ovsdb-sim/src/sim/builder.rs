@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::server::{AddDatabaseError, Server, SetFaultError};
 use crate::settings::RemoteSettings;
 use crate::sim::Sim;
-use crate::sim_database::TransactError;
+use crate::sim::database::TransactError;
 use crate::tls_options::TlsOptions;
 #[cfg(feature = "unixctl")]
 use crate::unixctl::error_text;

@@ -3,7 +3,7 @@
 use patchbay_schemas::atom::{Atom, AtomType};
 use patchbay_schemas::datum::Datum;
 
-use crate::database_set::DatabaseSet;
+use crate::served_database::set::DatabaseSet;
 
 /// Beginning of a text that names a column.
 pub(crate) const COLUMN_PREFIX: &str = "db:";
