@@ -70,7 +70,7 @@ pub(crate) fn run_on(arguments: &str, manifests: &str) -> Run {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(manifests.as_bytes()).unwrap();
     drop(stdin);
-    child.wait_with_output().unwrap().into()
+    patchbay_ovn_programs::testing::output_of(child).into()
 }
 
 /// The output of `plan` behind its first line, which has the IP families.

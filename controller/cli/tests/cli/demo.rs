@@ -191,7 +191,7 @@ fn the_real_nbctl_prints_the_same() {
     let printed = commands.map(|arguments| print(&arguments));
 
     patchbay_ovn_programs::testing::signal(&demo, "TERM");
-    let output = demo.wait_with_output().unwrap();
+    let output = patchbay_ovn_programs::testing::output_of(demo);
     assert_eq!(output.status.code(), Some(0));
     assert!(!socket.exists(), "the socket is left behind");
     let stdout = String::from_utf8(output.stdout).unwrap();

@@ -313,7 +313,7 @@ fn on_a_terminal_the_user_is_asked() {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(answer.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let output = patchbay_ovn_programs::testing::output_of(child);
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(0), "{text}");
         assert!(text.contains("Delete 18 rows? [y/N] "), "{text}");

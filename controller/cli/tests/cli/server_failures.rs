@@ -43,7 +43,7 @@ fn end(mut child: Child) -> Run {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    child.wait_with_output().unwrap().into()
+    patchbay_ovn_programs::testing::output_of(child).into()
 }
 
 /// Asserts that a command has ended with this error and nothing on standard output.

@@ -132,7 +132,7 @@ fn runs_on_one_folder_wait_for_each_other() {
             })
             .collect();
         for child in runs {
-            let output = child.wait_with_output().unwrap();
+            let output = patchbay_ovn_programs::testing::output_of(child);
             assert!(output.status.success(), "{output:?}");
         }
         fs::remove_dir_all(&state).unwrap();
@@ -169,7 +169,7 @@ fn those_that_read_say_for_whom_they_wait() {
             .unwrap();
         let line = lines(waiting.stderr.take().unwrap()).recv_timeout(PATIENCE);
         waiting.kill().unwrap();
-        waiting.wait().unwrap();
+        patchbay_ovn_programs::testing::wait(&mut waiting);
         let name = folder.path().display();
         let waits = format!("waiting for another run that uses the state folder {name}\n");
         assert_eq!(line, Ok(waits));

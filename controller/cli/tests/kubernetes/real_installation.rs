@@ -47,7 +47,7 @@ fn kubectl(plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_owned();
     let writer = thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().unwrap();
+    let output = patchbay_ovn_programs::testing::output_of(child);
     writer.join().unwrap().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "kubectl {arguments:?}: {errors}");

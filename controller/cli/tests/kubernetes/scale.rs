@@ -80,6 +80,6 @@ async fn the_zone_controller_of_a_large_cluster_has_a_bounded_size() {
     // that.
     assert!(memory < 120, "{memory} MB");
     patchbay_ovn_programs::testing::signal(&child, "TERM");
-    child.wait().unwrap();
+    patchbay_ovn_programs::testing::wait(&mut child);
     cluster.stop().await;
 }

@@ -213,7 +213,7 @@ impl Running {
     fn wait_for_end(mut self, temporary: &Path) -> (Option<i32>, String) {
         let mut rest = String::new();
         self.errors.read_to_string(&mut rest).unwrap();
-        let status = self.child.wait().unwrap();
+        let status = patchbay_ovn_programs::testing::wait(&mut self.child);
         let is_program = |id: &u32| {
             let text = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
             text.contains("patchbay-lab-")

@@ -60,7 +60,7 @@ fn a_signal_ends_a_fetch_and_nothing_stays() {
         }
         assert!(!is_empty());
         patchbay_ovn_programs::testing::signal(&child, signal);
-        let output = child.wait_with_output().unwrap();
+        let output = patchbay_ovn_programs::testing::output_of(child);
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(errors.ends_with("error: stopped\n"), "{errors}");

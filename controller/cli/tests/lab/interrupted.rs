@@ -131,7 +131,7 @@ async fn an_apply_that_is_killed_joins_nothing_else_and_the_next_one_completes_i
             }
             sleep(LOOK_INTERVAL).await;
         }
-        child.wait().unwrap();
+        patchbay_ovn_programs::testing::wait(&mut child);
         lab.sync().await.unwrap();
     }
     // The second one may have been done before it was seen.

@@ -202,7 +202,7 @@ fn commands_are_executed_until_standard_input_ends() {
         .unwrap()
         .write_all(commands.as_bytes())
         .unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = patchbay_ovn_programs::testing::output_of(child);
     let (text, errors) = (
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(output.stderr).unwrap(),
@@ -254,7 +254,7 @@ fn a_lost_packet_has_the_reason_of_the_manifests_the_row_and_the_table() {
     let mut input = child.stdin.take().unwrap();
     input.write_all(b"ping blue-1 green-3\n").unwrap();
     drop(input);
-    let output = child.wait_with_output().unwrap();
+    let output = patchbay_ovn_programs::testing::output_of(child);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -313,7 +313,7 @@ fn a_killed_lab_leaves_no_program() {
         let programs = children(child.id());
         assert_eq!(programs.len(), 9);
         patchbay_ovn_programs::testing::signal(&child, signal);
-        child.wait().unwrap();
+        patchbay_ovn_programs::testing::wait(&mut child);
         // Another process may get a freed id, but not the program.
         let is_program = |id: &u32| {
             let text = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
@@ -342,7 +342,7 @@ fn shop(ovn: &Path, flags: &[&str], commands: &str) -> (Option<i32>, String) {
     let mut input = child.stdin.take().unwrap();
     input.write_all(commands.as_bytes()).unwrap();
     drop(input);
-    let output = child.wait_with_output().unwrap();
+    let output = patchbay_ovn_programs::testing::output_of(child);
     let text = String::from_utf8(output.stdout).unwrap();
     (output.status.code(), text)
 }
@@ -491,5 +491,5 @@ fn a_saved_file_is_applied_and_what_it_opens_and_closes_is_printed() {
                    reach the switch; `start ovn-control-plane ovn-controller` starts it";
     assert_eq!(errors.next().unwrap(), stopped);
     drop(input);
-    child.wait().unwrap();
+    patchbay_ovn_programs::testing::wait(&mut child);
 }

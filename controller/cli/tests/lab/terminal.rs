@@ -105,7 +105,7 @@ impl Terminal {
         self.wait_for("status 0\r\n");
         self.wait_for(" icanon");
         self.wait_for(" echo ");
-        let status = self.child.wait().unwrap();
+        let status = patchbay_ovn_programs::testing::wait(&mut self.child);
         assert!(status.success(), "{status}");
         &self.shown
     }

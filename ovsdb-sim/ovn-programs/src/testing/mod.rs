@@ -14,6 +14,7 @@
 //! # std::io::Result::Ok(())
 //! ```
 
+mod child;
 mod free_port;
 mod real_cluster;
 mod real_server;
@@ -22,9 +23,10 @@ mod scratch_dir;
 mod script;
 mod suite;
 
+pub use child::{output_of, signal, wait};
 pub use free_port::free_port;
 pub use real_cluster::RealCluster;
 pub use real_server::RealServer;
 pub use release::{Release, installed_nb_schema, nbctl, program};
 pub use scratch_dir::ScratchDir;
-pub use script::{create_script, signal};
+pub use script::create_script;

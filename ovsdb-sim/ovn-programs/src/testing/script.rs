@@ -1,8 +1,8 @@
-//! Scripts in the place of programs, and signals to children.
+//! Scripts in the place of programs.
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// Creates an executable script, such as `"#!/bin/sh\nexit 1\n"`.
 ///
@@ -35,17 +35,6 @@ pub fn create_script(path: &Path, text: &str) {
         "{}",
         path.display()
     );
-}
-
-/// Sends a signal, such as `TERM`, to a child of the test, by means of the shell.
-///
-/// # Panics
-///
-/// If the process does not exist.
-pub fn signal(child: &Child, signal: &str) {
-    let command = format!("kill -{signal} {}", child.id());
-    let sent = Command::new("sh").args(["-c", &command]).status();
-    assert!(sent.is_ok_and(|status| status.success()), "{command}");
 }
 
 #[cfg(test)]

@@ -366,6 +366,6 @@ fn exit_is_answered_and_ends_the_program() {
     let Process::Sim { child, .. } = &mut sim.process else {
         unreachable!("it is the simulator")
     };
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(patchbay_ovn_programs::testing::wait(child).code(), Some(0));
     assert!(!sim.unixctl.exists() && !sim.socket.exists());
 }

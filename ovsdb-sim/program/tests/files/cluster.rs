@@ -302,11 +302,14 @@ fn a_killed_server_loses_nothing() {
     execute(&socket);
     let expected = dump(&socket);
     server.kill().unwrap();
-    assert_eq!(server.wait().unwrap().signal(), Some(9));
+    assert_eq!(
+        patchbay_ovn_programs::testing::wait(&mut server).signal(),
+        Some(9)
+    );
     let mut server = serve();
     assert_eq!(dump(&socket), expected);
     server.kill().unwrap();
-    server.wait().unwrap();
+    patchbay_ovn_programs::testing::wait(&mut server);
     assert_eq!(dump(RealServer::open([&file]).socket()), expected);
 }
 

@@ -105,7 +105,7 @@ fn the_content_after_a_compaction_or_conversion_has_the_comment_of_ovsdb_server(
     }
     steps.push(both());
     sim.kill().unwrap();
-    sim.wait().unwrap();
+    patchbay_ovn_programs::testing::wait(&mut sim);
     for [real, sim] in steps {
         assert_eq!(sim, real);
         assert!(real[1].get("_comment").is_some(), "{real:?}");

@@ -70,7 +70,7 @@ impl Server {
     /// Ends the program by SIGKILL.
     fn crash(mut self) {
         self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        patchbay_ovn_programs::testing::wait(&mut self.child);
     }
 
     fn appctl(&self, command: &str) -> String {

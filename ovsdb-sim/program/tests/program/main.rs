@@ -33,7 +33,9 @@ impl Program {
     fn start(arguments: &[&str]) -> Self {
         let folder = ScratchDir::new();
         let socket = folder.path().join("nb.sock");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
+        // A shell that runs the tests in the background has SIGINT ignored, and programs inherit this.
+        let mut child = Command::new("env")
+            .args(["--default-signal=INT", env!("CARGO_BIN_EXE_ovsdb-sim")])
             .arg(format!("--listen=punix:{}", socket.display()))
             .args(arguments)
             .stdout(Stdio::piped())
@@ -86,7 +88,7 @@ fn the_program_prints_a_line_per_listener_and_ends_cleanly() {
             assert!(output.status.success(), "{output:?}");
         }
         testing::signal(&program.child, signal);
-        let status = program.child.wait().unwrap();
+        let status = testing::wait(&mut program.child);
         assert_eq!(
             (status.code(), status.signal()),
             (Some(0), None),
@@ -125,7 +127,7 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
         .read_line(&mut line)
         .unwrap();
     child.kill().unwrap();
-    child.wait().unwrap();
+    testing::wait(&mut child);
     assert!(line.starts_with("listening on unix:"), "{line}");
 }
 
@@ -308,7 +310,7 @@ fn a_write_beyond_the_limit_of_file_sizes_fails_and_the_server_goes_on() {
     let shown = nbctl(&remote).arg("show").output().unwrap();
     assert!(shown.status.success(), "{shown:?}");
     child.kill().unwrap();
-    child.wait().unwrap();
+    testing::wait(&mut child);
 }
 
 #[test]

@@ -255,7 +255,7 @@ fn a_source_that_cannot_be_reached_is_one_warning() {
     let mut warnings = String::new();
     let stderr = child.stderr.as_mut().unwrap();
     stderr.read_to_string(&mut warnings).unwrap();
-    child.wait().unwrap();
+    patchbay_ovn_programs::testing::wait(&mut child);
     let failure = "tcp:127.0.0.1:1: connection attempt failed (Connection refused)";
     assert_eq!(warnings.matches(failure).count(), 1, "{warnings}");
     let others = warnings
