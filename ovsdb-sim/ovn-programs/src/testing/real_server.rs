@@ -122,6 +122,8 @@ impl RealServer {
         let log = dir.path().join("log");
         let child = release
             .command("ovsdb-server")
+            // Lock files of relays are made there.
+            .current_dir(dir.path())
             .arg(format!("--remote=punix:{}", socket.display()))
             .arg(format!("--unixctl={}", unixctl.display()))
             .args(&databases)

@@ -72,6 +72,8 @@ impl Server {
         let folder = ScratchDir::new();
         let [socket, unixctl] = ["db.sock", "ctl.sock"].map(|name| folder.path().join(name));
         let mut child = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
+            // Lock files of relays are made there.
+            .current_dir(folder.path())
             .arg(format!("--listen=punix:{}", socket.display()))
             .arg(format!("--unixctl={}", unixctl.display()))
             .args(["--listen=unix:/nowhere/at/all", "--control=127.0.0.1:0"])
