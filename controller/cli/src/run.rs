@@ -76,7 +76,7 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
         (_, Some(zone)) => Some(ZoneControllerConfig {
             zone: zone.clone(),
             settings: settings.clone(),
-            networks: arguments.networks.then(|| settings.clone()),
+            writes_networks: arguments.networks,
             northbound: remotes(&arguments.nb)?,
             tls: arguments.keys.tls(),
         }),
@@ -109,7 +109,7 @@ fn introduction(config: &ControllerConfig) -> String {
         let dynamic = zone.settings.has_feature(Feature::DynamicUdnAllocation);
         format!(
             "zone {name}, service ranges [{services}], dynamic allocation of networks: {dynamic}{}",
-            written(zone.networks.is_some())
+            written(zone.writes_networks)
         )
     });
     let parts: Vec<String> = cluster.into_iter().chain(zone).collect();

@@ -1,8 +1,8 @@
 //! Decoding of the objects that API servers deliver.
 
 use patchbay_resources::Violation;
-use patchbay_resources::manifests::{InventoryKind, from_json};
-use patchbay_resources::object::{ConfigMap, MetadataOnly, Object, Pod, Service};
+use patchbay_resources::manifests::from_json;
+use patchbay_resources::object::{ConfigMap, Object};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -15,39 +15,13 @@ pub(super) trait ApiObject: Object + Sized {
     fn from_api(object: Value) -> Result<Self, Violation>;
 }
 
-impl ApiObject for Pod {
-    fn from_api(object: Value) -> Result<Self, Violation> {
-        decode_kind(object)
-    }
-}
-
-impl ApiObject for Service {
-    fn from_api(object: Value) -> Result<Self, Violation> {
-        decode_kind(object)
-    }
-}
-
 impl ApiObject for ConfigMap {
     fn from_api(object: Value) -> Result<Self, Violation> {
         decode(object)
     }
 }
 
-impl<T: Object> ApiObject for MetadataOnly<T> {
-    fn from_api(object: Value) -> Result<Self, Violation> {
-        decode(object)
-    }
-}
-
-/// Decodes an object of a kind of the inventory.
-fn decode_kind<K: InventoryKind>(object: Value) -> Result<K, Violation> {
-    match K::decode(&object) {
-        Ok((object, _)) => Ok(object),
-        Err(_) => last_violation(K::decode_strictly(object)),
-    }
-}
-
-/// Decodes an object of another type.
+/// Decodes an object.
 pub(super) fn decode<T: DeserializeOwned>(object: Value) -> Result<T, Violation> {
     last_violation(from_json(object))
 }

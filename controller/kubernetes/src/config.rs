@@ -76,9 +76,9 @@ pub struct ZoneControllerConfig {
     /// Address ranges, IP families and features of the cluster. Only with dynamic allocation of
     /// networks are pods and `EgressIP`s watched for connects.
     pub settings: ClusterSettings,
-    /// Settings of the cluster for the rows of networks, pods, policies and services. `None`:
+    /// `true` if it writes the rows of networks, pods, policies and services. `false`:
     /// OVN-Kubernetes writes these rows.
-    pub networks: Option<ClusterSettings>,
+    pub writes_networks: bool,
     /// Remotes of the zone's Northbound database.
     pub northbound: Remotes,
     /// Private key and certificates for `ssl:` remotes.

@@ -67,29 +67,34 @@ impl ConditionState {
 }
 
 impl EventThrottle {
-    /// Returns `true` if an event about the condition `now` is to be emitted, and records it.
-    ///
-    /// `before` is the condition in the object's status before this update. `obstacles` are those
-    /// that the zones report; `at` is the current time.
+    /// Begins to follow an object, if that is new. Its condition counts as emitted.
+    pub(super) fn track(&mut self, connect: &ObjectMeta, stored: Option<&Condition>) {
+        let name = connect.name.clone().unwrap_or_default();
+        let is_known = |history: &ConnectEventHistory| history.uid == connect.uid;
+        if !self.0.get(&name).is_some_and(is_known) {
+            let history = ConnectEventHistory {
+                uid: connect.uid.clone(),
+                last: stored.and_then(|condition| ConditionState::of(condition, None)),
+                emitted_at: Vec::new(),
+                due: None,
+            };
+            self.0.insert(name, history);
+        }
+    }
+
+    /// Returns `true` if an event about the condition `now` of a tracked object is to be emitted, and
+    /// records it. `obstacles` are those that the zones report; `at` is the current time.
     pub(super) fn admit(
         &mut self,
         connect: &ObjectMeta,
-        before: Option<&Condition>,
         now: &Condition,
         obstacles: &BTreeSet<&str>,
         at: Instant,
     ) -> bool {
-        let name = connect.name.clone().unwrap_or_default();
-        let new = || ConnectEventHistory {
-            uid: connect.uid.clone(),
-            last: before.and_then(|condition| ConditionState::of(condition, None)),
-            emitted_at: Vec::new(),
-            due: None,
+        let name = connect.name.as_deref().unwrap_or_default();
+        let Some(history) = self.0.get_mut(name) else {
+            return false;
         };
-        let history = self.0.entry(name).or_insert_with(new);
-        if history.uid != connect.uid {
-            *history = new();
-        }
         history.due = None;
         let Some(state) = ConditionState::of(now, Some(digest(obstacles))) else {
             return false;
@@ -192,10 +197,9 @@ mod tests {
                 observed_generation: None,
             };
             let obstacles = obstacles.iter().copied().collect();
-            let before = self.before.as_ref();
-            let emitted =
-                self.throttle
-                    .admit(&self.connect, before, &condition, &obstacles, self.now);
+            let throttle = &mut self.throttle;
+            throttle.track(&self.connect, self.before.as_ref());
+            let emitted = throttle.admit(&self.connect, &condition, &obstacles, self.now);
             self.before = Some(condition);
             emitted
         }

@@ -5,18 +5,14 @@
 //! leader does not watch them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use ipnet::IpNet;
-use patchbay_model::{Network, Networks, OwnerKey, Topology};
-use patchbay_resources::manifests::ObjectKey;
+use patchbay_model::{Network, Networks, NodeError, OwnerKey, Topology};
+use patchbay_resources::conversion;
+use patchbay_resources::manifests::Objects;
+use patchbay_resources::object::Node;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-
-use super::node_subnets::NetworkNumbers;
-use super::projections::WatchedNode;
 
 /// The first 16 hexadecimal digits of a SHA-256.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -39,71 +35,100 @@ impl DigestSum {
 }
 
 /// Digests of all nodes that OVN manages, and of their subnets in the connected networks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct NodeDigests {
-    nodes: OrdMap<ObjectKey, Arc<WatchedNode>>,
+    nodes: Objects<Node>,
     /// Names, ids and chassis of the nodes.
     identities: DigestSum,
-    /// Subnets of the nodes, by the number of the connected network.
-    subnets: BTreeMap<u32, DigestSum>,
+    /// Subnets of the nodes, by connected network.
+    subnets: BTreeMap<String, DigestSum>,
     /// Names of the connected networks.
     connected: BTreeSet<String>,
-    numbers: NetworkNumbers,
+    /// Annotations that cannot be read, by node.
+    unreadable: BTreeMap<String, Vec<UnreadableAnnotation>>,
+}
+
+/// An annotation of a node, or an entry of one, that cannot be read.
+#[derive(Clone, Debug)]
+pub(super) struct UnreadableAnnotation {
+    /// Key of the annotation.
+    pub(super) annotation: &'static str,
+    /// The network of the entry. `None`: the whole annotation cannot be read.
+    pub(super) network: Option<String>,
+    /// Message with the error and the object.
+    pub(super) message: String,
+}
+
+impl UnreadableAnnotation {
+    fn new(error: &NodeError) -> Self {
+        Self {
+            annotation: error.annotation,
+            network: error.network().map(str::to_owned),
+            message: error.to_string(),
+        }
+    }
 }
 
 impl NodeDigests {
-    pub(super) fn new(numbers: NetworkNumbers) -> Self {
-        Self {
-            numbers,
-            ..Self::default()
-        }
+    /// Annotations that cannot be read, by node.
+    pub(super) fn unreadable(&self) -> &BTreeMap<String, Vec<UnreadableAnnotation>> {
+        &self.unreadable
     }
 
-    /// Replaces the set of connected networks.
-    pub(super) fn set_connected(&mut self, connected: BTreeSet<String>) {
+    /// Replaces the set of connected networks. With new ones, the nodes are read again.
+    pub(super) fn set_connected(&mut self, connected: &BTreeSet<String>) {
         if connected.is_subset(&self.connected) {
-            let kept = self.numbers.numbers_of(&connected);
-            self.subnets.retain(|number, _| kept.contains_key(number));
-            self.connected = connected;
-            return;
+            self.subnets.retain(|name, _| connected.contains(name));
+            self.connected.clone_from(connected);
+        } else {
+            *self = Self {
+                connected: connected.clone(),
+                ..Self::default()
+            };
         }
-        let nodes = std::mem::take(&mut self.nodes);
-        *self = Self {
-            connected,
-            ..Self::new(self.numbers.clone())
-        };
-        self.update(&nodes);
     }
 
-    /// Replaces the nodes. Returns `true` if a digest has changed.
-    pub(super) fn update(&mut self, nodes: &OrdMap<ObjectKey, Arc<WatchedNode>>) -> bool {
-        let connected = self.numbers.numbers_of(&self.connected);
-        let connected: BTreeSet<u32> = connected.into_keys().collect();
-        let before = (self.identities, self.subnets.clone());
+    /// Replaces the nodes.
+    pub(super) fn update(&mut self, nodes: &Objects<Node>) {
         let former = std::mem::replace(&mut self.nodes, nodes.clone());
-        for change in former.diff(nodes) {
-            let (old, new) = match change {
-                DiffItem::Add(_, new) => (None, Some(new)),
-                DiffItem::Update { old, new } => (Some(old.1), Some(new.1)),
-                DiffItem::Remove(_, old) => (Some(old), None),
-            };
-            for (node, apply) in [
-                (old, DigestSum::remove as fn(&mut DigestSum, u128)),
-                (new, DigestSum::add),
+        for change in nodes.changes_since(&former) {
+            self.unreadable.remove(&change.key.name);
+            for (node, apply, is_current) in [
+                (
+                    change.former,
+                    DigestSum::remove as fn(&mut DigestSum, u128),
+                    false,
+                ),
+                (change.current, DigestSum::add, true),
             ] {
-                if let Some(node) = node.filter(|node| !node.node.is_unmanaged) {
-                    apply(&mut self.identities, identity_digest(node));
-                    for (number, digest) in subnet_digests(node, &connected) {
-                        apply(self.subnets.entry(number).or_default(), digest);
+                let Some(node) = node else {
+                    continue;
+                };
+                let (node, errors) = conversion::node(&node.object);
+                if is_current && !errors.is_empty() {
+                    let unreadable = errors.iter().map(UnreadableAnnotation::new).collect();
+                    self.unreadable.insert(node.name.clone(), unreadable);
+                }
+                if node.is_unmanaged {
+                    continue;
+                }
+                apply(&mut self.identities, identity_digest(&node, &errors));
+                for network in &self.connected {
+                    for subnet in node.subnets_of(network) {
+                        let sum = self.subnets.entry(network.clone()).or_default();
+                        apply(sum, subnet_digest(&node.name, *subnet));
                     }
                 }
             }
         }
-        before != (self.identities, self.subnets.clone())
     }
 
     /// Digest of the nodes and of the networks with these owner keys.
-    pub(super) fn digest_of(&self, owners: &[OwnerKey], networks: &Networks) -> InputDigest {
+    pub(super) fn digest_of(
+        &self,
+        owners: impl IntoIterator<Item = OwnerKey>,
+        networks: &Networks,
+    ) -> InputDigest {
         let mut digest = Sha256::new();
         let mut has_nodes = false;
         for owner in owners {
@@ -117,8 +142,7 @@ impl NodeDigests {
             // All nodes share the link of a layer2 network.
             if network.topology == Topology::Layer3 {
                 has_nodes = true;
-                let number = self.numbers.numbers_of([&network.name]).into_keys().next();
-                let sum = number.and_then(|number| self.subnets.get(&number));
+                let sum = self.subnets.get(&network.name);
                 digest.update(sum.copied().unwrap_or_default().0.to_be_bytes());
             }
         }
@@ -137,13 +161,11 @@ fn network_digest(network: &Network) -> [u8; 16] {
     first_bytes(digest)
 }
 
-fn identity_digest(node: &WatchedNode) -> u128 {
-    let unreadable = node
-        .errors
+fn identity_digest(node: &patchbay_model::Node, errors: &[NodeError]) -> u128 {
+    let unreadable: Vec<_> = errors
         .iter()
-        .map(|error| (error.annotation, &error.network));
-    let unreadable: Vec<_> = unreadable.collect();
-    let node = &node.node;
+        .map(|error| (error.annotation, error.network().map(str::to_owned)))
+        .collect();
     let id = node.id.map(patchbay_model::NodeId::get);
     let mut digest = Sha256::new();
     digest.update(format!(
@@ -155,20 +177,12 @@ fn identity_digest(node: &WatchedNode) -> u128 {
     u128::from_be_bytes(first_bytes(digest))
 }
 
-/// Digests of the node's subnets in the connected networks, by the network's number.
-fn subnet_digests<'a>(
-    node: &'a WatchedNode,
-    connected: &'a BTreeSet<u32>,
-) -> impl Iterator<Item = (u32, u128)> + 'a {
-    let entries = node.subnets.entries();
-    let entries = entries.filter(|(number, _)| connected.contains(number));
-    entries.map(|(number, subnet): (u32, IpNet)| {
-        let mut digest = Sha256::new();
-        digest.update(&node.node.name);
-        digest.update([0]);
-        digest.update(subnet.to_string());
-        (number, u128::from_be_bytes(first_bytes(digest)))
-    })
+fn subnet_digest(node: &str, subnet: IpNet) -> u128 {
+    let mut digest = Sha256::new();
+    digest.update(node);
+    digest.update([0]);
+    digest.update(subnet.to_string());
+    u128::from_be_bytes(first_bytes(digest))
 }
 
 fn first_bytes<const N: usize>(digest: Sha256) -> [u8; N] {

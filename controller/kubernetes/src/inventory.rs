@@ -16,8 +16,8 @@ use thiserror::Error;
 
 use super::api::Api;
 use super::api_error;
+use super::kept_fields::{keep_all, without_node_details};
 use super::list_pages::{ListProgress, first_page, next_page, shrink_page};
-use super::networks::{keep_all, without_node_details};
 use super::tolerant_object::TolerantObject;
 use super::watch_error::WatchError;
 

@@ -57,7 +57,7 @@ impl LeaderTerm {
 /// * Its claims expire at a wall-clock time that depends on the clock of another machine. Here
 ///   expiry is measured with the local monotonic clock, from the last observed change.
 /// * Its claims last for the whole lease duration. Here the holder's term ends before that
-///   ([`LeaderTerm`]), and [`ConnectWriter`](super::connect_writer::ConnectWriter) checks the term
+///   ([`LeaderTerm`]), and [`ObjectWriter`](super::networks::ObjectWriter) checks the term
 ///   before each write. A suspended process therefore does not write during the next leader's term.
 /// * It needs an existing object. Here the first process creates it.
 #[derive(Debug)]

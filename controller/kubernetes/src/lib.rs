@@ -72,38 +72,39 @@
 //! panicked. Dropping its future stops all tasks. Requests and transactions in progress are then
 //! executed or not; the next process reconciles either case.
 
-mod activity;
 mod api;
 mod api_error;
 mod api_object;
 mod client;
-mod cluster_manager;
+mod condition_events;
 mod config;
-mod connect_requests;
+mod connect_log;
 mod connect_revision;
-mod connect_writer;
-mod connect_writes;
+mod connected_networks;
 mod credential_files;
 mod debounce;
-mod egress_ips;
 mod etcd_restores;
 mod event_throttle;
 mod events;
 mod input_digest;
 mod inventory;
+mod kept_fields;
 mod leader_election;
 mod list_pages;
 mod list_requests;
 mod list_watch;
+mod manager_connects;
+mod manager_task;
 mod networks;
 mod node_subnets;
 mod northbound_client;
 mod northbound_reachability;
 mod object_sink;
+mod observed_zones;
 mod other_managers;
-mod projections;
 mod read_failure;
 mod read_failure_events;
+mod readable_nodes;
 mod report_publisher;
 mod request_pool;
 mod response_limit;
@@ -114,14 +115,14 @@ mod tolerant_object;
 mod watch_backoff;
 mod watch_error;
 mod watch_position;
-mod write_overlay;
+mod watched_kinds;
+mod write_error;
 mod write_retries;
-mod zone_controller;
-mod zone_inputs;
+mod zone_connects;
 mod zone_lease;
 mod zone_liveness;
-mod zone_log;
 mod zone_reports;
+mod zone_task;
 
 pub use client::client;
 pub use config::{

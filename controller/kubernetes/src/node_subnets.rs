@@ -10,6 +10,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ipnet::IpNet;
+use patchbay_model::{NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS};
+use patchbay_resources::conversion;
+use patchbay_resources::manifests::Sourced;
+use patchbay_resources::object::{Node, Object as _};
+use serde_json::json;
+
+use super::networks::WatchedObject;
 
 /// Added to the prefix length of IPv6 subnets, so that one byte holds both families. IPv4
 /// lengths end at 32.
@@ -21,11 +28,11 @@ pub(super) struct NetworkNumbers(Arc<Mutex<HashMap<String, u32>>>);
 
 /// The subnets of one node by network, packed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct PackedSubnets(Box<[u8]>);
+struct PackedSubnets(Box<[u8]>);
 
 impl NetworkNumbers {
     /// Packs the subnets of a node, by network name.
-    pub(super) fn pack(&self, subnets: &BTreeMap<String, Vec<IpNet>>) -> PackedSubnets {
+    fn pack(&self, subnets: &BTreeMap<String, Vec<IpNet>>) -> PackedSubnets {
         // A poisoned lock is harmless, because each statement leaves the map consistent.
         let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = Vec::with_capacity(subnets.len() * 8);
@@ -47,38 +54,66 @@ impl NetworkNumbers {
     pub(super) fn numbers_of<'a>(
         &self,
         networks: impl IntoIterator<Item = &'a String>,
-    ) -> HashMap<u32, &'a String> {
+    ) -> NumberedNetworks {
         let numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let numbered = |network| Some((*numbers.get(network)?, network));
-        networks.into_iter().filter_map(numbered).collect()
+        let numbered = |network: &String| Some((*numbers.get(network)?, network.clone()));
+        NumberedNetworks(networks.into_iter().filter_map(numbered).collect())
+    }
+
+    /// A node without the annotations that rows of connects do not follow from, with its subnets
+    /// packed. A node with subnets that cannot be read keeps the text.
+    pub(super) fn pack_node(&self, mut sourced: Sourced<Node>) -> WatchedObject {
+        let (node, errors) = conversion::node(&sourced.object);
+        let is_readable = errors.iter().all(|error| error.annotation != NODE_SUBNETS);
+        let annotations = sourced.object.annotations_mut();
+        annotations.retain(|key, _| [NODE_ID, NODE_CHASSIS_ID, NODE_SUBNETS].contains(&&**key));
+        let has_subnets = is_readable && annotations.remove(NODE_SUBNETS).is_some();
+        if has_subnets {
+            WatchedObject::packed(PackedNode {
+                node: sourced,
+                subnets: self.pack(&node.subnets),
+            })
+        } else {
+            WatchedObject::new(sourced)
+        }
+    }
+}
+
+/// Networks by their numbers.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct NumberedNetworks(HashMap<u32, String>);
+
+/// A node of the API server. The subnets are packed in place of their annotation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PackedNode {
+    pub(super) node: Sourced<Node>,
+    subnets: PackedSubnets,
+}
+
+impl PackedNode {
+    /// The node with the annotation of its subnets in these networks.
+    pub(super) fn unpack(&self, networks: &NumberedNetworks) -> Sourced<Node> {
+        let subnets = json!(self.subnets.unpack(networks)).to_string();
+        let mut node = self.node.clone();
+        let annotations = node.object.annotations_mut();
+        annotations.insert(NODE_SUBNETS.to_owned(), subnets);
+        node
     }
 }
 
 impl PackedSubnets {
-    /// These subnets plus those of `networks` from `others`.
-    pub(super) fn merged_with(&self, others: &Self, networks: &HashMap<u32, &String>) -> Self {
-        let mut bytes = self.0.to_vec();
-        for (number, subnet) in others.entries() {
-            if networks.contains_key(&number) {
-                put_number(number, &mut bytes);
-                put_subnet(subnet, &mut bytes);
-            }
-        }
-        Self(bytes.into())
-    }
-
     /// All subnets, each with the number of its network.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (u32, IpNet)> {
+    fn entries(&self) -> impl Iterator<Item = (u32, IpNet)> {
         let mut rest = &*self.0;
         std::iter::from_fn(move || take_entry(&mut rest))
     }
 
     /// Unpacks the subnets of `networks`, by network name.
-    pub(super) fn unpack(&self, networks: &HashMap<u32, &String>) -> BTreeMap<String, Vec<IpNet>> {
+    fn unpack(&self, networks: &NumberedNetworks) -> BTreeMap<String, Vec<IpNet>> {
         let mut found = BTreeMap::<String, Vec<IpNet>>::new();
         for (number, subnet) in self.entries() {
-            if let Some(network) = networks.get(&number) {
-                found.entry((*network).clone()).or_default().push(subnet);
+            if let Some(network) = networks.0.get(&number) {
+                found.entry(network.clone()).or_default().push(subnet);
             }
         }
         found

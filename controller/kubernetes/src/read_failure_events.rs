@@ -1,9 +1,8 @@
-//! Events about kinds that a controller of connects cannot list or watch.
+//! Events about kinds that a controller cannot list or watch.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -13,26 +12,30 @@ use tokio::sync::watch;
 
 use super::events::EventSender;
 use super::leader_election::{LeaderTerm, lease_uid};
-use super::networks::{ObjectProblem, PassingProblems, ProblemEvents, lease_reference};
-use super::projections::WatchedNode;
+use super::networks::{ObjectProblem, PassingProblems, ProblemEvents, Watched, lease_reference};
 use super::read_failure::{ReadFailure, ReadFailureCause, SEEN_LAST};
 use super::store::{StoreReader, WatchEnded};
 
 /// Interval at which the watches are looked at. An event may come later than the log.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What holds while a kind has never been listed.
-const NEVER_LISTED: &str = "the controller waits for its objects";
+/// What holds while a kind has never been listed for which the controller waits.
+const AWAITED: &str = "the controller waits for its objects";
+/// What holds while a kind has never been listed for which the controller does not wait.
+const SEPARATE: &str = "what depends on objects of the kind stays as it is";
 
 /// The watch of one kind.
 pub(super) struct KindWatch {
     kind: &'static str,
+    /// What holds while the kind has never been listed.
+    unlisted: &'static str,
     /// The failure, and whether the objects have been listed. `None`: there is none.
     failure: Box<dyn Fn() -> Option<(ReadFailure, bool)> + Send>,
 }
 
 impl KindWatch {
-    pub(super) fn new<V>(kind: &'static str, objects: &StoreReader<V>) -> Self
+    /// `is_awaited`: the controller waits for the first list.
+    pub(super) fn new<V>(kind: &'static str, is_awaited: bool, objects: &StoreReader<V>) -> Self
     where
         V: Clone + Send + Sync + 'static,
     {
@@ -40,6 +43,7 @@ impl KindWatch {
         let failure = move || Some((objects.failure()?, objects.is_ready()));
         Self {
             kind,
+            unlisted: if is_awaited { AWAITED } else { SEPARATE },
             failure: Box::new(failure),
         }
     }
@@ -50,14 +54,14 @@ impl KindWatch {
 /// There are none while all of them fail for a passing cause: the API server is away. All zones would
 /// emit the events once it is back.
 fn problems(watches: &[KindWatch]) -> BTreeSet<String> {
-    let failures = watches.iter().map(|watch| (watch.kind, (watch.failure)()));
+    let failures = watches.iter().map(|watch| (watch, (watch.failure)()));
     let failures: Vec<_> = failures.collect();
     let has_success = failures.iter().any(|(_, failure)| failure.is_none());
-    let counting = failures.into_iter().filter_map(|(kind, failure)| {
+    let counting = failures.into_iter().filter_map(|(watch, failure)| {
         let (failure, is_listed) = failure?;
-        let outcome = if is_listed { SEEN_LAST } else { NEVER_LISTED };
+        let outcome = if is_listed { SEEN_LAST } else { watch.unlisted };
         (has_success || failure.cause != ReadFailureCause::Passing)
-            .then(|| failure.describe(kind, outcome))
+            .then(|| failure.describe(watch.kind, outcome))
     });
     counting.collect()
 }
@@ -79,7 +83,7 @@ pub(super) enum WatchingController {
     /// The controller of a zone, by its node.
     Zone {
         zone: String,
-        nodes: StoreReader<Arc<WatchedNode>>,
+        nodes: StoreReader<Watched>,
     },
 }
 
@@ -108,7 +112,7 @@ impl WatchingController {
                     api_version: Some(Node::api_version()),
                     kind: Some(Node::KIND.to_owned()),
                     name: Some(zone.clone()),
-                    uid: node.uid.clone(),
+                    uid: node.meta().uid.clone(),
                     ..ObjectReference::default()
                 })
             }
@@ -159,6 +163,7 @@ mod tests {
         let failure = move || Some((failure.clone()?, true));
         KindWatch {
             kind,
+            unlisted: AWAITED,
             failure: Box::new(failure),
         }
     }

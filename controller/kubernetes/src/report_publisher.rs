@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +17,7 @@ use super::api::Api;
 use super::api_error;
 use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
-use super::projections::{WatchedConnect, WatchedNode};
+use super::networks::Watched;
 use super::store::{StoreReader, WatchEnded};
 use super::zone_reports::{ConnectSummary, ZoneReport, report_config_map, zone_object_name};
 
@@ -36,8 +35,8 @@ pub(super) struct ReportSource {
     pub(super) reports: watch::Receiver<ZoneReport>,
     /// `true` while the database is unreachable.
     pub(super) is_unreachable: watch::Receiver<bool>,
-    pub(super) connects: StoreReader<Arc<WatchedConnect>>,
-    pub(super) nodes: StoreReader<Arc<WatchedNode>>,
+    pub(super) connects: StoreReader<Watched>,
+    pub(super) nodes: StoreReader<Watched>,
 }
 
 impl ReportSource {
@@ -69,11 +68,14 @@ impl ReportSource {
             .iter()
             .map(|(key, seen)| {
                 let before = last_report.connects.get(&key.name);
-                (key.name.clone(), ConnectSummary::unreachable(seen, before))
+                (
+                    key.name.clone(),
+                    ConnectSummary::unreachable(seen.meta(), before),
+                )
             })
             .collect();
         ZoneReport {
-            node_uid: node.and_then(|node| node.uid.clone()),
+            node_uid: node.and_then(|node| node.meta().uid.clone()),
             connects: summaries,
         }
     }
@@ -149,9 +151,9 @@ impl ReportPublisher {
     fn is_joining(&mut self, join_end: Instant) -> bool {
         let nodes = self.source.nodes.objects();
         let node = nodes.get(&ObjectKey::cluster(&self.source.zone));
-        let created = node.and_then(|node| node.node.created);
+        let created = node.and_then(|node| node.meta().creation_timestamp.as_ref());
         let is_new = created.is_some_and(|created| {
-            let age = Timestamp::now().duration_since(created);
+            let age = Timestamp::now().duration_since(created.0);
             age < SignedDuration::try_from(NEW_NODE_AGE).unwrap_or(SignedDuration::MAX)
         });
         is_new && Instant::now() < join_end

@@ -5,35 +5,27 @@ use std::pin::{Pin, pin};
 
 use futures_util::future::BoxFuture;
 use kube::Client;
-use patchbay_allocate::RouterKeyCursor;
-use patchbay_model::Feature;
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::object::{ConfigMap, Node, Object as _};
 use thiserror::Error;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
-use super::cluster_manager::{ClusterManagerSources, ClusterManagerTask, CommonSources};
-use super::config::ControllerConfig;
-use super::connect_writer::ConnectWriter;
-use super::egress_ips::project_egress_ip;
-use super::events::event_channel;
-use super::leader_election::LeaderElector;
-use super::list_watch::KindPresence::{Optional, Required};
-use super::networks::{NetworkManagerTask, NetworkZoneTask, ObjectWriter};
-use super::node_subnets::NetworkNumbers;
-use super::northbound_client::NorthboundClient;
+use super::config::{ClusterManagerConfig, ControllerConfig, Timing, ZoneControllerConfig};
+use super::events::{EventSender, event_channel};
+use super::leader_election::{LeaderElector, LeaderTerm};
+use super::manager_task::ManagerTask;
+use super::networks::{ObjectSources, ObjectWriter};
 use super::northbound_reachability::NorthboundReachability;
-use super::projections;
-use super::read_failure_events::{ReadFailureEvents, WatchingController};
+use super::observed_zones::ZoneSources;
+use super::read_failure_events::{KindWatch, ReadFailureEvents, WatchingController};
 use super::report_publisher::{ReportPublisher, ReportSource};
 use super::task_set::TaskSet;
-use super::zone_controller::ZoneControllerTask;
-use super::zone_inputs::{ActivitySources, ZoneSources};
-use super::zone_lease::{self, ZoneLeaseRenewer};
+use super::watched_kinds::{Role, Roles, WatchedKinds};
+use super::zone_lease::{self, WatchedLease, ZoneLeaseRenewer};
 use super::zone_reports::{self, ZoneReport};
-
-/// Name of the task that emits events about watches.
-const WATCH_EVENTS: &str = "the writer of events about watches";
+use super::zone_task::ZoneTask;
 
 /// A task has ended that should run forever.
 #[derive(Debug, Error)]
@@ -73,178 +65,39 @@ async fn run_until(
     config: ControllerConfig,
     stop: Pin<&mut (dyn Future<Output = ()> + Send + '_)>,
 ) -> Result<(), RunError> {
-    let ControllerConfig {
-        cluster,
-        zone,
-        namespace,
-        identity,
-        timing,
-    } = config;
+    let timing = config.timing;
     let mut tasks = TaskSet::new(timing);
-    let sources = CommonSources {
-        connects: tasks.watch(&client, Required, projections::project_connect),
-        nads: tasks.watch(
-            &client,
-            Required,
-            projections::project_attachment_definition,
-        ),
-        namespaces: tasks.watch(&client, Required, projections::project_namespace),
+    let roles = Roles {
+        manager: config.cluster.as_ref().map(|manager| Role {
+            settings: &manager.settings,
+            writes_networks: manager.manages_networks,
+        }),
+        zone: config.zone.as_ref().map(|zone| Role {
+            settings: &zone.settings,
+            writes_networks: zone.writes_networks,
+        }),
     };
-    let network_numbers = NetworkNumbers::default();
-    let numbers = network_numbers.clone();
-    let nodes = tasks.watch(&client, Required, move |object| {
-        projections::project_node(object, &numbers)
-    });
-    let manages_networks = cluster.as_ref().is_some_and(|one| one.manages_networks);
-    let writes_networks = zone.as_ref().is_some_and(|zone| zone.networks.is_some());
-    let network_objects =
-        (manages_networks || writes_networks).then(|| tasks.watch_network_objects(&client));
+    let watched = WatchedKinds::start(&mut tasks, &client, roles);
     let (stopping, stopped) = channel::channel(false);
     let mut elector_tasks = JoinSet::new();
     let mut publishers = JoinSet::new();
-    let (events, publisher) = event_channel(client.clone(), identity.clone(), timing);
+    let (events, publisher) = event_channel(client.clone(), config.identity.clone(), timing);
     publishers.spawn(publisher);
-    if let Some(settings) = cluster {
-        let lease = ObjectKey::namespaced(&*settings.lease.namespace, &*settings.lease.name);
-        let (elector, term) = LeaderElector::new(client.clone(), settings.lease, identity.clone());
+    let process = Process {
+        client,
+        namespace: config.namespace,
+        identity: config.identity,
+        events,
+        timing,
+    };
+    if let Some(settings) = config.cluster {
+        let elector = process.start_manager(&mut tasks, settings, watched.manager);
         elector_tasks.spawn(elector.run(stopped));
-        let router_keys = RouterKeyCursor::default();
-        if let Some(objects) = network_objects
-            .clone()
-            .filter(|_| settings.manages_networks)
-        {
-            let task = NetworkManagerTask {
-                settings: settings.settings.clone(),
-                lease: lease.clone(),
-                router_keys: router_keys.clone(),
-                sources: tasks.watch_definitions(&client, objects, &settings.settings),
-                writer: ObjectWriter {
-                    client: client.clone(),
-                    timing,
-                    term: Some(term.clone()),
-                },
-                events: events.clone(),
-                term: term.clone(),
-                timing,
-            };
-            tasks.spawn("the cluster manager of networks", task.run());
-        }
-        let manager_sources = ClusterManagerSources {
-            common: sources.clone(),
-            nodes: nodes.clone(),
-            reports: tasks.watch_labelled(
-                &client,
-                &namespace,
-                zone_reports::SELECTOR,
-                zone_reports::project_report,
-            ),
-            leases: tasks.watch_labelled(
-                &client,
-                &namespace,
-                zone_reports::SELECTOR,
-                zone_lease::project_lease,
-            ),
-        };
-        let failures = ReadFailureEvents {
-            controller: WatchingController::ClusterManager {
-                lease,
-                term: term.clone(),
-            },
-            watches: manager_sources.watches(),
-            events: events.clone(),
-        };
-        tasks.spawn(WATCH_EVENTS, failures.run());
-        let task = ClusterManagerTask {
-            settings: settings.settings,
-            sources: manager_sources,
-            network_numbers: network_numbers.clone(),
-            router_keys,
-            namespace: namespace.clone(),
-            writer: ConnectWriter::new(client.clone(), timing.write_timeout, term.clone()),
-            events: events.clone(),
-            term,
-            timing,
-        };
-        tasks.spawn("the cluster manager", task.run());
     }
-    if let Some(settings) = zone {
-        let (report_sender, report_receiver) = channel::channel(ZoneReport::default());
-        let (is_unreachable, unreachable) = channel::channel(false);
-        let renewer = ZoneLeaseRenewer {
-            client: client.clone(),
-            namespace: namespace.clone(),
-            zone: settings.zone.clone(),
-            identity,
-            nodes: nodes.clone(),
-            restores: tasks.restores.clone(),
-            timing,
-        };
-        publishers.spawn(renewer.run());
-        let publisher = ReportPublisher {
-            client: client.clone(),
-            namespace,
-            source: ReportSource {
-                zone: settings.zone.clone(),
-                reports: report_receiver,
-                is_unreachable: unreachable,
-                connects: sources.connects.clone(),
-                nodes: nodes.clone(),
-            },
-            restores: tasks.restores.clone(),
-            timing,
-        };
-        publishers.spawn(publisher.run());
-        let northbound = NorthboundClient::new(&settings, timing);
-        if let Some((objects, cluster)) = network_objects.zip(settings.networks.clone()) {
-            let task = NetworkZoneTask {
-                zone: settings.zone.clone(),
-                settings: cluster,
-                northbound: northbound.clone(),
-                sources: tasks.watch_services_and_policies(&client, objects),
-                writer: ObjectWriter {
-                    client: client.clone(),
-                    timing,
-                    term: None,
-                },
-                events: events.clone(),
-                timing,
-            };
-            tasks.spawn("the zone controller of networks", task.run());
-        }
-        let is_dynamic = (settings.settings).has_feature(Feature::DynamicUdnAllocation);
-        let activity = is_dynamic.then(|| ActivitySources {
-            pods: tasks.watch(&client, Required, projections::project_pod),
-            egress_ips: tasks.watch(&client, Optional, project_egress_ip),
-        });
-        let zone_sources = ZoneSources {
-            activity,
-            common: sources,
-            nodes: nodes.clone(),
-            services: tasks.watch(&client, Required, projections::project_service),
-            network_numbers,
-        };
-        let failures = ReadFailureEvents {
-            controller: WatchingController::Zone {
-                zone: settings.zone.clone(),
-                nodes,
-            },
-            watches: zone_sources.watches(),
-            events,
-        };
-        tasks.spawn(WATCH_EVENTS, failures.run());
-        let task = ZoneControllerTask {
-            config: settings,
-            northbound,
-            sources: zone_sources,
-            report_sender,
-            reachability: NorthboundReachability {
-                is_unreachable,
-                grace_period: timing.report_interval,
-            },
-            timing,
-        };
-        tasks.spawn("the zone controller", task.run());
+    if let Some(settings) = config.zone {
+        process.start_zone(&mut tasks, &mut publishers, settings, watched.zone);
     }
+    drop(process);
     let outcome = tokio::select! {
         error = tasks.first_error() => Err(error),
         error = first_panic(&mut publishers) => Err(error),
@@ -261,6 +114,138 @@ async fn run_until(
         tracing::warn!("cannot release the lease; the next leader has to wait for its expiry");
     }
     outcome
+}
+
+/// What the controllers of this process share.
+struct Process {
+    client: Client,
+    /// Namespace of the zones' reports and leases.
+    namespace: String,
+    identity: String,
+    events: EventSender,
+    timing: Timing,
+}
+
+impl Process {
+    /// Starts the cluster manager. Returns its elector.
+    fn start_manager(
+        &self,
+        tasks: &mut TaskSet,
+        config: ClusterManagerConfig,
+        sources: ObjectSources,
+    ) -> LeaderElector {
+        let (client, namespace) = (&self.client, &self.namespace);
+        let lease = ObjectKey::namespaced(&*config.lease.namespace, &*config.lease.name);
+        let (elector, term) =
+            LeaderElector::new(client.clone(), config.lease, self.identity.clone());
+        let labels = zone_reports::SELECTOR;
+        let zones = ZoneSources {
+            reports: tasks.watch_labelled(client, namespace, labels, zone_reports::project_report),
+            leases: tasks.watch_labelled(client, namespace, labels, zone_lease::project_lease),
+        };
+        let mut watches = sources.watches();
+        watches.extend([
+            KindWatch::new(ConfigMap::KIND, true, &zones.reports),
+            KindWatch::new(WatchedLease::KIND, true, &zones.leases),
+        ]);
+        let controller = WatchingController::ClusterManager {
+            lease,
+            term: term.clone(),
+        };
+        self.start_watch_events(tasks, controller, watches);
+        let task = ManagerTask {
+            settings: config.settings,
+            manages_networks: config.manages_networks,
+            namespace: namespace.clone(),
+            sources,
+            zones,
+            writer: self.writer(Some(term.clone())),
+            events: self.events.clone(),
+            term,
+            timing: self.timing,
+        };
+        tasks.spawn("the cluster manager", task.run());
+        elector
+    }
+
+    /// Starts the zone controller, and the writers of the zone's report and lease.
+    fn start_zone(
+        &self,
+        tasks: &mut TaskSet,
+        publishers: &mut JoinSet<()>,
+        config: ZoneControllerConfig,
+        sources: ObjectSources,
+    ) {
+        let (report_sender, reports) = channel::channel(ZoneReport::default());
+        let (is_unreachable, unreachable) = channel::channel(false);
+        let (connects, nodes) = (
+            sources.store(ClusterNetworkConnect::KIND),
+            sources.store(Node::KIND),
+        );
+        let renewer = ZoneLeaseRenewer {
+            client: self.client.clone(),
+            namespace: self.namespace.clone(),
+            zone: config.zone.clone(),
+            identity: self.identity.clone(),
+            nodes: nodes.clone(),
+            restores: tasks.restores.clone(),
+            timing: self.timing,
+        };
+        publishers.spawn(renewer.run());
+        let publisher = ReportPublisher {
+            client: self.client.clone(),
+            namespace: self.namespace.clone(),
+            source: ReportSource {
+                zone: config.zone.clone(),
+                reports,
+                is_unreachable: unreachable,
+                connects,
+                nodes: nodes.clone(),
+            },
+            restores: tasks.restores.clone(),
+            timing: self.timing,
+        };
+        publishers.spawn(publisher.run());
+        let zone = config.zone.clone();
+        let controller = WatchingController::Zone { zone, nodes };
+        self.start_watch_events(tasks, controller, sources.watches());
+        let task = ZoneTask {
+            config,
+            sources,
+            writer: self.writer(None),
+            events: self.events.clone(),
+            report_sender,
+            reachability: NorthboundReachability {
+                is_unreachable,
+                grace_period: self.timing.report_interval,
+            },
+            timing: self.timing,
+        };
+        tasks.spawn("the zone controller", task.run());
+    }
+
+    /// Starts the task that emits events about watches that fail.
+    fn start_watch_events(
+        &self,
+        tasks: &mut TaskSet,
+        controller: WatchingController,
+        watches: Vec<KindWatch>,
+    ) {
+        let failures = ReadFailureEvents {
+            controller,
+            watches,
+            events: self.events.clone(),
+        };
+        tasks.spawn("the writer of events about watches", failures.run());
+    }
+
+    fn writer(&self, term: Option<channel::Receiver<Option<LeaderTerm>>>) -> ObjectWriter {
+        ObjectWriter {
+            client: self.client.clone(),
+            timing: self.timing,
+            term,
+        }
+    }
 }
 
 /// Waits for the first panic of a publisher. A publisher that ends without one has lost its

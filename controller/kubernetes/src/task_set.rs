@@ -1,28 +1,16 @@
 //! The tasks that run forever, and their watches.
 
 use std::convert::Infallible;
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 
 use kube::Client;
-use patchbay_model::{ClusterSettings, Feature};
-use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::ipam_claim::IPAMClaim;
-use patchbay_resources::manifests::InventoryKind;
-use patchbay_resources::nad::NetworkAttachmentDefinition;
-use patchbay_resources::object::{
-    AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Pod, RouteAdvertisements, Service, VTEP,
-};
-use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use tokio::task::JoinSet;
 
 use super::api::Api;
 use super::api_object::ApiObject;
 use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
-use super::list_watch::KindPresence::{self, Optional, Required};
-use super::list_watch::ListWatch;
-use super::networks::{self, Decoding, KindSource, ObjectSources};
+use super::list_watch::{KindPresence, ListWatch};
 use super::run::RunError;
 use super::store::{StoreReader, projected_store};
 use super::watch_backoff::Recovery;
@@ -73,82 +61,6 @@ impl TaskSet {
         let (watch, reader) = self.list_watch(Api::all::<K>(client.clone()), project);
         self.spawn_watch(watch.with_presence(presence));
         reader
-    }
-
-    /// Watches the complete objects that both controllers of networks read.
-    pub(super) fn watch_network_objects(&mut self, client: &Client) -> ObjectSources {
-        let prune_node = networks::without_node_details;
-        let prune_pod = networks::without_containers;
-        ObjectSources::default()
-            .with(self.watch_fields::<Namespace>(client, networks::keep_all))
-            .with(self.watch_fields::<Node>(client, prune_node))
-            .with(self.watch_fields::<NetworkAttachmentDefinition>(client, networks::keep_all))
-            .with(self.watch_fields::<Pod>(client, prune_pod))
-            .with(self.watch_fields::<EndpointSlice>(client, networks::keep_all))
-    }
-
-    /// Adds the objects that only the cluster manager reads. Those of a feature are watched if it
-    /// is on. Networks that do not depend on claims or on a feature do not wait for their objects.
-    pub(super) fn watch_definitions(
-        &mut self,
-        client: &Client,
-        objects: ObjectSources,
-        settings: &ClusterSettings,
-    ) -> ObjectSources {
-        let mut objects = objects
-            .with(self.watch_complete::<UserDefinedNetwork>(client, Required))
-            .with(self.watch_complete::<ClusterUserDefinedNetwork>(client, Required))
-            .with(self.watch_complete::<ClusterNetworkConnect>(client, Required))
-            .with_separate(self.watch_complete::<IPAMClaim>(client, Optional));
-        if settings.has_feature(Feature::RouteAdvertisements) {
-            let announcements = self.watch_complete::<RouteAdvertisements>(client, Optional);
-            objects = objects.with_separate(announcements);
-        }
-        if settings.has_feature(Feature::Evpn) {
-            objects = objects.with_separate(self.watch_complete::<VTEP>(client, Optional));
-        }
-        let dynamic = [Feature::DynamicUdnAllocation, Feature::EgressIp];
-        if dynamic.iter().all(|feature| settings.has_feature(*feature)) {
-            objects = objects.with_separate(self.watch_complete::<EgressIP>(client, Optional));
-        }
-        objects
-    }
-
-    /// Adds the objects that only the zone controller reads. Rows that do not follow from policies,
-    /// announcements or EgressIPs do not wait for them.
-    pub(super) fn watch_services_and_policies(
-        &mut self,
-        client: &Client,
-        objects: ObjectSources,
-    ) -> ObjectSources {
-        objects
-            .with(self.watch_fields::<Service>(client, networks::keep_all))
-            .with_separate(self.watch_complete::<NetworkPolicy>(client, Required))
-            .with_separate(self.watch_complete::<MultiNetworkPolicy>(client, Optional))
-            .with_separate(self.watch_complete::<EgressFirewall>(client, Optional))
-            .with_separate(self.watch_complete::<RouteAdvertisements>(client, Optional))
-            .with_separate(self.watch_complete::<EgressIP>(client, Optional))
-            .with_separate(self.watch_complete::<AdminNetworkPolicy>(client, Optional))
-            .with_separate(self.watch_complete::<BaselineAdminNetworkPolicy>(client, Optional))
-    }
-
-    /// Watches all objects of a kind, of which every field has to be decoded.
-    fn watch_complete<K>(&mut self, client: &Client, presence: KindPresence) -> KindSource
-    where
-        K: InventoryKind + Debug + Send + Sync + 'static,
-    {
-        let project = networks::project::<K>(Decoding::Whole, networks::keep_all);
-        KindSource::new::<K>(self.watch(client, presence, project))
-    }
-
-    /// Watches all objects of a kind, which are used without the fields that cannot be decoded and
-    /// without those that `prune` removes.
-    fn watch_fields<K>(&mut self, client: &Client, prune: fn(&mut K)) -> KindSource
-    where
-        K: InventoryKind + Debug + Send + Sync + 'static,
-    {
-        let project = networks::project(Decoding::WithoutFields, prune);
-        KindSource::new::<K>(self.watch(client, Required, project))
     }
 
     /// Watches the objects of a kind in one namespace, with the given labels.

@@ -18,7 +18,7 @@ use super::api_object::ApiObject;
 pub(super) struct TolerantObject<K>(pub(super) Result<K, UndecodableObject>);
 
 /// The remains of an object that cannot be decoded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct UndecodableObject {
     pub(super) metadata: ObjectMeta,
     pub(super) status: Value,

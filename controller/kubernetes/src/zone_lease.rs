@@ -8,7 +8,6 @@
 //! than that, the versions differ. So each zone notices the restore, even if no watched object does
 //! (see [`ListWatch`](super::list_watch::ListWatch)).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -28,7 +27,7 @@ use super::api_error;
 use super::api_object::{self, ApiObject};
 use super::config::Timing;
 use super::etcd_restores::EtcdRestores;
-use super::projections::WatchedNode;
+use super::networks::Watched;
 use super::store::StoreReader;
 use super::zone_reports::{LABEL_KEY, LABEL_VALUE, zone_object_name};
 
@@ -81,7 +80,7 @@ pub(super) struct ZoneLeaseRenewer {
     pub(super) zone: String,
     /// Unique name of this process.
     pub(super) identity: String,
-    pub(super) nodes: StoreReader<Arc<WatchedNode>>,
+    pub(super) nodes: StoreReader<Watched>,
     pub(super) restores: EtcdRestores,
     pub(super) timing: Timing,
 }
@@ -169,7 +168,7 @@ impl ZoneLeaseRenewer {
             "apiVersion": Node::api_version(),
             "kind": Node::KIND,
             "name": self.zone,
-            "uid": node.uid,
+            "uid": node.meta().uid,
         }]);
         let duration = self.timing.zone_lease.duration.as_secs().max(1);
         Some(Lease {

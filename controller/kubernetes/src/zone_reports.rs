@@ -16,14 +16,13 @@ use std::sync::Arc;
 
 use patchbay_connects::{ConnectReport, ZoneSummary};
 use patchbay_resources::object::Object;
-use patchbay_resources::object::{ConfigMap, Node};
+use patchbay_resources::object::{ConfigMap, Node, ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::connect_revision::ConnectRevision;
 use super::input_digest::InputDigest;
-use super::projections::WatchedConnect;
 
 pub(super) use collection::{CollectedReports, ZoneNode, reports_about};
 
@@ -61,10 +60,10 @@ pub(super) struct ConnectSummary {
 }
 
 impl ConnectSummary {
-    pub(super) fn new(seen: &WatchedConnect, inputs: &InputDigest, report: &ConnectReport) -> Self {
+    pub(super) fn new(seen: &ObjectMeta, inputs: &InputDigest, report: &ConnectReport) -> Self {
         Self {
-            uid: seen.object.metadata.uid.clone(),
-            revision: Some(seen.revision.clone()),
+            uid: seen.uid.clone(),
+            revision: Some(ConnectRevision::of(seen)),
             inputs: Some(inputs.clone()),
             is_unreachable: false,
             summary: ZoneSummary::short(report, MAX_SENTENCES),
@@ -73,10 +72,10 @@ impl ConnectSummary {
 
     /// The report of a zone whose database is unreachable. The counts are the last known ones,
     /// because rows stay as they were.
-    pub(super) fn unreachable(seen: &WatchedConnect, before: Option<&Self>) -> Self {
-        let before = before.filter(|before| before.uid == seen.object.metadata.uid);
+    pub(super) fn unreachable(seen: &ObjectMeta, before: Option<&Self>) -> Self {
+        let before = before.filter(|before| before.uid == seen.uid);
         Self {
-            uid: seen.object.metadata.uid.clone(),
+            uid: seen.uid.clone(),
             revision: None,
             inputs: None,
             is_unreachable: true,
@@ -90,9 +89,9 @@ impl ConnectSummary {
     }
 
     /// Declares that the report also holds for the current version, and for these inputs.
-    pub(super) fn renew(&mut self, seen: &WatchedConnect, inputs: &InputDigest) {
-        self.uid.clone_from(&seen.object.metadata.uid);
-        self.revision = Some(seen.revision.clone());
+    pub(super) fn renew(&mut self, seen: &ObjectMeta, inputs: &InputDigest) {
+        self.uid.clone_from(&seen.uid);
+        self.revision = Some(ConnectRevision::of(seen));
         self.inputs = Some(inputs.clone());
     }
 }
@@ -201,16 +200,15 @@ pub(super) fn zone_object_name(zone: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::projections;
-    use crate::tolerant_object::TolerantObject;
     use patchbay_connects::{NetworkSkip, SkippedNetwork};
 
-    pub(super) fn connect(uid: &str, generation: i64) -> Arc<WatchedConnect> {
-        let object = json!({
-            "metadata": {"name": "c", "uid": uid, "generation": generation},
-            "spec": {"networkSelectors": [], "connectSubnets": [], "connectivity": []},
-        });
-        projections::project_connect(TolerantObject::of(object))
+    pub(super) fn connect(uid: &str, generation: i64) -> ObjectMeta {
+        ObjectMeta {
+            name: Some("c".to_owned()),
+            uid: Some(uid.to_owned()),
+            generation: Some(generation),
+            ..ObjectMeta::default()
+        }
     }
 
     pub(super) fn written(connects: &[(&str, ConnectSummary)]) -> ConfigMap {

@@ -46,12 +46,18 @@ pub(crate) fn connect_inputs(
         }
         (key.name.clone(), input)
     });
+    // They follow the known ones, of which they replace those without a readable specification.
     let missing = inventory
         .missing(ClusterNetworkConnect::KIND)
         .map(|object| {
-            let reason = "the object cannot be read".to_owned();
+            let known = inventory.cluster_network_connects.named(&object.key.name);
+            let problems = object.problems.iter().map(|problem| &*problem.message);
+            let reason = format!(
+                "the object cannot be read: {}",
+                problems.collect::<Vec<_>>().join("; ")
+            );
             let input = ConnectInput {
-                uid: None,
+                uid: known.and_then(|known| known.uid()),
                 refusal: None,
                 connect: Err(ConnectError::Object(reason)),
             };

@@ -71,7 +71,7 @@ pub struct ZoneOutcome {
     /// Transactions that were applied although their reply was lost, one sentence each.
     pub warnings: Vec<String>,
     /// Errors about the rows of single subjects, which are not committed. Only
-    /// [`ZoneReconciler::reconcile_without_connects`] returns them here.
+    /// [`ZoneReconciler::reconcile_watched`] returns them here.
     pub rejections: Vec<ZoneError>,
     /// Time at which another pass has to remove a network without users on the zone's node.
     /// `None`: there is none.
@@ -94,6 +94,13 @@ impl<N> ZoneReconciler<N> {
             controllers: ZoneControllers::new(zone, of_zone),
             central: Box::new(CentralControllers::new(central)),
         }
+    }
+
+    /// The reconciler of the rows of connects only. Another program writes the other ones.
+    #[must_use]
+    pub fn with_only_connects(mut self) -> Self {
+        self.controllers.set_only_connects();
+        self
     }
 
     /// Name of the zone.
@@ -144,20 +151,16 @@ impl<N: Northbound> ZoneReconciler<N> {
         }
     }
 
-    /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the
-    /// cluster define, and leaves those of connects as they are. If the objects are
-    /// [watched](Cluster::watched), the inputs of a later pass cost as much as the objects have
-    /// changed. Rejected rows are in [`ZoneOutcome::rejections`].
+    /// [`reconcile`](Self::reconcile) with the rejected rows in [`ZoneOutcome::rejections`]. If the
+    /// objects are [watched](Cluster::watched), the inputs of a later pass cost as much as the
+    /// objects have changed.
     ///
     /// # Errors
     /// The database cannot be used. Applied transactions stay; the next pass completes them.
-    pub async fn reconcile_without_connects(
-        &mut self,
-        cluster: &Cluster,
-    ) -> Result<ZoneOutcome, ZoneError> {
+    pub async fn reconcile_watched(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
         let northbound = &mut self.northbound;
         self.controllers
-            .reconcile_without_connects(northbound, cluster)
+            .reconcile_watched(northbound, cluster)
             .await
     }
 

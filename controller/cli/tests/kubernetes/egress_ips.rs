@@ -7,6 +7,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
 use kube::discovery::ApiResource;
 use patchbay_kubernetes::Timing;
+use patchbay_model::Feature;
 use serde_json::{Value, json};
 
 use crate::apiserver::{Fault, Reply};
@@ -47,6 +48,7 @@ fn items(nodes: &[&str]) -> Vec<Value> {
 async fn networks_are_connected_on_nodes_with_egress_ips() {
     let mut bed = Testbed::simulated().await;
     bed.dynamic_udn = true;
+    bed.features = vec![Feature::EgressIp];
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
     bed.connect().await;
@@ -75,6 +77,7 @@ async fn networks_are_connected_on_nodes_with_egress_ips() {
 async fn a_cluster_may_lack_the_kind_egress_ip_and_get_it_later() {
     let mut bed = Testbed::simulated().await;
     bed.dynamic_udn = true;
+    bed.features = vec![Feature::EgressIp];
     let path = "/egressips";
     let missing = Fault {
         method: "LIST",
@@ -122,6 +125,7 @@ async fn a_cluster_may_lack_the_kind_egress_ip_and_get_it_later() {
 async fn ports_after_a_loss_of_the_kind(grace_period: Duration, lists: usize) -> usize {
     let mut bed = Testbed::simulated().await;
     bed.dynamic_udn = true;
+    bed.features = vec![Feature::EgressIp];
     bed.missing_kind = grace_period;
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));

@@ -1,17 +1,18 @@
 use patchbay_model::{
     NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NetworkId, PodSubnet, Role, Transport,
 };
+use patchbay_resources::manifests::{ObjectKey, Origin, Sourced};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::projections::project_node;
 
-type Nodes = OrdMap<ObjectKey, Arc<WatchedNode>>;
-
-fn put(nodes: &mut Nodes, numbers: &NetworkNumbers, name: &str, annotations: &Value) {
+fn put(nodes: &mut Objects<Node>, name: &str, annotations: &Value) {
     let object = json!({"metadata": {"name": name, "annotations": annotations}});
-    let node = project_node(serde_json::from_value(object).unwrap(), numbers);
-    nodes.insert(ObjectKey::cluster(name), node);
+    nodes.insert(Sourced {
+        object: serde_json::from_value(object).unwrap(),
+        origin: Origin::Cluster,
+        position: 0,
+    });
 }
 
 fn annotations(id: u16, chassis: &str, subnet: &str) -> Value {
@@ -34,29 +35,23 @@ fn network(name: &str, id: i64) -> Network {
     }
 }
 
-fn digests_of(nodes: &Nodes, numbers: &NetworkNumbers) -> NodeDigests {
-    let mut digests = NodeDigests::new(numbers.clone());
-    digests.set_connected(["red".to_owned()].into());
+fn digests_of(nodes: &Objects<Node>) -> NodeDigests {
+    let mut digests = NodeDigests::default();
+    digests.set_connected(&["red".to_owned()].into());
     digests.update(nodes);
     digests
 }
 
 #[test]
 fn the_digest_follows_everything_that_rows_follow_from() {
-    let numbers = NetworkNumbers::default();
     let networks: Networks = [network("red", 1), network("blue", 2)]
         .into_iter()
         .collect();
     let owners = ["layer3_1".parse().unwrap()];
-    let mut nodes = Nodes::new();
-    put(
-        &mut nodes,
-        &numbers,
-        "n1",
-        &annotations(1, "c1", "10.1.1.0/24"),
-    );
-    let mut kept = digests_of(&nodes, &numbers);
-    let mut all = vec![kept.digest_of(&owners, &networks)];
+    let mut nodes = Objects::default();
+    put(&mut nodes, "n1", &annotations(1, "c1", "10.1.1.0/24"));
+    let mut kept = digests_of(&nodes);
+    let mut all = vec![kept.digest_of(owners, &networks)];
     for (name, annotations) in [
         ("n2", annotations(2, "c2", "10.1.2.0/24")),
         ("n2", annotations(3, "c2", "10.1.2.0/24")),
@@ -64,27 +59,24 @@ fn the_digest_follows_everything_that_rows_follow_from() {
         ("n2", annotations(3, "c3", "10.1.3.0/24")),
         ("n2", json!({NODE_ID: "x", NODE_CHASSIS_ID: "c3"})),
     ] {
-        put(&mut nodes, &numbers, name, &annotations);
-        assert!(kept.update(&nodes));
-        let digest = kept.digest_of(&owners, &networks);
+        put(&mut nodes, name, &annotations);
+        kept.update(&nodes);
+        let digest = kept.digest_of(owners, &networks);
         // A process that has seen other versions before computes the same digest.
-        assert_eq!(
-            digest,
-            digests_of(&nodes, &numbers).digest_of(&owners, &networks)
-        );
+        assert_eq!(digest, digests_of(&nodes).digest_of(owners, &networks));
         assert!(!all.contains(&digest));
         all.push(digest);
     }
     nodes.remove(&ObjectKey::cluster("n2"));
-    assert!(kept.update(&nodes));
-    assert_eq!(kept.digest_of(&owners, &networks), all[0]);
+    kept.update(&nodes);
+    assert_eq!(kept.digest_of(owners, &networks), all[0]);
     let mut changed = network("red", 1);
     changed.pod_subnets.push(PodSubnet {
         cidr: "10.1.0.0/16".parse().unwrap(),
         host_prefix: Some(24),
     });
     for networks in [[changed].into_iter().collect(), Networks::default()] {
-        let digest = kept.digest_of(&owners, &networks);
+        let digest = kept.digest_of(owners, &networks);
         assert!(!all.contains(&digest));
         all.push(digest);
     }
@@ -92,61 +84,45 @@ fn the_digest_follows_everything_that_rows_follow_from() {
 
 #[test]
 fn the_digest_ignores_fields_without_influence_on_rows() {
-    let numbers = NetworkNumbers::default();
-    let mut nodes = Nodes::new();
-    put(
-        &mut nodes,
-        &numbers,
-        "n1",
-        &annotations(1, "c1", "10.1.1.0/24"),
-    );
-    let mut digests = digests_of(&nodes, &numbers);
+    let mut nodes = Objects::default();
+    put(&mut nodes, "n1", &annotations(1, "c1", "10.1.1.0/24"));
+    let mut digests = digests_of(&nodes);
     let networks: Networks = [network("red", 1)].into_iter().collect();
     let owners = ["layer3_1".parse().unwrap()];
-    let before = digests.digest_of(&owners, &networks);
+    let before = digests.digest_of(owners, &networks);
     let mut other = annotations(1, "c1", "10.1.1.0/24");
     other[NODE_SUBNETS] = r#"{"red":["10.1.1.0/24"],"blue":["10.9.9.0/24"]}"#.into();
-    put(&mut nodes, &numbers, "n1", &other);
-    put(
-        &mut nodes,
-        &numbers,
-        "win-1",
-        &json!({"kubernetes.io/os": "windows"}),
-    );
-    assert!(!digests.update(&nodes));
-    assert_eq!(digests.digest_of(&owners, &networks), before);
+    put(&mut nodes, "n1", &other);
+    put(&mut nodes, "win-1", &json!({"kubernetes.io/os": "windows"}));
+    digests.update(&nodes);
+    assert_eq!(digests.digest_of(owners, &networks), before);
     let mut renamed = network("red", 1);
     renamed.namespaces = ["a".to_owned()].into();
     let networks: Networks = [renamed].into_iter().collect();
-    assert_eq!(digests.digest_of(&owners, &networks), before);
+    assert_eq!(digests.digest_of(owners, &networks), before);
 }
 
 #[test]
 fn a_newly_connected_network_is_added() {
-    let numbers = NetworkNumbers::default();
     let networks: Networks = [network("red", 1), network("blue", 2)]
         .into_iter()
         .collect();
     let owners = ["layer3_1".parse().unwrap(), "layer3_2".parse().unwrap()];
-    let mut nodes = Nodes::new();
-    put(
-        &mut nodes,
-        &numbers,
-        "n1",
-        &annotations(1, "c1", "10.1.1.0/24"),
-    );
+    let mut nodes = Objects::default();
+    put(&mut nodes, "n1", &annotations(1, "c1", "10.1.1.0/24"));
     let both: BTreeSet<String> = ["red".to_owned(), "blue".to_owned()].into();
-    let mut early = NodeDigests::new(numbers.clone());
-    early.set_connected(both.clone());
+    let mut early = NodeDigests::default();
+    early.set_connected(&both);
     early.update(&nodes);
-    let mut late = digests_of(&nodes, &numbers);
+    let mut late = digests_of(&nodes);
     assert_ne!(
-        late.digest_of(&owners, &networks),
-        early.digest_of(&owners, &networks)
+        late.digest_of(owners, &networks),
+        early.digest_of(owners, &networks)
     );
-    late.set_connected(both);
+    late.set_connected(&both);
+    late.update(&nodes);
     assert_eq!(
-        late.digest_of(&owners, &networks),
-        early.digest_of(&owners, &networks)
+        late.digest_of(owners, &networks),
+        early.digest_of(owners, &networks)
     );
 }

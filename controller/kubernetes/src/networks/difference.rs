@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The merge patch that makes the second value of the first one. It is an empty object if both
 /// are equal objects. Lists are replaced as a whole.
-pub(super) fn difference(old: &Value, new: &Value) -> Value {
+pub(crate) fn difference(old: &Value, new: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return new.clone();
     };

@@ -1,11 +1,7 @@
-//! The user-defined networks themselves, which a process writes only if it is configured so.
-//!
-//! [`NetworkManagerTask`] is the cluster manager's part: definitions, ids, subnets and addresses in
-//! objects. [`NetworkZoneTask`] is the zone controller's part: rows of networks, pods, policies and
-//! services. Both read complete objects, and so they have watches of their own.
+//! The objects that controllers read and write.
 
+mod applied_parts;
 mod difference;
-mod manager_task;
 mod object_change;
 mod object_problems;
 mod object_writes;
@@ -16,12 +12,14 @@ mod watched;
 mod write_outcome;
 mod writer;
 mod written_object;
-mod zone_task;
 
-pub(super) use manager_task::NetworkManagerTask;
-pub(super) use object_problems::{ObjectProblem, ProblemEvents, lease_reference};
+pub(super) use object_problems::{
+    ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents, lease_reference,
+};
+pub(super) use object_writes::ObjectWrites;
 pub(super) use passing_problems::PassingProblems;
+pub(super) use problem_log::ProblemLog;
 pub(super) use sources::{KindSource, ObjectSources};
-pub(super) use watched::{Decoding, keep_all, project, without_containers, without_node_details};
+pub(super) use watched::{Decoding, Watched, WatchedObject, project};
+pub(super) use write_outcome::WriteOutcome;
 pub(super) use writer::ObjectWriter;
-pub(super) use zone_task::NetworkZoneTask;

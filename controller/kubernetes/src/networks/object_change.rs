@@ -1,40 +1,42 @@
 //! The change of an object, as the requests that make it.
 
 use kube::Client;
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::{Object, ObjectMeta};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::applied_parts::{AppliedPart, applied_parts};
 use super::difference::difference;
 use crate::api::Api;
 
 /// Change of one object.
-pub(super) struct ObjectChange {
-    pub(super) target: Target,
-    pub(super) write: Write,
+pub(crate) struct ObjectChange {
+    pub(crate) target: Target,
+    pub(crate) write: Write,
 }
 
 /// Object of a change.
 #[derive(Clone)]
-pub(super) struct Target {
-    pub(super) kind: &'static str,
-    pub(super) part: ObjectPart,
-    pub(super) api: Api,
+pub(crate) struct Target {
+    pub(crate) kind: &'static str,
+    pub(crate) part: ObjectPart,
+    pub(crate) api: Api,
     /// Metadata after the change, or before the deletion.
-    pub(super) meta: ObjectMeta,
+    pub(crate) meta: ObjectMeta,
 }
 
 /// Part of an object that a change is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum ObjectPart {
+pub(crate) enum ObjectPart {
     Whole,
     /// The status, which reports that the rest is refused.
     RefusedStatus,
 }
 
 /// Write of a change.
-pub(super) enum Write {
+pub(crate) enum Write {
     Create(Value),
     Delete,
     Patch {
@@ -43,11 +45,17 @@ pub(super) enum Write {
         version: Option<String>,
         patch: Value,
     },
+    /// Parts that are applied one after another.
+    Apply {
+        /// Resource version of the object before the change.
+        version: Option<String>,
+        parts: Vec<AppliedPart>,
+    },
 }
 
 impl ObjectChange {
     /// Change of an object from `old` to `new`. `None`: it is absent in both.
-    pub(super) fn new<K: Object + Serialize>(
+    pub(crate) fn new<K: Object + Serialize>(
         client: &Client,
         part: ObjectPart,
         old: Option<&K>,
@@ -63,11 +71,22 @@ impl ObjectChange {
             },
             write: match (old, new) {
                 (None, Some(new)) => Write::Create(json!(new)),
-                (Some(old), Some(new)) => Write::Patch {
-                    uid: old.uid(),
-                    version: old.resource_version(),
-                    patch: difference(&json!(old), &json!(new)),
-                },
+                (Some(old), Some(new)) => {
+                    let new = json!(new);
+                    let patch = difference(&json!(old), &new);
+                    let version = old.resource_version();
+                    if K::KIND == ClusterNetworkConnect::KIND {
+                        let parts = applied_parts(&patch, &new);
+                        Write::Apply { version, parts }
+                    } else {
+                        let uid = old.uid();
+                        Write::Patch {
+                            uid,
+                            version,
+                            patch,
+                        }
+                    }
+                }
                 (_, None) => Write::Delete,
             },
         })
@@ -76,12 +95,12 @@ impl ObjectChange {
 
 impl Target {
     /// Kind and key of the object.
-    pub(super) fn name(&self) -> (&'static str, ObjectKey) {
+    pub(crate) fn name(&self) -> (&'static str, ObjectKey) {
         (self.kind, ObjectKey::of(&self.meta))
     }
 
     /// Kind and key of the object, for messages.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         format!("{} {}", self.kind, ObjectKey::of(&self.meta))
     }
 }

@@ -19,10 +19,10 @@ use uuid::Uuid;
 use crate::events::{EventReason, EventSender, reference};
 
 /// `reason` of an event about a pod that gets no addresses, as in OVN-Kubernetes.
-pub(super) const ERROR_ALLOCATING_POD: &str = "ErrorAllocatingPod";
+pub(crate) const ERROR_ALLOCATING_POD: &str = "ErrorAllocatingPod";
 /// `reason` of an event about a pod whose ports are not as its object specifies. OVN-Kubernetes
 /// uses the same.
-pub(super) const ERROR_RECONCILING_POD: &str = "ErrorReconcilingPod";
+pub(crate) const ERROR_RECONCILING_POD: &str = "ErrorReconcilingPod";
 
 /// `reason` of an event about a kind whose lists or watches fail.
 const ERROR_WATCHING_OBJECTS: &str = "ErrorWatchingObjects";
@@ -59,7 +59,7 @@ impl fmt::Display for ObjectProblem {
 impl ObjectProblem {
     /// A problem of an object of this kind. Reasons of the event are OVN-Kubernetes' where it has
     /// one.
-    pub(super) fn new(kind: &str, key: ObjectKey, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: &str, key: ObjectKey, text: impl Into<String>) -> Self {
         Self {
             reason: reason_of(kind),
             kind: kind.to_owned(),
@@ -70,7 +70,7 @@ impl ObjectProblem {
 
     /// The problem of an object that `described` names, such as `Pod blue/web`. `None`: it names
     /// none.
-    pub(super) fn described(described: &str, text: impl Into<String>) -> Option<Self> {
+    pub(crate) fn described(described: &str, text: impl Into<String>) -> Option<Self> {
         let (kind, name) = described.split_once(' ')?;
         let key = match name.split_once('/') {
             Some((namespace, name)) => ObjectKey::namespaced(namespace, name),
@@ -91,23 +91,18 @@ impl ObjectProblem {
         Self::new(LEASE, lease, text).with_reason(ERROR_WATCHING_OBJECTS)
     }
 
-    /// `true` if the problem is that of a watch of the cluster manager.
-    pub(super) fn is_of_lease(&self) -> bool {
-        self.kind == LEASE
-    }
-
     /// Another reason of the event.
-    pub(super) fn with_reason(self, reason: &'static str) -> Self {
+    pub(crate) fn with_reason(self, reason: &'static str) -> Self {
         Self { reason, ..self }
     }
 
     /// Key of the object.
-    pub(super) fn key(&self) -> &ObjectKey {
+    pub(crate) fn key(&self) -> &ObjectKey {
         &self.key
     }
 
     /// A reference to the object. `None`: it is not in the inventory.
-    pub(super) fn reference(&self, inventory: &Inventory) -> Option<ObjectReference> {
+    pub(crate) fn reference(&self, inventory: &Inventory) -> Option<ObjectReference> {
         let of_kind: fn(&Self, &Inventory) -> Option<ObjectReference> = match &*self.kind {
             Pod::KIND => Self::reference_of::<Pod>,
             Node::KIND => Self::reference_of::<Node>,
@@ -185,7 +180,7 @@ impl ProblemEvents {
     }
 
     /// Emits events about the problems that are new since the last update.
-    pub(super) fn update(&mut self, problems: BTreeSet<ObjectProblem>, inventory: &Inventory) {
+    pub(crate) fn update(&mut self, problems: BTreeSet<ObjectProblem>, inventory: &Inventory) {
         self.update_with(problems, |problem| problem.reference(inventory));
     }
 

@@ -17,7 +17,7 @@ use crate::request_pool::{Progress, RequestPool};
 use crate::write_retries::WriteRetries;
 
 /// Objects of one controller that are written.
-pub(super) struct ObjectWrites {
+pub(crate) struct ObjectWrites {
     writer: ObjectWriter,
     /// Objects whose writes fail.
     retries: WriteRetries,
@@ -52,7 +52,7 @@ impl<K: InventoryKind> Versions<'_, K> {
 }
 
 impl ObjectWrites {
-    pub(super) fn new(writer: ObjectWriter) -> Self {
+    pub(crate) fn new(writer: ObjectWriter) -> Self {
         Self {
             writer,
             retries: WriteRetries::default(),
@@ -64,7 +64,7 @@ impl ObjectWrites {
 
     /// Starts a pass over the objects that `sources` will show then. The outcome has the answers
     /// since the last pass.
-    pub(super) fn begin_pass(&mut self, sources: &ObjectSources) -> WriteOutcome {
+    pub(crate) fn begin_pass(&mut self, sources: &ObjectSources) -> WriteOutcome {
         let mut outcome = WriteOutcome::default();
         self.retries.begin_pass();
         for answer in self.requests.take_answers() {
@@ -85,7 +85,7 @@ impl ObjectWrites {
     }
 
     /// Puts the objects of successful writes into an inventory that does not show them yet.
-    pub(super) fn add_written(&self, inventory: &mut Inventory) {
+    pub(crate) fn add_written(&self, inventory: &mut Inventory) {
         for (name, written) in &self.unseen {
             written.put_into(inventory, &name.1);
         }
@@ -93,7 +93,7 @@ impl ObjectWrites {
 
     /// Puts the objects of writes without an answer into an inventory, so that what they hold is not
     /// allocated again.
-    pub(super) fn add_running(&self, inventory: &mut Inventory) {
+    pub(crate) fn add_running(&self, inventory: &mut Inventory) {
         for (name, running) in &self.running {
             running.desired.put_into(inventory, &name.1);
         }
@@ -102,7 +102,7 @@ impl ObjectWrites {
     /// Writes the differences between two inventories in the objects of a kind, several at a time:
     /// first objects that are new or differ, then those that are gone. Slow writes have no answer
     /// when it returns.
-    pub(super) async fn write_kind<K>(
+    pub(crate) async fn write_kind<K>(
         &mut self,
         before: &Inventory,
         after: &Inventory,
@@ -133,7 +133,7 @@ impl ObjectWrites {
     }
 
     /// Writes the status of objects of a kind whose other writes the API server refuses.
-    pub(super) async fn write_refused_status<K>(
+    pub(crate) async fn write_refused_status<K>(
         &mut self,
         before: &Inventory,
         after: &Inventory,
@@ -185,17 +185,17 @@ impl ObjectWrites {
     }
 
     /// Does other work while writes go on.
-    pub(super) async fn go_on_during<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn go_on_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         self.requests.go_on_during(work).await
     }
 
     /// Waits for an answer, and until answers pause.
-    pub(super) async fn wait_for_answers(&mut self) {
+    pub(crate) async fn wait_for_answers(&mut self) {
         self.requests.wait_for_answers(&self.writer.timing).await;
     }
 
     /// Time until a written object that the watches do not show is forgotten. `None`: there is none.
-    pub(super) fn time_to_expiry(&self) -> Option<Duration> {
+    pub(crate) fn time_to_expiry(&self) -> Option<Duration> {
         let limit = self.writer.timing.request_timeout;
         let left = self.unseen.values().map(|one| one.time_to_expiry(limit));
         left.min()

@@ -26,7 +26,7 @@ impl PassingProblems {
     }
 
     /// Time until another problem is to be reported. `None`: there is none.
-    pub(super) fn time_to_report(&self) -> Option<Duration> {
+    pub(crate) fn time_to_report(&self) -> Option<Duration> {
         let ages = self.0.values().map(Instant::elapsed);
         let left = ages.filter_map(|age| PASSING_TIME.checked_sub(age));
         left.filter(|left| !left.is_zero()).min()

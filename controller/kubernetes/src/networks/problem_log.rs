@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// The problems and conflicts of the last pass.
 #[derive(Debug, Default)]
-pub(super) struct ProblemLog {
+pub(crate) struct ProblemLog {
     problems: BTreeSet<String>,
     conflicts: BTreeSet<String>,
 }
@@ -12,7 +12,7 @@ pub(super) struct ProblemLog {
 impl ProblemLog {
     /// Logs the problems that the last pass did not have. A conflict is one if the last pass had
     /// it, too: the first is how two clients of an object meet.
-    pub(super) fn update(
+    pub(crate) fn update(
         &mut self,
         problems: impl IntoIterator<Item = String>,
         conflicts: &[String],

@@ -6,14 +6,20 @@ use std::time::Duration;
 use futures_util::future::{select_all, try_join_all};
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
-use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
+use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Problem, RefusedObject};
+use patchbay_resources::object::{Node, Object as _};
+use serde_json::Value;
 
 use super::watched::Watched;
 use super::write_outcome::Written;
 use crate::config::Timing;
+use crate::connected_networks::ConnectedNetworks;
 use crate::debounce::{ChangeSource, debounce, sleep_or_forever};
-use crate::read_failure::{ReadFailure, SEEN_LAST};
+use crate::node_subnets::{NetworkNumbers, NumberedNetworks};
+use crate::read_failure::ReadFailure;
+use crate::read_failure_events::KindWatch;
 use crate::store::{StoreReader, WatchEnded};
+use crate::tolerant_object::UndecodableObject;
 
 /// Problems of objects that cannot be decoded, by kind and key.
 type DecodingProblems = BTreeMap<(&'static str, ObjectKey), Vec<String>>;
@@ -30,6 +36,9 @@ pub(crate) struct KindSource {
     /// Failure of the lists or watches, as it was read last.
     failure: Option<ReadFailure>,
     first_list: FirstList,
+    /// Inserts what stands in for an object that cannot be decoded, if its kind has that. Returns
+    /// `true` if it has the specification of a former version.
+    stand_in: Option<fn(&mut Inventory, &UndecodableObject) -> bool>,
     /// Number of the requested list without which the objects may be outdated.
     awaited_list: Option<u64>,
 }
@@ -57,7 +66,28 @@ impl KindSource {
             read: OrdMap::new(),
             failure: None,
             first_list: FirstList::Complete,
+            stand_in: None,
             awaited_list: None,
+        }
+    }
+
+    /// The kind, whose list may fail without holding up what does not depend on it, for example
+    /// because a role does not allow it.
+    pub(crate) fn separate(self) -> Self {
+        Self {
+            first_list: FirstList::Tried,
+            ..self
+        }
+    }
+
+    /// The kind with a function that inserts what stands in for an object that cannot be decoded.
+    pub(crate) fn with_stand_in(
+        self,
+        stand_in: fn(&mut Inventory, &UndecodableObject) -> bool,
+    ) -> Self {
+        Self {
+            stand_in: Some(stand_in),
+            ..self
         }
     }
 
@@ -93,7 +123,12 @@ impl KindSource {
     /// Makes the objects of an inventory those that the watch shows, at the cost of the difference.
     /// Those that cannot be decoded become problems: the last version that could be stays in their
     /// place.
-    fn read_into(&mut self, inventory: &mut Inventory, problems: &mut DecodingProblems) {
+    fn read_into(
+        &mut self,
+        inventory: &mut Inventory,
+        problems: &mut DecodingProblems,
+        networks: &NumberedNetworks,
+    ) {
         let kind = self.kind;
         self.failure = self.objects.failure();
         if self.is_unlisted() {
@@ -112,13 +147,16 @@ impl KindSource {
                 DiffItem::Remove(key, _) => (key, None),
             };
             let name = (kind, key.clone());
-            inventory.undecoded.remove(&name);
+            let was_undecoded = inventory.undecoded.remove(&name);
             problems.remove(&name);
+            if self.stand_in.is_some() {
+                (inventory.refused).retain(|one| one.kind != kind || one.key != *key);
+            }
             match watched {
                 None => (self.remove)(inventory, key),
-                Some(Watched::Readable(object)) => object.insert_into(inventory),
+                Some(Watched::Readable(object)) => object.insert_with(inventory, networks),
                 Some(Watched::Partial(object, reasons)) => {
-                    object.insert_into(inventory);
+                    object.insert_with(inventory, networks);
                     let reasons = reasons.iter().map(|reason| {
                         format!(
                             "{kind} {key}: cannot be decoded, so the field is ignored: {reason}"
@@ -126,8 +164,17 @@ impl KindSource {
                     });
                     problems.insert(name, reasons.collect());
                 }
-                Some(Watched::Unreadable(reason)) => {
-                    let outcome = if (self.contains)(inventory, key) {
+                Some(Watched::Unreadable(object)) => {
+                    let reason = &object.error;
+                    let mut has_former = (self.contains)(inventory, key) && !was_undecoded;
+                    if let Some(stand_in) = self.stand_in {
+                        if was_undecoded {
+                            (self.remove)(inventory, key);
+                        }
+                        has_former = stand_in(inventory, object);
+                        inventory.refused.push(refused(kind, key, object));
+                    }
+                    let outcome = if has_former {
                         "its former version is used"
                     } else {
                         inventory.undecoded.insert(name.clone());
@@ -142,15 +189,19 @@ impl KindSource {
         self.read = objects;
     }
 
-    /// The problem that lists or watches fail.
-    fn read_problem(&self) -> Option<String> {
-        let (kind, failure) = (self.kind, self.failure.as_ref()?);
-        let outcome = if self.is_unlisted() {
-            "what depends on objects of the kind stays as it is"
-        } else {
-            SEEN_LAST
-        };
-        Some(failure.describe(kind, outcome))
+    /// Inserts all objects again. Nodes get the subnets of these networks.
+    fn insert_again(&self, inventory: &mut Inventory, networks: &NumberedNetworks) {
+        for watched in self.read.values() {
+            if let Watched::Readable(object) | Watched::Partial(object, _) = watched {
+                object.insert_with(inventory, networks);
+            }
+        }
+    }
+
+    /// The watch, for events about its failures.
+    fn watch(&self) -> KindWatch {
+        let waits = self.first_list == FirstList::Complete;
+        KindWatch::new(self.kind, waits, &self.objects)
     }
 
     /// `true` if the watch shows the outcome of a write, or if the write is of another kind.
@@ -174,8 +225,23 @@ impl KindSource {
 }
 
 /// A resource version as a number. `None`: it is not one, so versions cannot be compared.
-pub(super) fn number(version: Option<&str>) -> Option<u64> {
+pub(crate) fn number(version: Option<&str>) -> Option<u64> {
     version?.parse().ok()
+}
+
+/// An undecodable object, with the reason.
+fn refused(kind: &'static str, key: &ObjectKey, object: &UndecodableObject) -> RefusedObject {
+    RefusedObject {
+        kind,
+        key: key.clone(),
+        json: Value::Null,
+        position: 0,
+        problems: vec![Problem {
+            object: Some(format!("{kind} {key}")),
+            message: object.error.clone(),
+            ..Problem::default()
+        }],
+    }
 }
 
 /// The watched objects of several kinds.
@@ -185,26 +251,50 @@ pub(crate) struct ObjectSources {
     /// The objects that were read last.
     inventory: Inventory,
     problems: DecodingProblems,
+    /// Numbers of networks in packed subnets of nodes.
+    numbers: NetworkNumbers,
+    connected: ConnectedNetworks,
 }
 
 impl ObjectSources {
-    /// Adds the objects of a kind.
-    pub(crate) fn with(mut self, kind: KindSource) -> Self {
-        self.kinds.push(kind);
-        self
+    /// No objects. `numbers`: numbers of networks in packed subnets of nodes.
+    pub(crate) fn new(numbers: NetworkNumbers) -> Self {
+        Self {
+            numbers,
+            ..Self::default()
+        }
     }
 
-    /// Adds the objects of a kind whose list may fail without holding up what does not depend on it,
-    /// for example because a role does not allow it.
-    pub(crate) fn with_separate(self, kind: KindSource) -> Self {
-        self.with(KindSource {
-            first_list: FirstList::Tried,
-            ..kind
-        })
+    /// Adds the objects of a kind.
+    pub(crate) fn add(&mut self, kind: KindSource) {
+        self.kinds.push(kind);
+    }
+
+    /// The store of a kind.
+    ///
+    /// # Panics
+    /// The kind is not watched.
+    pub(crate) fn store(&self, kind: &str) -> StoreReader<Watched> {
+        let mut kinds = self.kinds.iter();
+        let found = kinds.find(|one| one.kind == kind);
+        found
+            .expect("each process watches the kind")
+            .objects
+            .clone()
+    }
+
+    /// The watches, for events about their failures.
+    pub(crate) fn watches(&self) -> Vec<KindWatch> {
+        self.kinds.iter().map(KindSource::watch).collect()
+    }
+
+    /// The connected networks, as of the last [`inventory`](Self::inventory).
+    pub(crate) fn connected(&self) -> &ConnectedNetworks {
+        &self.connected
     }
 
     /// Waits for the first complete list of each kind, or for the first list of a separate one.
-    pub(super) async fn ready(&mut self) -> Result<(), WatchEnded> {
+    pub(crate) async fn ready(&mut self) -> Result<(), WatchEnded> {
         for kind in &mut self.kinds {
             kind.ready().await?;
         }
@@ -212,14 +302,14 @@ impl ObjectSources {
     }
 
     /// `true` if a kind has no list because the cluster has no definition of it.
-    pub(super) fn is_undefined(&self, kind: &str) -> bool {
+    pub(crate) fn is_undefined(&self, kind: &str) -> bool {
         let mut kinds = self.kinds.iter();
         kinds.any(|one| one.kind == kind && one.objects.is_undefined())
     }
 
     /// Waits until the objects of these kinds are listed again, whatever watches have shown. It does
     /// not wait for a separate kind whose lists fail.
-    pub(super) async fn list_again(&mut self, kinds: &[&str]) -> Result<(), WatchEnded> {
+    pub(crate) async fn list_again(&mut self, kinds: &[&str]) -> Result<(), WatchEnded> {
         let listed = self.kinds.iter_mut();
         let listed = listed.filter(|one| kinds.contains(&one.kind));
         try_join_all(listed.map(KindSource::list_again))
@@ -227,38 +317,49 @@ impl ObjectSources {
             .map(drop)
     }
 
-    /// A message for each kind whose lists or watches fail, as of the last
-    /// [`inventory`](Self::inventory).
-    pub(super) fn read_problems(&self) -> Vec<String> {
-        let kinds = self.kinds.iter();
-        kinds.filter_map(KindSource::read_problem).collect()
-    }
-
     /// Current objects, and a message for each field that cannot be decoded. Objects of which no
     /// version could be decoded are named in [`Inventory::undecoded`], and kinds without a list in
-    /// [`Inventory::unlisted`].
-    pub(super) fn inventory(&mut self) -> (Inventory, Vec<String>) {
-        for kind in &mut self.kinds {
-            kind.read_into(&mut self.inventory, &mut self.problems);
+    /// [`Inventory::unlisted`]. A process that writes no networks has the subnets of nodes in
+    /// connected networks only.
+    pub(crate) fn inventory(&mut self) -> (Inventory, Vec<String>) {
+        let (inventory, problems) = (&mut self.inventory, &mut self.problems);
+        let (nodes, others): (Vec<_>, Vec<_>) =
+            (self.kinds.iter_mut()).partition(|kind| kind.kind == Node::KIND);
+        for kind in others {
+            kind.read_into(inventory, problems, &NumberedNetworks::default());
         }
+        let has_new = self.connected.update_networks(inventory);
+        let numbers = self.numbers.numbers_of(self.connected.names());
+        for kind in nodes {
+            kind.read_into(inventory, problems, &numbers);
+            if has_new {
+                kind.insert_again(inventory, &numbers);
+            }
+        }
+        self.connected.update_nodes(inventory);
         let problems = self.problems.values().flatten().cloned();
         (self.inventory.clone(), problems.collect())
     }
 
+    /// `true` if something differs from the objects that were read last.
+    pub(crate) fn have_changed(&self) -> bool {
+        self.kinds.iter().any(KindSource::has_changed)
+    }
+
     /// `true` if the watches show the outcome of a write.
-    pub(super) fn have_seen(&self, written: &Written) -> bool {
+    pub(crate) fn have_seen(&self, written: &Written) -> bool {
         self.kinds.iter().all(|kind| kind.has_seen(written))
     }
 
     /// Waits until something differs from the objects that were read last and changes pause, or
     /// until `retry` is over.
-    pub(super) async fn wait_for_work(
+    pub(crate) async fn wait_for_work(
         &mut self,
         timing: &Timing,
         retry: Option<Duration>,
     ) -> Result<(), WatchEnded> {
         // Changes during the last pass have woken nothing.
-        if !self.kinds.iter().any(KindSource::has_changed) {
+        if !self.have_changed() {
             tokio::select! {
                 changed = self.changed() => changed?,
                 () = sleep_or_forever(retry) => return Ok(()),
@@ -286,7 +387,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::networks::{Decoding, keep_all, project};
+    use crate::networks::{Decoding, WatchedObject, project};
     use crate::store::store;
     use crate::tolerant_object::TolerantObject;
 
@@ -295,10 +396,11 @@ mod tests {
         let (mut writer, reader) = store();
         writer.begin_list();
         writer.complete_list();
-        let mut sources = ObjectSources::default().with(KindSource::new::<Pod>(reader));
+        let mut sources = ObjectSources::default();
+        sources.add(KindSource::new::<Pod>(reader));
         assert!(sources.inventory().0.pods.is_empty());
         let object = json!({"metadata": {"namespace": "blue", "name": "a", "uid": "a"}});
-        let read = project::<Pod>(Decoding::Whole, keep_all);
+        let read = project::<Pod>(Decoding::Whole, |_| {}, WatchedObject::new);
         let watched = read(TolerantObject::of(object));
         writer.put(ObjectKey::namespaced("blue", "a"), watched);
         // Something else has been woken.

@@ -2,15 +2,16 @@
 
 use std::any::Any;
 use std::fmt::Debug;
-use std::mem;
 use std::sync::Arc;
 
 use patchbay_resources::manifests::{Inventory, InventoryKind, Origin, Sourced};
-use patchbay_resources::object::{Container, Node, ObjectMeta, Pod, PodSpec};
+use patchbay_resources::object::ObjectMeta;
 use serde_json::Value;
 
 use super::write_outcome::Written;
-use crate::tolerant_object::TolerantObject;
+use crate::kept_fields::created_second;
+use crate::node_subnets::{NumberedNetworks, PackedNode};
+use crate::tolerant_object::{TolerantObject, UndecodableObject};
 
 /// Annotation in which `kubectl apply` keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -25,7 +26,9 @@ const MAX_DROPPED_FIELDS: usize = 64;
 trait AnyObject: Any + Debug + Send + Sync {
     fn meta(&self) -> &ObjectMeta;
 
-    fn insert_into(self: Arc<Self>, inventory: &mut Inventory);
+    /// Inserts the object into the objects of its kind. Of a node's subnets, those of the networks
+    /// with these numbers count if the node does not have all of them.
+    fn insert_into(self: Arc<Self>, inventory: &mut Inventory, networks: &NumberedNetworks);
 
     /// The object with the UID and the version that a write has given it.
     fn after(&self, written: &Written) -> Arc<dyn AnyObject>;
@@ -43,7 +46,7 @@ where
         self.object.meta()
     }
 
-    fn insert_into(self: Arc<Self>, inventory: &mut Inventory) {
+    fn insert_into(self: Arc<Self>, inventory: &mut Inventory, _: &NumberedNetworks) {
         K::objects_mut(inventory).insert_shared(self);
     }
 
@@ -64,30 +67,64 @@ where
     }
 }
 
+impl AnyObject for PackedNode {
+    fn meta(&self) -> &ObjectMeta {
+        &self.node.object.metadata
+    }
+
+    fn insert_into(self: Arc<Self>, inventory: &mut Inventory, networks: &NumberedNetworks) {
+        inventory.nodes.insert(self.unpack(networks));
+    }
+
+    fn after(&self, _: &Written) -> Arc<dyn AnyObject> {
+        // Nodes are packed only if they are not written.
+        Arc::new(self.clone())
+    }
+
+    fn is_equal(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// An object that can be decoded. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchedObject(Arc<dyn AnyObject>);
 
 impl WatchedObject {
-    pub(super) fn new<K>(object: Sourced<K>) -> Self
+    pub(crate) fn new<K>(object: Sourced<K>) -> Self
     where
         K: InventoryKind + Debug + Send + Sync + 'static,
     {
         Self(Arc::new(object))
     }
 
+    /// A node whose subnets are packed.
+    pub(crate) fn packed(node: PackedNode) -> Self {
+        Self(Arc::new(node))
+    }
+
     /// The object with the UID and the version that a write has given it.
-    pub(super) fn after(&self, written: &Written) -> Self {
+    pub(crate) fn after(&self, written: &Written) -> Self {
         Self(self.0.after(written))
     }
 
-    pub(super) fn meta(&self) -> &ObjectMeta {
+    pub(crate) fn meta(&self) -> &ObjectMeta {
         self.0.meta()
     }
 
     /// Inserts the object into the objects of its kind.
-    pub(super) fn insert_into(&self, inventory: &mut Inventory) {
-        self.0.clone().insert_into(inventory);
+    pub(crate) fn insert_into(&self, inventory: &mut Inventory) {
+        self.insert_with(inventory, &NumberedNetworks::default());
+    }
+
+    /// Inserts the object into the objects of its kind. A node with packed subnets gets those of
+    /// these networks.
+    pub(crate) fn insert_with(&self, inventory: &mut Inventory, networks: &NumberedNetworks) {
+        self.0.clone().insert_into(inventory, networks);
     }
 }
 
@@ -103,15 +140,26 @@ pub(crate) enum Watched {
     Readable(WatchedObject),
     /// The object without the fields that cannot be decoded; the texts are the reasons.
     Partial(WatchedObject, Arc<[String]>),
-    /// The object cannot be decoded; the text is the reason.
-    Unreadable(Arc<str>),
+    /// The object cannot be decoded.
+    Unreadable(Arc<UndecodableObject>),
+}
+
+impl Watched {
+    /// Metadata of the object.
+    pub(crate) fn meta(&self) -> &ObjectMeta {
+        match self {
+            Self::Readable(object) | Self::Partial(object, _) => object.meta(),
+            Self::Unreadable(object) => &object.metadata,
+        }
+    }
 }
 
 /// Projects an object to itself without managed fields and the copy of `kubectl apply`, and without
-/// what `prune` removes.
+/// what `prune` removes. `wrap` makes the value of the store.
 pub(crate) fn project<K>(
     decoding: Decoding,
-    prune: fn(&mut K),
+    prune: impl Fn(&mut K),
+    wrap: impl Fn(Sourced<K>) -> WatchedObject,
 ) -> impl Fn(TolerantObject<K>) -> Watched
 where
     K: InventoryKind + Debug + Send + Sync + 'static,
@@ -126,26 +174,22 @@ where
             .iter_mut()
             .for_each(Vec::shrink_to_fit);
         prune(&mut object);
-        // Objects of the same second are in the order of their keys.
-        let created = object.creation_timestamp();
-        let created = created.map_or(0, |time| time.0.as_second());
-        WatchedObject::new(Sourced {
+        wrap(Sourced {
+            position: created_second(object.meta()),
             object,
             origin: Origin::Cluster,
-            position: created.try_into().unwrap_or(0),
         })
     };
     move |object| match object.0 {
         Ok(object) => Watched::Readable(keep(object)),
         Err(unreadable) => {
-            let raw = unreadable.raw;
             let partial = match decoding {
                 Decoding::Whole => None,
-                Decoding::WithoutFields => without_undecodable_fields(raw),
+                Decoding::WithoutFields => without_undecodable_fields(unreadable.raw.clone()),
             };
             match partial {
                 Some((object, reasons)) => Watched::Partial(keep(object), reasons.into()),
-                None => Watched::Unreadable(unreadable.error.into()),
+                None => Watched::Unreadable(Arc::new(unreadable)),
             }
         }
     }
@@ -197,44 +241,11 @@ fn remove_field(value: &mut Value, path: &str) -> Option<Value> {
     }
 }
 
-/// Removes nothing.
-pub(crate) fn keep_all<K>(_: &mut K) {}
-
-/// Removes the parts of a node that no controller reads.
-pub(crate) fn without_node_details(node: &mut Node) {
-    node.spec = None;
-    node.status = None;
-}
-
-/// Removes the parts of a pod that no controller reads, such as images and volumes, and the room that
-/// decoding leaves in lists.
-pub(crate) fn without_containers(pod: &mut Pod) {
-    if let Some(conditions) = pod.status.as_mut().and_then(|it| it.conditions.as_mut()) {
-        conditions.retain(|condition| condition.kind == "Ready");
-        conditions.shrink_to_fit();
-    }
-    let Some(spec) = &mut pod.spec else {
-        return;
-    };
-    let mut kept = PodSpec::default();
-    kept.node_name = spec.node_name.take();
-    kept.host_network = spec.host_network;
-    kept.containers.reserve_exact(spec.containers.len());
-    for container in mem::take(&mut spec.containers) {
-        let mut ports = Container::default();
-        ports.name = container.name;
-        ports.ports = container.ports;
-        ports.ports.iter_mut().for_each(Vec::shrink_to_fit);
-        kept.containers.push(ports);
-    }
-    *spec = kept;
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use patchbay_resources::object::NetworkPolicy;
+    use patchbay_resources::object::{NetworkPolicy, Pod};
     use serde_json::json;
 
     use super::*;
@@ -243,7 +254,7 @@ mod tests {
     where
         K: InventoryKind + Debug + Send + Sync + 'static,
     {
-        project::<K>(decoding, keep_all)(TolerantObject::of(object))
+        project::<K>(decoding, |_| {}, WatchedObject::new)(TolerantObject::of(object))
     }
 
     #[test]
@@ -275,41 +286,6 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_kept_without_what_nothing_reads() {
-        let pod = project::<Pod>(Decoding::WithoutFields, without_containers);
-        let pod = pod(TolerantObject::of(json!({
-            "metadata": {"name": "a", "namespace": "blue", "annotations": {
-                LAST_APPLIED: "{}", "k8s.v1.cni.cncf.io/networks": "red",
-            }, "managedFields": [{}]},
-            "spec": {"nodeName": "n1", "volumes": [], "containers": [
-                {"name": "c", "image": "i", "ports": [{"containerPort": 80}]},
-            ]},
-            "status": {"conditions": [
-                {"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"},
-            ]},
-        })));
-        let Watched::Readable(pod) = pod else {
-            panic!("{pod:?}");
-        };
-        let mut inventory = Inventory::default();
-        pod.insert_into(&mut inventory);
-        let (_, pod) = inventory.pods.iter().next().unwrap();
-        assert_eq!(
-            json!(pod.object),
-            json!({
-                "apiVersion": "v1", "kind": "Pod",
-                "metadata": {"name": "a", "namespace": "blue", "annotations": {
-                    "k8s.v1.cni.cncf.io/networks": "red",
-                }},
-                "spec": {"nodeName": "n1", "containers": [
-                    {"name": "c", "ports": [{"containerPort": 80}]},
-                ]},
-                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-            })
-        );
-    }
-
-    #[test]
     fn a_policy_is_not_used_without_a_field() {
         let policy = watched::<NetworkPolicy>(
             Decoding::Whole,
@@ -318,9 +294,10 @@ mod tests {
                 "spec": {"podSelector": {"matchLabels": ["app"]}},
             }),
         );
-        let Watched::Unreadable(reason) = policy else {
+        let Watched::Unreadable(policy) = policy else {
             panic!("{policy:?}");
         };
+        let reason = &policy.error;
         assert!(
             reason.starts_with("spec.podSelector.matchLabels: "),
             "{reason}"

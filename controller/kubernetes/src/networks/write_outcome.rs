@@ -11,34 +11,34 @@ use super::object_change::{ObjectPart, Target};
 use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem};
 use super::sources::number;
 use crate::config::Timing;
-use crate::connect_writer::WriteError;
+use crate::write_error::WriteError;
 use crate::write_retries::{WriteFailure, WriteRetries};
 
 /// A write that has succeeded.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Written {
-    pub(super) kind: &'static str,
-    pub(super) key: ObjectKey,
-    pub(super) uid: Option<String>,
+pub(crate) struct Written {
+    pub(crate) kind: &'static str,
+    pub(crate) key: ObjectKey,
+    pub(crate) uid: Option<String>,
     /// The resource version after the write. `None`: the object is deleted.
-    pub(super) version: Option<u64>,
+    pub(crate) version: Option<u64>,
     /// `true` if the write has created the object.
-    pub(super) is_new: bool,
+    pub(crate) is_new: bool,
 }
 
 /// Writes of one pass.
 #[derive(Debug, Default)]
-pub(super) struct WriteOutcome {
+pub(crate) struct WriteOutcome {
     /// `true` if a write has succeeded.
-    pub(super) has_written: bool,
+    pub(crate) has_written: bool,
     /// Errors of failed writes, without conflicts, and of rejected rows.
-    pub(super) failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
     /// Writes to objects that another client had changed.
-    pub(super) conflicts: Vec<String>,
+    pub(crate) conflicts: Vec<String>,
     /// Longest time that the API server asks to wait.
-    pub(super) retry_after: Duration,
+    pub(crate) retry_after: Duration,
     /// `true` if more writes would fail, too.
-    pub(super) is_stopped: bool,
+    pub(crate) is_stopped: bool,
     /// UIDs of the owners of objects that are not written.
     failed_owners: BTreeSet<String>,
     /// Writes that the API server refuses, or has failed to do for some time.
@@ -47,17 +47,17 @@ pub(super) struct WriteOutcome {
 
 /// Write that the API server refuses, or has failed to do for some time.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     kind: &'static str,
-    pub(super) key: ObjectKey,
+    pub(crate) key: ObjectKey,
     /// Message of the API server.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 impl WriteOutcome {
     /// `true` if the object waits for its next attempt, or for objects that it owns. In the first
     /// case it counts as failed, as in the last pass.
-    pub(super) fn is_delayed(&mut self, target: &Target, retries: &mut WriteRetries) -> bool {
+    pub(crate) fn is_delayed(&mut self, target: &Target, retries: &mut WriteRetries) -> bool {
         let uid = target.meta.uid.as_ref();
         if uid.is_some_and(|uid| self.failed_owners.contains(uid)) {
             return true;
@@ -76,7 +76,7 @@ impl WriteOutcome {
     }
 
     /// Notes that the API server refuses a write, or has failed to do it for some time.
-    pub(super) fn refuse(&mut self, target: &Target, message: &str) {
+    pub(crate) fn refuse(&mut self, target: &Target, message: &str) {
         let key = ObjectKey::of(&target.meta);
         let is_same = |one: &&Refused| one.kind == target.kind && one.key == key;
         if self.refused.iter().find(is_same).is_none() {
@@ -89,14 +89,14 @@ impl WriteOutcome {
     }
 
     /// Notes that an object is not written, which its owners report as complete otherwise.
-    pub(super) fn fail_owners(&mut self, meta: &ObjectMeta) {
+    pub(crate) fn fail_owners(&mut self, meta: &ObjectMeta) {
         let owners = meta.owner_references.iter().flatten();
         let owners = owners.map(|owner| owner.uid.clone());
         self.failed_owners.extend(owners);
     }
 
     /// Takes the result of a write that was begun at this time.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &mut self,
         target: &Target,
         result: Result<(), WriteError>,
@@ -162,17 +162,17 @@ impl WriteOutcome {
     }
 
     /// `true` if all writes have succeeded.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.failures.is_empty() && self.conflicts.is_empty()
     }
 
     /// Refused writes of a kind.
-    pub(super) fn refused_of(&self, kind: &str) -> impl Iterator<Item = &Refused> {
+    pub(crate) fn refused_of(&self, kind: &str) -> impl Iterator<Item = &Refused> {
         self.refused.iter().filter(move |one| one.kind == kind)
     }
 
     /// Refused writes as problems of their objects.
-    pub(super) fn refused_problems(&self) -> impl Iterator<Item = ObjectProblem> {
+    pub(crate) fn refused_problems(&self) -> impl Iterator<Item = ObjectProblem> {
         let refused = self.refused.iter();
         refused.map(|one| {
             let problem = ObjectProblem::new(one.kind, one.key.clone(), &*one.message);
@@ -185,14 +185,14 @@ impl WriteOutcome {
     }
 
     /// Lets objects of these UIDs be written although objects that they own could not be.
-    pub(super) fn permit_owners(&mut self, uids: &[String]) {
+    pub(crate) fn permit_owners(&mut self, uids: &[String]) {
         self.failed_owners.retain(|uid| !uids.contains(uid));
     }
 }
 
 impl Written {
     /// The write of an object that has this metadata now.
-    pub(super) fn new(kind: &'static str, meta: &ObjectMeta, is_new: bool) -> Self {
+    pub(crate) fn new(kind: &'static str, meta: &ObjectMeta, is_new: bool) -> Self {
         Self {
             kind,
             key: ObjectKey::of(meta),

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::applied_parts::AppliedPart;
 use super::object_change::{ObjectChange, Target, Write};
 use super::write_outcome::Written;
 use crate::api;
 use crate::config::Timing;
-use crate::connect_writer::WriteError;
 use crate::leader_election::LeaderTerm;
+use crate::write_error::WriteError;
 
 /// Field manager of all writes: that of OVN-Kubernetes, so that either controller can take over
 /// from the other.
@@ -31,12 +32,12 @@ pub(crate) struct ObjectWriter {
 }
 
 /// Answer to the requests that write an object.
-pub(super) struct WriteAnswer {
-    pub(super) target: Target,
+pub(crate) struct WriteAnswer {
+    pub(crate) target: Target,
     /// Requests that have succeeded.
-    pub(super) written: Vec<Written>,
+    pub(crate) written: Vec<Written>,
     /// Result of all requests.
-    pub(super) result: Result<(), WriteError>,
+    pub(crate) result: Result<(), WriteError>,
 }
 
 impl Debug for ObjectWriter {
@@ -47,7 +48,7 @@ impl Debug for ObjectWriter {
 
 impl ObjectWriter {
     /// Writes one object.
-    pub(super) async fn write(&self, change: ObjectChange) -> WriteAnswer {
+    pub(crate) async fn write(&self, change: ObjectChange) -> WriteAnswer {
         let mut written = Vec::new();
         let ObjectChange { target, write } = change;
         let result = match write {
@@ -60,6 +61,9 @@ impl ObjectWriter {
             } => {
                 let base = (uid.as_deref(), version);
                 self.patch(&target, base, patch, &mut written).await
+            }
+            Write::Apply { version, parts } => {
+                self.apply(&target, version, &parts, &mut written).await
             }
         };
         WriteAnswer {
@@ -162,6 +166,35 @@ impl ObjectWriter {
                 &api::identity_of(&patched.await?),
                 false,
             ));
+        }
+        Ok(())
+    }
+
+    /// Applies parts of the object with this resource version, until one cannot be written.
+    async fn apply(
+        &self,
+        target: &Target,
+        mut version: Option<String>,
+        parts: &[AppliedPart],
+        written: &mut Vec<Written>,
+    ) -> Result<(), WriteError> {
+        let name = target.meta.name.as_deref().unwrap_or_default();
+        for part in parts {
+            let patch = Patch::Apply(part.object(&target.meta, version.as_deref()));
+            let parameters = PatchParams::apply(part.field_manager).force();
+            let applied = if part.is_status {
+                let request = target.api.patch_status(name, &parameters, &patch);
+                self.send(request).await
+            } else {
+                self.send(target.api.patch(name, &parameters, &patch)).await
+            };
+            let applied = applied.map_err(|error| match &part.failure {
+                Some(failure) => error.about(failure),
+                None => error,
+            })?;
+            let applied = api::identity_of(&applied);
+            written.push(Written::new(target.kind, &applied, false));
+            version = applied.resource_version;
         }
         Ok(())
     }

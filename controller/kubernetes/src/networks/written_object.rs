@@ -11,7 +11,7 @@ use super::write_outcome::Written;
 
 /// An object as it is after its write.
 #[derive(Clone, Debug)]
-pub(super) struct DesiredObject {
+pub(crate) struct DesiredObject {
     /// `None`: it is deleted.
     object: Option<WatchedObject>,
     /// UID of the object. `None`: the write creates it, and has no answer.
@@ -25,7 +25,7 @@ pub(super) struct DesiredObject {
 
 impl DesiredObject {
     /// The outcome of a write that makes `new` of `old`.
-    pub(super) fn new<K>(old: Option<&Sourced<K>>, new: Option<&Sourced<K>>) -> Self
+    pub(crate) fn new<K>(old: Option<&Sourced<K>>, new: Option<&Sourced<K>>) -> Self
     where
         K: InventoryKind + Debug + Send + Sync + 'static,
     {
@@ -44,7 +44,7 @@ impl DesiredObject {
     }
 
     /// Replaces the object in an inventory, unless that has another object of the name.
-    pub(super) fn put_into(&self, inventory: &mut Inventory, key: &ObjectKey) {
+    pub(crate) fn put_into(&self, inventory: &mut Inventory, key: &ObjectKey) {
         let is_same = match (self.uid_in)(inventory, key) {
             Some(uid) => uid == self.uid,
             None => self.is_new,
@@ -66,7 +66,7 @@ impl DesiredObject {
 
 /// An object that is written, and that the watches do not show yet.
 #[derive(Debug)]
-pub(super) struct WrittenObject {
+pub(crate) struct WrittenObject {
     /// The last request of the write that has succeeded.
     last: Written,
     /// The object. `None`: a further request of the write has failed, so it is not known.
@@ -75,7 +75,7 @@ pub(super) struct WrittenObject {
 }
 
 impl WrittenObject {
-    pub(super) fn new(last: Written, desired: Option<DesiredObject>) -> Self {
+    pub(crate) fn new(last: Written, desired: Option<DesiredObject>) -> Self {
         Self {
             object: desired.map(|desired| desired.after(&last)),
             last,
@@ -84,23 +84,23 @@ impl WrittenObject {
     }
 
     /// The last request of the write that has succeeded.
-    pub(super) fn last(&self) -> &Written {
+    pub(crate) fn last(&self) -> &Written {
         &self.last
     }
 
     /// `true` if the object is known.
-    pub(super) fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.object.is_some()
     }
 
     /// Time until the watches have not shown the object for `limit`. Then their version counts,
     /// because the object may be gone, or etcd restored.
-    pub(super) fn time_to_expiry(&self, limit: Duration) -> Duration {
+    pub(crate) fn time_to_expiry(&self, limit: Duration) -> Duration {
         limit.saturating_sub(self.since.elapsed())
     }
 
     /// Replaces the object in an inventory, if it is known.
-    pub(super) fn put_into(&self, inventory: &mut Inventory, key: &ObjectKey) {
+    pub(crate) fn put_into(&self, inventory: &mut Inventory, key: &ObjectKey) {
         if let Some(object) = &self.object {
             object.put_into(inventory, key);
         }

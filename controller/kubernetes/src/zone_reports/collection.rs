@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use patchbay_connects::ZoneReports;
+use patchbay_resources::object::ObjectMeta;
 
 use super::WatchedZoneReport;
+use crate::connect_revision::ConnectRevision;
 use crate::input_digest::InputDigest;
-use crate::projections::WatchedConnect;
 use crate::zone_liveness::ZoneState;
 
 /// A node of the cluster, and the state of its zone.
@@ -30,13 +31,13 @@ pub(crate) struct CollectedReports<'a> {
 /// Selects the reports of the given nodes' zones about one ClusterNetworkConnect. `inputs` is the
 /// digest of the present nodes and networks. A report without a revision counts as outdated.
 pub(crate) fn reports_about<'a>(
-    connect: &WatchedConnect,
+    connect: &ObjectMeta,
     inputs: &InputDigest,
     nodes: impl Iterator<Item = ZoneNode<'a>>,
     reports: &'a BTreeMap<&'a str, &'a WatchedZoneReport>,
 ) -> CollectedReports<'a> {
-    let meta = &connect.object.metadata;
-    let name = meta.name.as_deref().unwrap_or_default();
+    let name = connect.name.as_deref().unwrap_or_default();
+    let revision = ConnectRevision::of(connect);
     let mut collected = CollectedReports::default();
     let about = &mut collected.reports;
     for ZoneNode {
@@ -55,12 +56,12 @@ pub(crate) fn reports_about<'a>(
         }
         let connect_summary = report
             .and_then(|report| report.connects.get(name))
-            .filter(|summary| summary.uid == meta.uid);
+            .filter(|summary| summary.uid == connect.uid);
         let Some(summary) = connect_summary else {
             about.silent.push(zone);
             continue;
         };
-        let is_current = summary.revision.as_ref() == Some(&connect.revision);
+        let is_current = summary.revision.as_ref() == Some(&revision);
         let is_up_to_date = is_current && summary.inputs.as_ref() == Some(inputs);
         if state == ZoneState::NotRunning {
             about.expired.push(zone);
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn a_report_counts_for_its_own_revision_only() {
         let report = ConnectReport::default();
-        let report_about = |seen: &WatchedConnect| {
+        let report_about = |seen: &ObjectMeta| {
             let summary = ConnectSummary::new(seen, &InputDigest::default(), &report);
             let object = written(&[("c", summary)]);
             seen_report(object)

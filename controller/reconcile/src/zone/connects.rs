@@ -3,6 +3,7 @@
 use patchbay_connects::{Inputs, ZoneController, ZonePlan};
 use patchbay_rows::Counts;
 
+use super::error::CONNECT;
 use super::pass::Pass;
 use super::rows::{MAX_ATTEMPTS, applied_warning, wait_for_database, wait_for_outcome};
 use super::{ZoneError, ZoneOutcome};
@@ -57,7 +58,7 @@ async fn commit_plan(
 ) -> Result<PlanEnd, ZoneError> {
     let mut end = PlanEnd::default();
     for connect in plan.connects {
-        let subject = || format!("ClusterNetworkConnect {}", connect.connect);
+        let subject = || format!("{CONNECT}{}", connect.connect);
         let change = match connect.change {
             Ok(change) => change,
             Err(source) => {

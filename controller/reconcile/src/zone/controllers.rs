@@ -70,6 +70,8 @@ pub(super) struct ZoneControllers {
     skipped: SkippedNetworks,
     /// Objects of earlier passes. `None`: all rows go that nothing wants.
     recorded: Option<Arc<BTreeSet<ObjectName>>>,
+    /// `true`: only the rows of connects are written.
+    has_only_connects: bool,
 }
 
 impl ZoneControllers {
@@ -92,7 +94,13 @@ impl ZoneControllers {
             inputs: Box::default(),
             skipped: SkippedNetworks::default(),
             recorded: None,
+            has_only_connects: false,
         }
+    }
+
+    /// Restricts the controllers to the rows of connects.
+    pub(super) fn set_only_connects(&mut self) {
+        self.has_only_connects = true;
     }
 
     /// Name of the zone.
@@ -166,40 +174,54 @@ impl ZoneControllers {
     ) -> BoxFuture<'a, Result<ZoneOutcome, ZoneError>> {
         Box::pin(async move {
             let mut pass = Pass::new(northbound);
-            let mut outcome = self.commit_objects(&mut pass, cluster).await?;
-            let activity = self.network_activity(cluster);
-            let inputs = cluster.inputs(&self.zone, activity.as_ref());
-            if !HeldRows::of(cluster).has_connects() {
-                commit_connects(&mut self.connects, &mut pass, &inputs, &mut outcome).await?;
-            }
+            let outcome = self.commit(&mut pass, cluster).await?;
             pass.end()?;
-            outcome.warnings = pass.warnings;
-            outcome.kept = self.kept();
-            Ok(outcome)
+            Ok(ZoneOutcome {
+                warnings: pass.warnings,
+                ..outcome
+            })
         })
     }
 
-    /// Makes the rows of networks, pods, policies, services and EgressIPs what the objects of the
-    /// cluster define, and leaves those of connects as they are. If the objects are
-    /// [watched](Cluster::watched), the inputs of a later pass cost as much as the objects have
-    /// changed. Rejected rows are in [`ZoneOutcome::rejections`].
+    /// [`reconcile`](Self::reconcile) with the rejected rows in [`ZoneOutcome::rejections`].
     ///
     /// # Errors
     /// The database cannot be used. Applied transactions stay; the next pass completes them.
-    pub(super) fn reconcile_without_connects<'a>(
+    pub(super) fn reconcile_watched<'a>(
         &'a mut self,
         northbound: &'a mut dyn DynNorthbound,
         cluster: &'a Cluster,
     ) -> BoxFuture<'a, Result<ZoneOutcome, ZoneError>> {
         Box::pin(async move {
             let mut pass = Pass::new(northbound);
-            let outcome = self.commit_objects(&mut pass, cluster).await?;
+            let outcome = self.commit(&mut pass, cluster).await?;
             Ok(ZoneOutcome {
                 warnings: pass.warnings,
                 rejections: pass.errors,
                 ..outcome
             })
         })
+    }
+
+    /// Commits the rows of all capabilities that are written.
+    async fn commit(
+        &mut self,
+        pass: &mut Pass<'_>,
+        cluster: &Cluster,
+    ) -> Result<ZoneOutcome, ZoneError> {
+        let mut outcome = if self.has_only_connects {
+            ZoneOutcome::default()
+        } else {
+            self.commit_objects(pass, cluster).await?
+        };
+        if !HeldRows::of(cluster).has_connects() {
+            let activity = self.network_activity(cluster);
+            let inputs = cluster.inputs(&self.zone, activity.as_ref());
+            commit_connects(&mut self.connects, pass, &inputs, &mut outcome).await?;
+        }
+        outcome.next_removal = self.rendered.next_removal(grace_period(cluster));
+        outcome.kept = self.kept();
+        Ok(outcome)
     }
 
     async fn commit_objects(
@@ -284,7 +306,6 @@ impl ZoneControllers {
                 .collect(),
             policy_problems,
             egress_problems,
-            next_removal: self.rendered.next_removal(grace_period(cluster)),
             service_problems: problems
                 .map(|(service, problem)| (service.clone(), problem.clone()))
                 .collect(),

@@ -5,6 +5,9 @@ use thiserror::Error;
 
 use crate::northbound::{CommitError, ReconnectError};
 
+/// Start of the subject of a ClusterNetworkConnect; its name follows.
+pub(super) const CONNECT: &str = "ClusterNetworkConnect ";
+
 /// Failure of [`ZoneReconciler::reconcile`](super::ZoneReconciler::reconcile).
 ///
 /// `subject` is the part of the plan that failed: a capability such as `networks` or `policies`, or
@@ -60,6 +63,18 @@ impl ZoneError {
             Self::Commit { source, .. } => matches!(source, CommitError::NoReply(_)),
             Self::NotSent { source, .. } | Self::Unknown { source, .. } => source.is_timeout(),
             Self::Several(errors) => errors.iter().any(Self::is_timeout),
+        }
+    }
+
+    /// Name of the ClusterNetworkConnect whose rows the server rejects, and the server's error.
+    /// `None`: the error is another one.
+    pub fn rejected_connect(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Commit {
+                subject,
+                source: CommitError::Rejected(error),
+            } => Some((subject.strip_prefix(CONNECT)?, error)),
+            _ => None,
         }
     }
 

@@ -158,9 +158,7 @@ async fn problems_of_objects_are_returned_with_rejections() {
             &["services: refused"][..],
         ),
     ] {
-        let outcome = zone_without(texts)
-            .reconcile_without_connects(&cluster())
-            .await;
+        let outcome = zone_without(texts).reconcile_watched(&cluster()).await;
         let outcome = outcome.unwrap();
         let rejections = outcome.rejections.iter().map(ToString::to_string);
         assert!(

@@ -79,7 +79,7 @@ impl Testbed {
             zone: zone.map(|(name, remote)| ZoneControllerConfig {
                 zone: name.to_owned(),
                 settings: settings.clone(),
-                networks: self.networks.then(|| settings.clone()),
+                writes_networks: self.networks,
                 northbound: remote.parse().unwrap(),
                 tls: None,
             }),

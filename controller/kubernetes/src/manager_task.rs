@@ -1,4 +1,4 @@
-//! The cluster manager's part of the networks.
+//! The cluster manager's task: decides when to reconcile, and writes what differs.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -13,25 +13,25 @@ use patchbay_allocate::networks::{
 use patchbay_model::ClusterSettings;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::ipam_claim::IPAMClaim;
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
+use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{EndpointSlice, Node, Object as _, Pod, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use tokio::sync::watch;
 
-use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents, lease_reference};
-use super::object_writes::ObjectWrites;
-use super::passing_problems::PassingProblems;
-use super::problem_log::ProblemLog;
-use super::sources::ObjectSources;
-use super::write_outcome::WriteOutcome;
-use super::writer::ObjectWriter;
-use crate::config::Timing;
-use crate::debounce::{ChangeSource as _, sleep_or_forever};
-use crate::events::EventSender;
-use crate::leader_election::{LeaderTerm, lease_uid};
-use crate::read_failure::describe_undefined;
-use crate::store::WatchEnded;
+use super::condition_events::ConditionEvents;
+use super::config::Timing;
+use super::debounce::{ChangeSource as _, sleep_or_forever, sleep_until_or_forever};
+use super::events::EventSender;
+use super::leader_election::LeaderTerm;
+use super::manager_connects::{self, ManagerConnects, Observed};
+use super::networks::{
+    ERROR_ALLOCATING_POD, ObjectProblem, ObjectSources, ObjectWriter, ObjectWrites,
+    PassingProblems, ProblemEvents, ProblemLog, WriteOutcome,
+};
+use super::observed_zones::{ObservedZones, ZoneSources};
+use super::read_failure::describe_undefined;
+use super::store::WatchEnded;
 
 /// Number of successive passes with writes from which on passes are delayed. More are not needed
 /// unless another program changes the same objects.
@@ -49,27 +49,40 @@ const ALLOCATED_KINDS: [&str; 5] = [
 /// Starts of texts of OVN-Kubernetes about a whole object.
 const COMPLETE_TEXTS: [&str; 2] = ["failed to update pod ", "Failed to parse network config: "];
 
-/// The cluster manager of networks. It is active while this process is the leader.
-#[derive(Debug)]
-pub(crate) struct NetworkManagerTask {
-    pub(crate) settings: ClusterSettings,
-    /// The lease of the leader, which events about watches are about.
-    pub(crate) lease: ObjectKey,
-    /// Position that is shared with the keys of connect routers.
-    pub(crate) router_keys: RouterKeyCursor,
-    pub(crate) sources: ObjectSources,
-    pub(crate) writer: ObjectWriter,
-    pub(crate) events: EventSender,
-    pub(crate) term: watch::Receiver<Option<LeaderTerm>>,
-    pub(crate) timing: Timing,
+/// Why a pass is made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Cause {
+    /// Objects, or writes that are due.
+    Objects,
+    /// Zones or events, from which no network follows.
+    Zones,
 }
 
-impl NetworkManagerTask {
+/// The cluster manager. It is active while this process is the leader.
+#[derive(Debug)]
+pub(super) struct ManagerTask {
+    pub(super) settings: ClusterSettings,
+    /// `true` if it manages networks, and not only connects.
+    pub(super) manages_networks: bool,
+    /// Namespace of the zones' leases.
+    pub(super) namespace: String,
+    pub(super) sources: ObjectSources,
+    pub(super) zones: ZoneSources,
+    pub(super) writer: ObjectWriter,
+    pub(super) events: EventSender,
+    pub(super) term: watch::Receiver<Option<LeaderTerm>>,
+    pub(super) timing: Timing,
+}
+
+impl ManagerTask {
     /// Waits for a term as the leader and reconciles during it, forever.
+    ///
+    /// Dropping the future leaves the writes without an answer in progress. They are right or will be
+    /// corrected.
     ///
     /// # Errors
     /// A task that this one depends on has ended.
-    pub(crate) async fn run(self) -> Result<Infallible, WatchEnded> {
+    pub(super) async fn run(self) -> Result<Infallible, WatchEnded> {
         let mut term = self.term.clone();
         loop {
             let begun = term.wait_for(Option::is_some).await;
@@ -85,10 +98,14 @@ impl NetworkManagerTask {
 
 /// The state of one term as the leader. What was allocated is in the objects.
 struct ManagerTerm {
-    lease: ObjectKey,
-    term: watch::Receiver<Option<LeaderTerm>>,
     sources: ObjectSources,
-    manager: NetworkManager,
+    /// Allocator of networks. `None`: another program manages them.
+    networks: Option<NetworkManager>,
+    /// Problems of networks in the last pass over them.
+    network_problems: Vec<Problem>,
+    connects: ManagerConnects,
+    zones: ObservedZones,
+    condition_events: ConditionEvents,
     writes: ObjectWrites,
     passing: PassingProblems,
     problems: ProblemLog,
@@ -97,18 +114,23 @@ struct ManagerTerm {
 }
 
 impl ManagerTerm {
-    fn new(task: &NetworkManagerTask) -> Self {
-        let settings = &task.settings;
-        Self {
-            lease: task.lease.clone(),
-            term: task.term.clone(),
-            sources: task.sources.clone(),
-            manager: NetworkManager::new(ManagerSettings {
-                cluster: settings.clone(),
+    fn new(task: &ManagerTask) -> Self {
+        let router_keys = RouterKeyCursor::default();
+        let networks = task.manages_networks.then(|| {
+            NetworkManager::new(ManagerSettings {
+                cluster: task.settings.clone(),
                 workloads: Some(Layer2Layouts::TransitRouters),
                 ..ManagerSettings::default()
             })
-            .with_router_keys(task.router_keys.clone()),
+            .with_router_keys(router_keys.clone())
+        });
+        Self {
+            sources: task.sources.clone(),
+            networks,
+            network_problems: Vec::new(),
+            connects: ManagerConnects::new(task.settings.clone(), router_keys),
+            zones: ObservedZones::new(task.zones.clone(), task.namespace.clone(), task.timing),
+            condition_events: ConditionEvents::new(task.events.clone()),
             writes: ObjectWrites::new(task.writer.clone()),
             passing: PassingProblems::default(),
             problems: ProblemLog::default(),
@@ -121,8 +143,9 @@ impl ManagerTerm {
         self.await_sources().await?;
         let mut backoff = self.timing.retry_backoff();
         let mut passes_with_writes = 0;
+        let mut cause = Cause::Objects;
         loop {
-            let outcome = self.reconcile().await;
+            let outcome = self.reconcile(cause).await;
             let has_failed = !outcome.is_complete();
             let mut retry = None;
             if outcome.has_written {
@@ -135,27 +158,48 @@ impl ManagerTerm {
             } else {
                 backoff.reset();
             }
-            let deadline = self.manager.next_deadline().map(until);
+            let networks = self.networks.as_ref();
+            let deadline = networks.and_then(NetworkManager::next_deadline).map(until);
             let times = retry.into_iter().chain(deadline);
             let times = times.chain(self.writes.time_to_expiry());
             let retry = times.chain(self.passing.time_to_report()).min();
-            tokio::select! {
-                ready = self.sources.wait_for_work(&self.timing, retry) => ready?,
-                () = self.writes.wait_for_answers() => {}
+            let event_due = self.condition_events.next_due();
+            cause = tokio::select! {
+                ready = self.sources.wait_for_work(&self.timing, retry) => {
+                    ready?;
+                    Cause::Objects
+                }
+                () = self.writes.wait_for_answers() => Cause::Objects,
+                changed = self.zones.changed() => {
+                    changed?;
+                    Cause::Zones
+                }
+                () = sleep_until_or_forever(event_due) => {
+                    self.condition_events.clear_due();
+                    Cause::Zones
+                }
+            };
+            if has_failed || outcome.has_written {
+                cause = Cause::Objects;
             }
         }
     }
 
-    /// Waits for all objects. Networks that wait with it for the definition of attachment definitions
+    /// Waits for all objects. Objects that wait with it for the definition of attachment definitions
     /// get a condition.
     async fn await_sources(&mut self) -> Result<(), WatchEnded> {
         let mut sources = self.sources.clone();
         let mut backoff = self.timing.retry_backoff();
         {
+            let allocated: &[&str] = if self.networks.is_some() {
+                &ALLOCATED_KINDS
+            } else {
+                &[ClusterNetworkConnect::KIND]
+            };
             let mut listed = pin!(async {
                 // A watch may not have shown yet what a former leader has written. Ids and addresses
                 // would be allocated twice then.
-                sources.list_again(&ALLOCATED_KINDS).await?;
+                sources.list_again(allocated).await?;
                 sources.ready().await
             });
             loop {
@@ -167,6 +211,7 @@ impl ManagerTerm {
                         break;
                     }
                     changed = self.sources.changed() => changed?,
+                    () = self.writes.wait_for_answers() => {}
                     () = sleep_or_forever(retry) => {}
                 }
             }
@@ -175,8 +220,8 @@ impl ManagerTerm {
         Ok(())
     }
 
-    /// Notes in conditions of networks that the cluster has no definition of attachment definitions,
-    /// if it has none. Returns `false` if a write has failed.
+    /// Notes in conditions of networks and connects that the cluster has no definition of attachment
+    /// definitions, if it has none. Returns `false` if a write has failed.
     async fn note_undefined_definitions(&mut self) -> bool {
         let kind = NetworkAttachmentDefinition::KIND;
         if !self.sources.is_undefined(kind) {
@@ -187,63 +232,103 @@ impl ManagerTerm {
         self.writes.add_written(&mut before);
         let mut after = before.clone();
         let now = Time(Timestamp::now());
-        note_undefined_definitions(&mut after, &describe_undefined(kind), &now);
-        let writes = &mut self.writes;
+        manager_connects::note_undefined_definitions(&mut after, &now);
+        let (writes, out) = (&mut self.writes, &mut outcome);
+        if self.networks.is_some() {
+            note_undefined_definitions(&mut after, &describe_undefined(kind), &now);
+            writes
+                .write_kind::<UserDefinedNetwork>(&before, &after, out)
+                .await;
+            writes
+                .write_kind::<ClusterUserDefinedNetwork>(&before, &after, out)
+                .await;
+        }
         writes
-            .write_kind::<UserDefinedNetwork>(&before, &after, &mut outcome)
+            .write_kind::<ClusterNetworkConnect>(&before, &after, out)
             .await;
-        writes
-            .write_kind::<ClusterUserDefinedNetwork>(&before, &after, &mut outcome)
-            .await;
+        self.emit_condition_events(&before, &after);
         outcome.is_complete()
     }
 
-    /// Computes all objects, and writes those that differ.
-    async fn reconcile(&mut self) -> WriteOutcome {
+    /// Computes all objects, and writes those that differ: first networks, then connects.
+    async fn reconcile(&mut self, cause: Cause) -> WriteOutcome {
+        let has_changed = self.sources.have_changed();
         let mut outcome = self.writes.begin_pass(&self.sources);
         let (watched, undecoded) = self.sources.inventory();
-        let mut before = watched.clone();
-        self.writes.add_written(&mut before);
+        let mut stored = watched.clone();
+        self.writes.add_written(&mut stored);
+        let mut before = stored.clone();
         self.writes.add_running(&mut before);
         let mut after = before.clone();
         let now = Time(Timestamp::now());
-        let problems = self.manager.reconcile(&mut after, &now);
-        note_held_pods(&mut after, &now);
-        self.write((&watched, &before), &mut after, &now, &mut outcome)
+        if let Some(networks) = &mut self.networks
+            && (has_changed || cause == Cause::Objects)
+        {
+            self.network_problems = networks.reconcile(&mut after, &now);
+            self.network_problems.append(&mut after.warnings);
+            note_held_pods(&mut after, &now);
+            self.write_networks((&watched, &before), &mut after, &now, &mut outcome)
+                .await;
+        }
+        let warnings = self
+            .write_connects(&before, &mut after, &now, &mut outcome)
             .await;
-        let problems: Vec<_> = problems.iter().chain(&after.warnings).collect();
-        let lines = problems.iter().map(ToString::to_string);
-        let read_problems = self.sources.read_problems();
-        let passing = lines.chain(read_problems.iter().cloned());
-        let lasting = self.passing.lasting(passing.collect());
-        let of_watches = read_problems
+        self.emit_condition_events(&stored, &after);
+        let lines = self.network_problems.iter().map(ToString::to_string);
+        let lasting = self.passing.lasting(lines.collect());
+        let of_objects = self
+            .network_problems
             .iter()
-            .filter(|problem| lasting.contains(*problem))
-            .map(|problem| ObjectProblem::of_manager_watch(self.lease.clone(), problem.as_str()));
-        let of_objects = problems
-            .into_iter()
             .filter(|one| lasting.contains(&one.to_string()))
-            .filter_map(object_problem);
-        let of_objects = of_objects
-            .chain(outcome.refused_problems())
-            .chain(of_watches);
-        let uid = lease_uid(&self.term);
-        self.events.update_with(of_objects.collect(), |problem| {
-            if problem.is_of_lease() {
-                Some(lease_reference(&self.lease, uid))
-            } else {
-                problem.reference(&before)
-            }
-        });
-        let problems = lasting.into_iter().chain(undecoded).chain(read_problems);
+            .filter_map(object_problem)
+            .chain(outcome.refused_problems());
+        self.events.update(of_objects.collect(), &before);
+        let problems = lasting.into_iter().chain(undecoded).chain(warnings);
         let problems = problems.chain(outcome.failures.iter().cloned());
         self.problems.update(problems, &outcome.conflicts);
         outcome
     }
 
+    fn emit_condition_events(&mut self, stored: &Inventory, desired: &Inventory) {
+        self.condition_events.update(
+            &stored.cluster_network_connects,
+            &desired.cluster_network_connects,
+            self.connects.obstacles(),
+        );
+    }
+
+    /// Writes annotations and status of connects. An annotation that the API server refuses is in a
+    /// condition. Returns warnings, one line each.
+    async fn write_connects(
+        &mut self,
+        before: &Inventory,
+        after: &mut Inventory,
+        now: &Time,
+        out: &mut WriteOutcome,
+    ) -> Vec<String> {
+        self.zones.update(&after.nodes);
+        let observed = Observed {
+            zones: &self.zones.knowledge(),
+            connected: self.sources.connected(),
+            now,
+        };
+        let warnings = self.connects.reconcile(after, observed);
+        let writes = &mut self.writes;
+        writes
+            .write_kind::<ClusterNetworkConnect>(before, after, out)
+            .await;
+        let refused = refused_writes(out, ClusterNetworkConnect::KIND);
+        self.connects
+            .note_refused(before, after, &refused, observed);
+        writes
+            .write_refused_status::<ClusterNetworkConnect>(before, after, out)
+            .await;
+        warnings
+    }
+
     /// Writes definitions before the conditions that report them. A definition or a finalizer that
     /// the API server refuses is in a condition.
-    async fn write(
+    async fn write_networks(
         &mut self,
         (watched, before): (&Inventory, &Inventory),
         after: &mut Inventory,

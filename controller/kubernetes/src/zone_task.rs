@@ -1,4 +1,4 @@
-//! The zone controller's part of the networks.
+//! The zone controller's task: passes over the rows of one zone's Northbound database.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use patchbay_engine::client::ClientClosed;
+use patchbay_engine::client::{ClientClosed, SnapshotChanges};
 use patchbay_model::{
     ClusterSettings, EGRESS_FIREWALL, NODE_CHASSIS_ID, POD_NETWORKS, PodKey, unreadable_annotations,
 };
@@ -22,100 +22,99 @@ use patchbay_resources::object::{
 };
 use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
+use tokio::sync::watch;
 
-use super::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
-use super::object_writes::ObjectWrites;
-use super::passing_problems::PassingProblems;
-use super::problem_log::ProblemLog;
-use super::sources::ObjectSources;
-use super::write_outcome::WriteOutcome;
-use super::writer::ObjectWriter;
-use crate::config::Timing;
-use crate::events::EventSender;
-use crate::northbound_client::NorthboundClient;
-use crate::store::WatchEnded;
+use super::config::{Timing, ZoneControllerConfig};
+use super::debounce::{ChangeSource, debounce};
+use super::events::EventSender;
+use super::networks::{
+    ERROR_ALLOCATING_POD, ObjectProblem, ObjectSources, ObjectWriter, ObjectWrites,
+    PassingProblems, ProblemEvents, ProblemLog, WriteOutcome,
+};
+use super::northbound_client;
+use super::northbound_reachability::NorthboundReachability;
+use super::readable_nodes::ReadableNodes;
+use super::store::WatchEnded;
+use super::zone_connects::ZoneConnects;
+use super::zone_reports::ZoneReport;
 
-/// The zone controller of networks.
+/// The zone controller. It watches Kubernetes objects and the Northbound database alike, so a
+/// network whose router appears late is connected then.
 #[derive(Debug)]
-pub(crate) struct NetworkZoneTask {
-    pub(crate) zone: String,
-    pub(crate) settings: ClusterSettings,
-    pub(crate) northbound: NorthboundClient,
-    pub(crate) sources: ObjectSources,
-    pub(crate) writer: ObjectWriter,
-    pub(crate) events: EventSender,
-    pub(crate) timing: Timing,
+pub(super) struct ZoneTask {
+    pub(super) config: ZoneControllerConfig,
+    pub(super) sources: ObjectSources,
+    pub(super) writer: ObjectWriter,
+    pub(super) events: EventSender,
+    /// Receives the zone's report.
+    pub(super) report_sender: watch::Sender<ZoneReport>,
+    /// Receives whether the database is unreachable.
+    pub(super) reachability: NorthboundReachability,
+    pub(super) timing: Timing,
 }
 
-/// Reason why the zone controller of networks ended.
+/// Reason why the zone controller ended.
 #[derive(Debug, Error)]
-pub(crate) enum NetworkZoneError {
+pub(super) enum ZoneTaskError {
     #[error(transparent)]
     Watch(#[from] WatchEnded),
     #[error(transparent)]
     Northbound(#[from] ClientClosed),
 }
 
-impl NetworkZoneTask {
+impl ZoneTask {
     /// Reconciles forever. Dropping the future leaves at most one transaction and the writes without
     /// an answer in progress, each of which is executed completely or not at all.
     ///
     /// # Errors
     /// A task that this one depends on has ended.
-    pub(crate) async fn run(mut self) -> Result<Infallible, NetworkZoneError> {
+    pub(super) async fn run(mut self) -> Result<Infallible, ZoneTaskError> {
+        let client = northbound_client::connect(&self.config, self.timing);
+        let client = self.reachability.wait_for(client).await;
         // An incomplete set of objects would look like deletions.
         self.sources.ready().await?;
-        let client = self.northbound.connect().await;
-        let northbound = Remote::of_client(client, self.timing.request_timeout)?;
-        let mut changes = northbound.changes();
-        let mut work = ZoneWork {
+        let northbound = Remote::of_client(client.clone(), self.timing.request_timeout)?;
+        let changes = northbound.changes();
+        let writes_networks = self.config.writes_networks;
+        let rows = ZoneReconciler::new(&*self.config.zone, northbound, UuidSource::random());
+        let work = ZoneWork {
             allocator: PodAllocator::new(AllocationScope::Zone),
-            rows: ZoneReconciler::new(&*self.zone, northbound, UuidSource::random()),
+            rows: if writes_networks {
+                rows
+            } else {
+                rows.with_only_connects()
+            },
+            writes_networks,
+            node: NodePresence::NotSeen,
+            nodes: ReadableNodes::default(),
+            connects: ZoneConnects::new(self.report_sender),
             writes: ObjectWrites::new(self.writer),
             sources: self.sources,
-            settings: self.settings,
+            settings: self.config.settings,
             passing: PassingProblems::default(),
             problems: ProblemLog::default(),
             events: ProblemEvents::new(self.events),
             next_removal: None,
         };
-        let mut backoff = self.timing.retry_backoff();
-        loop {
-            let retry = match work.reconcile().await {
-                Ok(outcome) => {
-                    let retry_after = outcome.retry_after;
-                    let is_complete = outcome.is_complete();
-                    if is_complete {
-                        backoff.reset();
-                    }
-                    let retry = (!is_complete).then(|| backoff.next_delay().max(retry_after));
-                    let expiry = work.writes.time_to_expiry();
-                    let times = retry.into_iter().chain(work.time_to_removal());
-                    times
-                        .chain(expiry)
-                        .chain(work.passing.time_to_report())
-                        .min()
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the rows of networks are incomplete");
-                    Some(backoff.next_delay())
-                }
-            };
-            tokio::select! {
-                ready = work.sources.wait_for_work(&self.timing, retry) => ready?,
-                () = work.writes.wait_for_answers() => {}
-                changed = changes.next() => { changed?; }
-            }
+        // A pass waits while the database is unreachable, so a second future reports that.
+        tokio::select! {
+            ended = work.run(self.timing, changes) => ended,
+            ended = self.reachability.follow_connection(&client) => Ok(ended?),
         }
     }
 }
 
-/// The state of the zone controller of networks.
+/// The state of the zone controller.
 struct ZoneWork {
     sources: ObjectSources,
     settings: ClusterSettings,
     allocator: PodAllocator,
     rows: ZoneReconciler<Remote>,
+    /// `true` if it writes all rows, and the addresses of pods; `false`: only the rows of connects.
+    writes_networks: bool,
+    node: NodePresence,
+    nodes: ReadableNodes,
+    connects: ZoneConnects,
     writes: ObjectWrites,
     passing: PassingProblems,
     problems: ProblemLog,
@@ -124,59 +123,134 @@ struct ZoneWork {
     next_removal: Option<Timestamp>,
 }
 
+/// Existence of a node of the zone's name. Until one has been seen, its absence counts as a wrong
+/// `--zone`, because almost nothing is connected in a zone without a node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum NodePresence {
+    NotSeen,
+    /// Not seen, and that has been logged.
+    Missing,
+    Seen,
+}
+
 impl ZoneWork {
+    async fn run(
+        mut self,
+        timing: Timing,
+        mut changes: SnapshotChanges,
+    ) -> Result<Infallible, ZoneTaskError> {
+        let mut backoff = timing.retry_backoff();
+        loop {
+            let retry = match self.reconcile().await {
+                Ok(outcome) if outcome.is_complete() => {
+                    backoff.reset();
+                    None
+                }
+                Ok(outcome) => Some(backoff.next_delay().max(outcome.retry_after)),
+                Err(error) => {
+                    tracing::warn!(%error, "the rows of the zone are incomplete");
+                    Some(backoff.next_delay())
+                }
+            };
+            let times = retry.into_iter().chain(self.time_to_removal());
+            let times = times.chain(self.writes.time_to_expiry());
+            let retry = times.chain(self.passing.time_to_report()).min();
+            tokio::select! {
+                ready = self.sources.wait_for_work(&timing, retry) => ready?,
+                () = self.writes.wait_for_answers() => {}
+                changed = changes.next() => {
+                    changed?;
+                    debounce(&timing, &mut DatabaseChanges(&mut changes)).await?;
+                }
+            }
+        }
+    }
+
     /// Time until the next network without users is to be removed. `None`: there is none.
     fn time_to_removal(&self) -> Option<Duration> {
         let wait = Timestamp::now().duration_until(self.next_removal?);
         Some(wait.try_into().unwrap_or_default())
     }
 
+    /// `true` if the zone's node exists, or has existed.
+    fn has_node(&mut self, inventory: &Inventory) -> bool {
+        let zone = self.rows.zone();
+        if inventory.nodes.named(zone).is_some() {
+            self.node = NodePresence::Seen;
+        } else if self.node == NodePresence::NotSeen {
+            self.node = NodePresence::Missing;
+            tracing::warn!(
+                zone,
+                "no node has the name of the zone; no row is changed until one has"
+            );
+        }
+        self.node == NodePresence::Seen
+    }
+
     /// Gives the zone's pods their addresses, and makes the rows what the objects define.
     async fn reconcile(&mut self) -> Result<WriteOutcome, ZoneError> {
         let mut outcome = self.writes.begin_pass(&self.sources);
         let (mut inventory, undecoded) = self.sources.inventory();
+        if !self.has_node(&inventory) {
+            return Ok(outcome);
+        }
         self.writes.add_written(&mut inventory);
+        let watched_nodes = inventory.nodes.clone();
+        let unreadable = self.sources.connected().unreadable();
+        self.nodes.update(&mut inventory.nodes, unreadable);
         let settings = self.settings.clone();
         let mut cluster = Cluster::watched(inventory, settings, Time(Timestamp::now()));
-        self.write_addresses(&mut cluster, &mut outcome).await;
-        let rows = self.rows.reconcile_without_connects(&cluster);
+        if self.writes_networks {
+            self.write_addresses(&mut cluster, &mut outcome).await;
+        }
+        let rows = self.rows.reconcile_watched(&cluster);
         let rows = self.writes.go_on_during(rows).await?;
+        let (zone, connected) = (self.rows.zone(), self.sources.connected());
+        self.connects
+            .update(zone, &rows, &cluster.inventory, connected);
         let rejections = rows.rejections.iter();
         let rejections = rejections.map(|error| format!("rows are not committed: {error}"));
         outcome.failures.extend(rejections);
         self.next_removal = rows.next_removal;
+        let node = watched_nodes.named(self.rows.zone());
+        let lasting = self.report_problems(&rows, &cluster.inventory, node, &outcome);
+        let failures = outcome.failures.iter().cloned();
+        let others = failures.chain(undecoded).chain(rows.warnings);
+        let others = others.chain(self.sources.connected().problems());
+        self.problems
+            .update(lasting.into_iter().chain(others), &outcome.conflicts);
+        Ok(outcome)
+    }
+
+    /// Emits events about the problems of objects. `node`: the zone's node as it is watched. Returns the problems that last, one line each.
+    fn report_problems(
+        &mut self,
+        rows: &ZoneOutcome,
+        inventory: &Inventory,
+        node: Option<&Node>,
+        outcome: &WriteOutcome,
+    ) -> BTreeSet<String> {
         let allocation = self.allocator.problems();
         let allocation = allocation
             .map(|(pod, problem)| pod_problem(pod, problem).with_reason(ERROR_ALLOCATING_POD));
         let of_pods = rows.pod_problems.iter();
         let of_pods = of_pods.map(|(pod, problem)| pod_problem(pod, problem));
         let mut of_pods: BTreeSet<ObjectProblem> = allocation.chain(of_pods).collect();
-        let mut of_objects: BTreeSet<ObjectProblem> = object_problems(&rows).collect();
-        let mut of_node = node_problems(self.rows.zone(), &cluster.inventory, &rows);
-        let read_problems = self.sources.read_problems();
+        let mut of_objects: BTreeSet<ObjectProblem> = object_problems(rows).collect();
+        let mut of_node = if self.writes_networks {
+            node_problems(self.rows.zone(), node, rows)
+        } else {
+            BTreeSet::new()
+        };
         let lines = of_pods.iter().chain(&of_objects).chain(&of_node);
-        let lines = lines.map(ToString::to_string);
-        let lines = lines.chain(network_problems(&rows));
-        let lines = lines.chain(read_problems.iter().cloned());
+        let lines = lines.map(ToString::to_string).chain(network_problems(rows));
         let lasting = self.passing.lasting(lines.collect());
-        let zone = self.rows.zone();
-        let of_watches = read_problems
-            .iter()
-            .filter(|problem| lasting.contains(*problem))
-            .map(|problem| ObjectProblem::of_zone_watch(zone, problem.as_str()));
-        of_node.retain(|problem| lasting.contains(&problem.to_string()));
-        let of_node: BTreeSet<ObjectProblem> = of_watches.chain(of_node).collect();
-        of_pods.retain(|problem| lasting.contains(&problem.to_string()));
-        of_objects.retain(|problem| lasting.contains(&problem.to_string()));
-        let failures = outcome.failures.iter().cloned();
-        let others = failures.chain(undecoded).chain(read_problems);
-        let others = others.chain(rows.warnings);
-        self.problems
-            .update(lasting.into_iter().chain(others), &outcome.conflicts);
-        let of_pods = of_pods.into_iter().chain(outcome.refused_problems());
-        let problems = [of_pods.collect(), of_objects, of_node];
-        self.emit_events(problems, &cluster.inventory);
-        Ok(outcome)
+        for problems in [&mut of_pods, &mut of_objects, &mut of_node] {
+            problems.retain(|problem| lasting.contains(&problem.to_string()));
+        }
+        of_pods.extend(outcome.refused_problems());
+        self.emit_events([of_pods, of_objects, of_node], inventory);
+        lasting
     }
 
     /// Emits events about new problems. Of those that all zones have, the zone of the first node
@@ -221,6 +295,17 @@ impl ZoneWork {
     }
 }
 
+/// Changes of the database.
+struct DatabaseChanges<'a>(&'a mut SnapshotChanges);
+
+impl ChangeSource for DatabaseChanges<'_> {
+    type Error = ClientClosed;
+
+    async fn changed(&mut self) -> Result<(), ClientClosed> {
+        self.0.next().await.map(drop)
+    }
+}
+
 fn pod_problem(pod: &PodKey, problem: &dyn Display) -> ObjectProblem {
     let key = ObjectKey::namespaced(&*pod.namespace, &*pod.name);
     ObjectProblem::new(Pod::KIND, key, problem.to_string())
@@ -262,7 +347,7 @@ fn object_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = ObjectProblem>
 /// annotations that cannot be read.
 fn node_problems(
     zone: &str,
-    inventory: &Inventory,
+    node: Option<&Node>,
     outcome: &ZoneOutcome,
 ) -> BTreeSet<ObjectProblem> {
     let key = ObjectKey::cluster(zone);
@@ -274,8 +359,7 @@ fn node_problems(
              the zone, and pods of the node get no ports in them, until it has the system-id of the node's Open vSwitch"
         )
     });
-    let node = inventory.nodes.get(&key);
-    let annotations = node.and_then(|node| node.object.metadata.annotations.as_ref());
+    let annotations = node.and_then(|node| node.metadata.annotations.as_ref());
     let unreadable = unreadable_annotations(annotations).into_iter();
     let unreadable = unreadable.map(|(annotation, reason)| {
         format!("metadata.annotations[{annotation}]: cannot be read: {reason}")

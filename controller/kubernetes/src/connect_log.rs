@@ -6,7 +6,7 @@ use patchbay_connects::ConnectReport;
 const MAX_LOGGED_PROBLEMS: usize = 20;
 
 /// The logged part of a report.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ConnectLogFields {
     pub(super) networks: String,
     pub(super) problems: String,
