@@ -158,7 +158,7 @@ impl WatchedZone {
             }
         }
         let cluster = self.cluster();
-        let reconciled = self.reconciler.reconcile_without_connects(&cluster);
+        let reconciled = self.reconciler.reconcile_watched(&cluster);
         let outcome = self.runtime.block_on(reconciled)?;
         if let Some(rejection) = outcome.rejections.into_iter().next() {
             return Err(rejection.into());

@@ -2,9 +2,9 @@
 //! events.
 //!
 //! ```text
-//! watches -> stores -+-> cluster manager -> annotations, status, events  (the leader)
-//!                    |         ^ zones' reports (ConfigMaps) and renewals (leases)
-//!                    +-> zone controller -> Northbound transactions      (one process per zone)
+//! watches -> stores -> inventory -+-> cluster manager -> annotations, status, events  (the leader)
+//!                                 |         ^ zones' reports (ConfigMaps) and renewals (leases)
+//!                                 +-> zone controller -> Northbound transactions      (one per zone)
 //! ```
 //!
 //! Both controllers are level-triggered. A change wakes them; they wait until changes pause,
@@ -13,41 +13,35 @@
 //! delays. A write that waits for its answer, such as one of a webhook that does not respond, goes on
 //! beside later passes and delays no other object.
 //!
+//! A pass of the cluster manager computes networks first, if it manages them, and then connects. A
+//! pass of the zone controller commits the rows of all capabilities, or those of connects only.
+//!
 //! # Watched kinds
 //!
-//! | kind | controller | kept fields |
+//! A process watches each kind once, in the order of `watched_kinds.rs`.
+//!
+//! | kind | connects | with networks, also |
 //! |---|---|---|
-//! | `ClusterNetworkConnect` | both | spec, status, two annotations |
-//! | `NetworkAttachmentDefinition` | both | configuration, ids, labels, owner |
-//! | `Namespace` | both | labels |
-//! | `Node` | both | id, chassis and subnets |
-//! | `ConfigMap`, with the label of zones | cluster manager | a zone's report |
-//! | `Lease`, with the label of zones | cluster manager | the time of its renewal |
-//! | `Service` | zone | protocols, if it has a cluster IP |
-//! | `Pod`, with dynamic allocation of networks | zone | its node |
-//! | `EgressIP`, with dynamic allocation of networks | zone | namespaces and nodes; optional kind |
+//! | `ClusterNetworkConnect`, `NetworkAttachmentDefinition`, `Namespace`, `Node` | both | |
+//! | `Service` | zone | |
+//! | `Pod`, with dynamic allocation of networks | zone | both, always |
+//! | `EgressIP` with its feature, with dynamic allocation | zone | cluster manager; zone, always |
+//! | `EndpointSlice` | | both |
+//! | `UserDefinedNetwork`, `ClusterUserDefinedNetwork`, `IPAMClaim` | | cluster manager |
+//! | `RouteAdvertisements` | | zone; cluster manager with the feature |
+//! | `VTEP`, with the feature `evpn` | | cluster manager |
+//! | `NetworkPolicy`, `MultiNetworkPolicy`, `AdminNetworkPolicy`, `BaselineAdminNetworkPolicy`, `EgressFirewall` | | zone |
+//! | `ConfigMap` and `Lease`, with the label of zones | cluster manager | |
 //!
-//! Without dynamic allocation every network counts as rendered on all nodes.
+//! A process that writes no networks keeps few fields: of namespaces the labels, of pods the node
+//! and the requested networks, of nodes the ids and the packed subnets. The inventory then has the
+//! subnets of connected networks only. Objects that are not written are kept without their resource
+//! version, so that heartbeats are no changes. Without dynamic allocation every network counts as
+//! rendered on all nodes.
 //!
-//! Some kinds are not watched:
-//!
-//! * `UserDefinedNetwork` and `ClusterUserDefinedNetwork`: their own controller makes attachment
-//!   definitions, and the routers and switches in the Northbound database. A network without its
-//!   router is connected as soon as the router exists.
-//! * `EndpointSlice`: the controller of services owns the load balancers.
-//!
-//! With [`ClusterManagerConfig::manages_networks`] and [`ZoneControllerConfig::networks`], the
-//! networks themselves are written, too. These watches are separate, because they keep objects as
-//! they are:
-//!
-//! | kind | controller |
-//! |---|---|
-//! | `Namespace`, `Node`, `NetworkAttachmentDefinition`, `Pod`, `EndpointSlice` | both |
-//! | `UserDefinedNetwork`, `ClusterUserDefinedNetwork`, `ClusterNetworkConnect`, `IPAMClaim` | cluster manager |
-//! | `RouteAdvertisements`, `VTEP`, with the feature of that name (`evpn`) | cluster manager |
-//! | `EgressIP` with its feature, with dynamic allocation | cluster manager |
-//! | `Service`, `NetworkPolicy`, `MultiNetworkPolicy`, `AdminNetworkPolicy`, `BaselineAdminNetworkPolicy` | zone |
-//! | `EgressFirewall`, `EgressIP`, `RouteAdvertisements` | zone |
+//! Without networks, `UserDefinedNetwork` and `ClusterUserDefinedNetwork` are not watched: their own
+//! controller makes attachment definitions, and the routers and switches in the Northbound database.
+//! A network without its router is connected as soon as the router exists.
 //!
 //! No ClusterNetworkConnect gets a finalizer. A deleted ClusterNetworkConnect is recognised by its
 //! absence.
@@ -60,12 +54,10 @@
 //! | leader election: gets and renews the lease | on `stop`, after releasing the lease |
 //! | cluster manager | never; it waits while another process leads |
 //! | zone controller | when the Northbound client is closed |
-//! | cluster manager of networks | never; it waits while another process leads |
-//! | zone controller of networks | when the Northbound client is closed |
 //! | Northbound session of the engine's client | with its last handle |
 //! | writer of the zone's report | with the zone controller |
 //! | renewal of the zone's lease | with the zone controller |
-//! | events about watches that fail | never |
+//! | events about watches that fail, one task for each controller | never |
 //! | writer of events | with the last controller that emits events |
 //!
 //! [`run()`] fails if the zone controller or a task that never ends has ended, or a writer has

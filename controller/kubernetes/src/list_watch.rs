@@ -52,17 +52,9 @@ const WATCH_SECONDS: u32 = 290;
 /// change that it has seen ([`WatchPosition`]). Another first change is a sign of a restore, too.
 /// After either sign, all watches of this process list their objects again.
 ///
-/// # Why not `kube::runtime::watcher`
-///
-/// * Its idle limit of about 300 s covers open watches only. Here every wait is limited, so that an
-///   API server that no longer answers does not leave readers with outdated objects.
-/// * It has no optional kinds. Here a kind that the cluster lacks is an empty store, and readers do
-///   not wait for its definition ([`KindPresence::Optional`]).
-/// * It ignores `Retry-After`. Here the requested time is added to the back-off.
-/// * An object that cannot be decoded fails its whole list, forever. Here its former version stays,
-///   and the others are read. An object of a
-///   [`TolerantObject`](super::tolerant_object::TolerantObject) kind is kept as an
-///   [`UndecodableObject`](super::tolerant_object::UndecodableObject).
+/// `docs/design/watches.md` compares it with `kube::runtime::watcher`. An object of a
+/// [`TolerantObject`](super::tolerant_object::TolerantObject) kind that cannot be decoded is kept as an
+/// [`UndecodableObject`](super::tolerant_object::UndecodableObject).
 pub(super) struct ListWatch {
     api: Api,
     kind: &'static str,
