@@ -52,10 +52,9 @@ pub(crate) fn report() -> Result<()> {
         let times = |unit: Figure| whole.wall.as_secs_f64() / unit.wall.as_secs_f64();
         let goal = match kind {
             ServerKind::Simulator => {
-                let goal = CONNECT_GOAL.as_secs_f64();
                 let goal = format_goal(
                     whole.wall.as_secs_f64(),
-                    goal,
+                    CONNECT_GOAL.as_secs_f64(),
                     &format_duration(CONNECT_GOAL),
                 );
                 let ratio = times(unit);

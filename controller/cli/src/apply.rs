@@ -51,10 +51,10 @@ pub(super) async fn apply(
     let refused = cluster.map_or(0, |cluster| cluster.inventory.refused.len());
     let refusals = cluster.map(Cluster::refusals);
     let zones = cluster.filter(|cluster| cluster.settings().databases == Databases::Zone);
-    let vpcs = zones
+    let vpcs: Vec<String> = zones
         .into_iter()
-        .flat_map(|one| one.inventory.kube_ovn_objects());
-    let vpcs: Vec<String> = vpcs.collect();
+        .flat_map(|one| one.inventory.kube_ovn_objects())
+        .collect();
     leave_to_exit(session);
     applied?;
     let refusals = refusals.into_iter().flatten();
@@ -181,11 +181,11 @@ impl ApplySession {
         prune: Prune,
         console: &mut Console<'_>,
     ) -> Result<bool, Failure> {
-        let kept = outcomes
+        let kept: Vec<_> = outcomes
             .iter()
             .map(|(name, _, outcome)| (name.as_str(), outcome.kept.as_slice()))
-            .filter(|(_, kept)| !kept.is_empty());
-        let kept: Vec<_> = kept.collect();
+            .filter(|(_, kept)| !kept.is_empty())
+            .collect();
         if kept.is_empty() || prune == Prune::Never {
             return Ok(false);
         }

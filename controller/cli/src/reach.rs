@@ -79,8 +79,7 @@ async fn answer_one(
         destination: parse_destination(to),
         protocol,
     };
-    let course = source.ask(&question, console).await?;
-    let course = course.map_err(|error| {
+    let course = source.ask(&question, console).await?.map_err(|error| {
         let unreadable = source.unreadable(&question);
         unreadable.unwrap_or_else(|| Failure::Arguments(error.to_string()))
     })?;

@@ -40,8 +40,8 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
     let (client_config, namespace) = if let Some(file) = &arguments.kubeconfig {
         (from_file(file).await?, DEFAULT_NAMESPACE.to_owned())
     } else {
-        let config = ClientConfig::incluster();
-        let config = config.map_err(|error| Failure::NotAPod(error.to_string()))?;
+        let config =
+            ClientConfig::incluster().map_err(|error| Failure::NotAPod(error.to_string()))?;
         let namespace = config.default_namespace.clone();
         (config, namespace)
     };

@@ -115,8 +115,8 @@ pub(super) async fn open_remote(
     let mut reported = None;
     let opened = Remote::open_waiting(remotes, keys.tls(), duration, |error| {
         reported.get_or_insert_with(|| console.report(&waiting_line(error, duration)));
-    });
-    let opened = opened.await?;
+    })
+    .await?;
     reported.unwrap_or(Ok(()))?;
     Ok(opened)
 }

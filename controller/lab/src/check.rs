@@ -360,8 +360,8 @@ spec:
             let settings = ClusterSettings::default();
             let input = &mut manifests.as_bytes();
             let now = Time(Timestamp::UNIX_EPOCH);
-            let cluster = Cluster::from_manifests(&["-".into()], input, None, settings, now);
-            let cluster = cluster.unwrap();
+            let cluster =
+                Cluster::from_manifests(&["-".into()], input, None, settings, now).unwrap();
             let (pods, _) = placed(&cluster);
             let promises = Promises::of(&cluster);
             IpFamily::BOTH

@@ -211,8 +211,8 @@ impl Lab {
         let (port, mac) = behind.unwrap_or_else(|| {
             // In a layer2 network the packet goes straight to the pod's port, from the asking pod
             // or from the router.
-            let beside = tunnel_port::router_beside(&snapshot, out);
-            let beside = beside.filter(|_| source.network != target.network);
+            let beside = tunnel_port::router_beside(&snapshot, out)
+                .filter(|_| source.network != target.network);
             let port = beside.unwrap_or_else(|| source.port.clone());
             (port, target.mac_text.clone())
         });
@@ -236,8 +236,7 @@ impl Lab {
     ) -> Result<OvnTrace, String> {
         let command = self.release().command("ovn-trace");
         let command = command.map_err(|error| error.to_string())?;
-        let environment = self.environment(node);
-        let environment = environment.map_err(|error| error.to_string())?;
+        let environment = self.environment(node).map_err(|error| error.to_string())?;
         ovn_trace::run(command, environment, packet, connection).await
     }
 

@@ -243,8 +243,7 @@ impl Node {
 
     /// Fails if a program has ended by itself.
     pub(crate) fn check(&mut self) -> Result<(), ProgramError> {
-        let programs = self.programs.iter_mut();
-        let mut programs = programs.chain(self.databases.program());
+        let mut programs = self.programs.iter_mut().chain(self.databases.program());
         programs.try_for_each(Program::check)
     }
 

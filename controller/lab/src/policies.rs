@@ -113,9 +113,9 @@ impl NetworkPolicies {
             PolicyDirection::Egress => packet.from,
         };
         let policies = self.policies.iter();
-        let isolating =
-            policies.filter(|policy| policy.isolates(direction) && self.is_about(policy, subject));
-        let mut isolating = isolating.peekable();
+        let mut isolating = policies
+            .filter(|policy| policy.isolates(direction) && self.is_about(policy, subject))
+            .peekable();
         isolating.peek().is_none()
             || isolating.any(|policy| {
                 let mut rules = policy.rules(direction).iter();
@@ -267,8 +267,8 @@ items:
             None,
             settings,
             Time(Timestamp::UNIX_EPOCH),
-        );
-        let cluster = cluster.unwrap();
+        )
+        .unwrap();
         let (pods, others) = placed(&cluster);
         assert!(others.is_empty(), "{others:?}");
         let policies = NetworkPolicies::of(&cluster);

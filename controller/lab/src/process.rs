@@ -115,8 +115,7 @@ impl Program {
     ) -> Result<Self, ProgramError> {
         let log = folder.join(format!("{name}.log"));
         let output = File::options().create(true).append(true).open(&log);
-        let output = output.and_then(|file| Ok((file.try_clone()?, file)));
-        let (output, errors) = match output {
+        let (output, errors) = match output.and_then(|file| Ok((file.try_clone()?, file))) {
             Ok(files) => files,
             Err(source) => return Err(ProgramError::Log { path: log, source }),
         };

@@ -104,11 +104,11 @@ impl SwitchPorts {
                 txn.mutate_row("Bridge", *bridge, "ports", Mutator::Insert, rows([port]))?;
                 added.push((device.name.clone(), port));
             }
-            let removed = devices
+            let removed: Vec<Uuid> = devices
                 .iter()
                 .filter(|(name, _)| wanted.iter().all(|device| device.name != **name))
-                .map(|(_, port)| *port);
-            let removed: Vec<Uuid> = removed.collect();
+                .map(|(_, port)| *port)
+                .collect();
             if !removed.is_empty() {
                 let removed = rows(removed);
                 txn.mutate_row("Bridge", *bridge, "ports", Mutator::Delete, removed)?;

@@ -237,8 +237,8 @@ impl<'a> Cluster<'a> {
         if !self.facts.service_ranges.is_empty() {
             return self.facts.service_ranges.clone();
         }
-        let ranges = objects(&self.inventory.service_cidrs);
-        let ranges = ranges.flat_map(|range| &range.object.spec.cidrs);
+        let ranges =
+            objects(&self.inventory.service_cidrs).flat_map(|range| &range.object.spec.cidrs);
         ranges.filter_map(|text| read_net(text)).collect()
     }
 

@@ -224,8 +224,8 @@ mod tests {
 
     #[test]
     fn an_interface_ends_at_the_first_invalid_word() {
-        let interface = Interface::parse("0a:58:64:58:00:03 100.88.0.3/16 fd97::3 x 10.0.0.1");
-        let interface = interface.unwrap();
+        let interface =
+            Interface::parse("0a:58:64:58:00:03 100.88.0.3/16 fd97::3 x 10.0.0.1").unwrap();
         assert_eq!(interface.mac.to_string(), "0a:58:64:58:00:03");
         assert_eq!(interface.addresses.len(), 2);
         assert!(interface.has("fd97::3".parse().unwrap()));

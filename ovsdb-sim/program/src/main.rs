@@ -193,8 +193,8 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
     let kept = kept_file
         .as_ref()
         .map(KeptConfiguration::read)
-        .transpose()?;
-    let kept = kept.flatten();
+        .transpose()?
+        .flatten();
     let log = Arc::new(log);
     // Before the pidfile and the listeners, so that a signal removes their files at any time.
     let mut signals = EndSignals::catch();

@@ -238,8 +238,8 @@ impl ClusterLog {
 impl ReadEntries {
     /// Adds the record of a number.
     fn add(&mut self, number: u64, text: TextBuf) -> Result<(), ClusterLogError> {
-        let parsed = ClusterRecord::parse(text.as_text());
-        let parsed = parsed.map_err(|error| ClusterLogError::record(number, &error))?;
+        let parsed = ClusterRecord::parse(text.as_text())
+            .map_err(|error| ClusterLogError::record(number, &error))?;
         let refuse = |problem: String| Err(ClusterLogError::record(number, &problem));
         match parsed {
             ClusterRecord::Note(note) if note == "left" => Err(ClusterLogError::Left(number)),

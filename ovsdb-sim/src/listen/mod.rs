@@ -72,8 +72,7 @@ pub(crate) async fn listen(
     target: &str,
     options: RemoteOptions,
 ) -> Result<Listener, RemoteError> {
-    let endpoint = Endpoint::bind(server.clone(), target, options).await?;
-    let endpoint = Arc::new(endpoint);
+    let endpoint = Arc::new(Endpoint::bind(server.clone(), target, options).await?);
     endpoints.add(&endpoint);
     Ok(Listener { endpoint })
 }

@@ -152,8 +152,7 @@ impl Server {
     /// No source was named.
     pub(crate) fn connect_to_source(self: &Arc<Self>) -> Result<(), NoSource> {
         let replication = self.replication.state();
-        let source = replication.source.clone().ok_or(NoSource)?;
-        let mut source = SourceOptions::of_backup(source);
+        let mut source = SourceOptions::of_backup(replication.source.clone().ok_or(NoSource)?);
         if let Some(ProbeSetting(interval)) = replication.backup_probe_interval {
             source.probe_interval = interval;
         }
@@ -310,8 +309,7 @@ impl Backup {
     /// Lines about the database.
     fn status(&self, database: &ServedDatabase) -> String {
         let name = database.name();
-        let follower = self.follower.as_ref().filter(|_| database.is_backup());
-        let Some(follower) = follower else {
+        let Some(follower) = self.follower.as_ref().filter(|_| database.is_backup()) else {
             return format!("database: {name}\nstate: active\n");
         };
         let source = &follower.source().remotes;

@@ -123,8 +123,8 @@ mod tests {
             &schema,
             version,
             &mut StringCache::default(),
-        );
-        let requests = requests.unwrap();
+        )
+        .unwrap();
         let spec = Arc::new(MonitorSpec { version, requests });
         encode_changes(&spec, &schema, &changes)
     }

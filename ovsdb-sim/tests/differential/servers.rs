@@ -65,8 +65,8 @@ pub(crate) fn start_sim(schema: &str, model: Model, release: ServerRelease) -> R
     let dir = ScratchDir::new();
     let socket = dir.path().join("sim.sock");
     let runtime = start_runtime();
-    let parsed = DatabaseSchema::parse(schema.as_bytes());
-    let parsed = parsed.unwrap_or_else(|error| panic!("{error}: {schema}"));
+    let parsed = DatabaseSchema::parse(schema.as_bytes())
+        .unwrap_or_else(|error| panic!("{error}: {schema}"));
     let sim = Sim::builder()
         .model(model)
         .compat(release)

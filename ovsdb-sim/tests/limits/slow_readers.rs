@@ -74,8 +74,8 @@ async fn a_slow_reader_gets_one_update_of_many_changes_and_ends_with_the_right_r
 
     let (monitors, bytes) = updates(&mut slow).await;
     for method in ["monitor", "monitor_cond", "monitor_cond_since"] {
-        let rows = monitors[method].values();
-        let mut rows: Vec<String> = rows
+        let mut rows: Vec<String> = monitors[method]
+            .values()
             .map(|row| Json::Object(row.clone()).to_text())
             .collect();
         rows.sort_unstable();
@@ -165,8 +165,8 @@ fn apply(rows: &mut Rows, uuid: &[u8], update: &Json) {
         panic!("{}", update.to_text())
     };
     let columns = ["new", "insert", "modify"];
-    let columns = columns.iter().find_map(|name| members.get(name.as_bytes()));
-    let Some(Json::Object(columns)) = columns else {
+    let Some(Json::Object(columns)) = columns.iter().find_map(|name| members.get(name.as_bytes()))
+    else {
         assert!(rows.remove(uuid).is_some(), "a row that is not there goes");
         return;
     };

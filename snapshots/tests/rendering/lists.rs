@@ -238,8 +238,8 @@ fn fill(rows: &mut Rows, of: &mut Choices) {
         });
     }
     for name in ["a1", "a2", "a3"] {
-        let addresses = ["10.0.0.1", "fd00::1", "a\"b", "true", "plain-1.x", "_"];
-        let addresses = addresses.map(str::to_owned);
+        let addresses =
+            ["10.0.0.1", "fd00::1", "a\"b", "true", "plain-1.x", "_"].map(str::to_owned);
         rows.insert(&AddressSet {
             name: name.to_owned(),
             addresses: of.some(&addresses),
@@ -346,13 +346,13 @@ fn columns_of_new_releases_are_those_of_the_newest_ovn_nbctl() {
             mode: NetworkFunctionGroupMode::Inline,
             ..NetworkFunctionGroup::default()
         }]);
-        let acls = [Some(groups.first().copied().unwrap()), None];
-        let acls = acls.map(|network_function_group| Acl {
-            r#match: "ip4".to_owned(),
-            log: true,
-            network_function_group,
-            ..Acl::default()
-        });
+        let acls =
+            [Some(groups.first().copied().unwrap()), None].map(|network_function_group| Acl {
+                r#match: "ip4".to_owned(),
+                log: true,
+                network_function_group,
+                ..Acl::default()
+            });
         let acls = rows.insert_all(&acls);
         rows.insert(&LogicalSwitch {
             name: "sw0".to_owned(),

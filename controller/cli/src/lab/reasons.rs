@@ -75,8 +75,7 @@ pub(super) fn service_reasons(
         let mut namespaces = network.namespaces.iter();
         network.role == Role::Primary && namespaces.any(|name| **name == *service.key.namespace)
     });
-    let pod = lab.pods().find(|pod| pod.name == *from);
-    let (Some(owner), Some(pod)) = (owner, pod) else {
+    let (Some(owner), Some(pod)) = (owner, lab.pods().find(|pod| pod.name == *from)) else {
         return reasons;
     };
     let (own, other) = (pod.network.as_str(), owner.name.as_str());

@@ -210,8 +210,8 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
 
 /// Names without the prefix of cluster-wide networks, unless two would be equal.
 fn short_names(names: &[String]) -> Vec<&str> {
-    let short = names.iter();
-    let short: Vec<&str> = short
+    let short: Vec<&str> = names
+        .iter()
         .map(|name| name.strip_prefix(CLUSTER_PREFIX).unwrap_or(name))
         .collect();
     let distinct: BTreeSet<_> = short.iter().collect();

@@ -47,8 +47,7 @@ impl Lab {
         for name in names {
             let object = cluster.inventory.nodes.get(&ObjectKey::cluster(&*name));
             let node = object.map(|node| conversion::node(&node.object).0);
-            let chassis = node.and_then(|node| node.chassis_id);
-            let Some(chassis) = chassis else {
+            let Some(chassis) = node.and_then(|node| node.chassis_id) else {
                 return Err(LabError::NoChassis(name));
             };
             let known = self.zones.get(&name).map(|zone| zone.node.id.number);

@@ -289,9 +289,9 @@ async fn compare_services(lab: &Lab, cluster: &Cluster, graph: &Graph) -> Vec<St
                 lab.ask_service(&pod.name, &service, Protocol::Tcp(80), None)
                     .await
             };
-            let course =
-                rows.diagnose_address(&pod.name, service.cluster_ips[0], Protocol::Tcp(80));
-            let course = course.unwrap();
+            let course = rows
+                .diagnose_address(&pod.name, service.cluster_ips[0], Protocol::Tcp(80))
+                .unwrap();
             if matches!(course.end, AddressEnd::Pod(_)) != is_promised {
                 let from = &pod.name;
                 differences.push(format!(

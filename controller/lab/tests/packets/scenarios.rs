@@ -231,8 +231,7 @@ async fn exchange(
         } = expected;
         if !connections.contains_key(name) {
             let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
-            let opened = lab.connect(&from, &to, *port).await.unwrap();
-            let Some(opened) = opened else {
+            let Some(opened) = lab.connect(&from, &to, *port).await.unwrap() else {
                 differences.push(format!("connection {name} is not accepted"));
                 continue;
             };

@@ -100,8 +100,7 @@ fn insert_acl(txn: &mut TxnBuilder, direction: AclDirection) -> Built {
 fn empty_port_groups(txn: &mut TxnBuilder) -> Built {
     let snapshot = txn.snapshot().clone();
     let allows = |group: &PortGroup| {
-        let acls = group.acls.iter();
-        let mut acls = acls.filter_map(|acl| snapshot.get(*acl).ok()?);
+        let mut acls = group.acls.iter().filter_map(|acl| snapshot.get(*acl).ok()?);
         !group.ports.is_empty() && acls.all(|acl| acl.action == AclAction::AllowRelated)
     };
     change_rows(txn, allows, |txn, group, value| {

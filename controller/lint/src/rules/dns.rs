@@ -243,8 +243,7 @@ fn balancer_addresses(service: &Service) -> Vec<IpAddr> {
 
 pub(super) fn unreachable_name(cluster: &Cluster<'_>, report: &mut Report) {
     let networks = node_networks(cluster);
-    let pools = objects(&cluster.inventory.ip_address_pools);
-    let pools: Vec<(Range, &str)> = pools
+    let pools: Vec<(Range, &str)> = objects(&cluster.inventory.ip_address_pools)
         .flat_map(|pool| {
             let ranges = pool.object.spec.addresses.iter();
             ranges.filter_map(move |text| Some((Range::parse(text, "-")?, name_of(pool))))

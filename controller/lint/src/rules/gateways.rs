@@ -244,9 +244,9 @@ pub(super) fn no_reserved_address(cluster: &Cluster<'_>, report: &mut Report) {
             .flat_map(|(_, eip)| [&eip.object.spec.v4_ip, &eip.object.spec.v6_ip])
             .filter_map(|text| text.parse().ok())
             .collect();
-        let addresses =
-            std::iter::successors(Some(net.network()), |address| next_address(*address));
-        let mut addresses = addresses.take_while(|address| net.contains(address));
+        let mut addresses =
+            std::iter::successors(Some(net.network()), |address| next_address(*address))
+                .take_while(|address| net.contains(address));
         let free = addresses.find(|address| {
             !taken.contains(address) && unusable(address, net, &subnet.gateways).is_none()
         });

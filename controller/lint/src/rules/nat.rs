@@ -124,8 +124,7 @@ fn check_owner<T: NatRule>(cluster: &Cluster<'_>, rule: &Sourced<T>, report: &mu
 fn snat_rules<'c>(
     cluster: &'c Cluster<'_>,
 ) -> Vec<(&'c Sourced<OvnSnatRule>, &'c str, Vec<IpNet>)> {
-    let rules = objects(&cluster.inventory.ovn_snat_rules);
-    let mut rules: Vec<_> = rules
+    let mut rules: Vec<_> = objects(&cluster.inventory.ovn_snat_rules)
         .filter_map(|rule| {
             let vpc = cluster.vpc_of_rule(rule)?;
             Some((rule, vpc.name, cluster.snat_sources(rule)))

@@ -95,8 +95,8 @@ pub(super) fn through_a_peer(cluster: &Cluster<'_>, report: &mut Report) {
                 let draft = report
                     .about(vpc.sourced)
                     .other(peer.sourced)
-                    .other(further.sourced);
-                let draft = draft.field(format!("spec.staticRoutes[{}]", route.index));
+                    .other(further.sourced)
+                    .field(format!("spec.staticRoutes[{}]", route.index));
                 draft.found(
                     message,
                     format!(
@@ -125,12 +125,12 @@ fn further_peer<'c, 'a>(
         .filter(|route| route.net.is_some_and(|other| other.contains(&net)))
         .filter_map(|route| route.next_hop)
         .collect();
-    let others = peer
+    let mut others = peer
         .spec
         .vpc_peerings
         .iter()
-        .filter(|one| one.remote_vpc != vpc.name);
-    let mut others = others.filter_map(|one| cluster.vpc(&one.remote_vpc));
+        .filter(|one| one.remote_vpc != vpc.name)
+        .filter_map(|one| cluster.vpc(&one.remote_vpc));
     others.find(|other| {
         let theirs = addresses(other, peer.name).unwrap_or_default();
         theirs.iter().any(|address| hops.contains(&address.addr()))

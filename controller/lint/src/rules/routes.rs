@@ -97,9 +97,9 @@ pub(super) fn unreachable_next_hop(cluster: &Cluster<'_>, report: &mut Report) {
     {
         let networks = cluster.router_networks(vpc);
         let is_on_link = |hop: &IpAddr| networks.iter().any(|(_, net)| net.contains(hop));
-        let static_hops =
-            routes(vpc).map(|route| (format!("{}.nextHopIP", field(&route)), route.spec));
-        let static_hops = static_hops.map(|(field, spec)| (field, &spec.next_hop_ip));
+        let static_hops = routes(vpc)
+            .map(|route| (format!("{}.nextHopIP", field(&route)), route.spec))
+            .map(|(field, spec)| (field, &spec.next_hop_ip));
         let policies = vpc.spec.policy_routes.iter().enumerate();
         let policies = policies.filter(|(_, policy)| policy.action == "reroute");
         let hops = policies.map(|(index, policy)| {
@@ -250,8 +250,8 @@ pub(super) fn tied_source_routes(cluster: &Cluster<'_>, report: &mut Report) {
         return;
     }
     for vpc in cluster.custom_vpcs() {
-        let own = routes(vpc).filter(|route| route.is_by_source);
-        let own: Vec<_> = own
+        let own: Vec<_> = routes(vpc)
+            .filter(|route| route.is_by_source)
             .filter_map(|route| Some((route.index, route.net?, route.next_hop)))
             .collect();
         let automatic = cluster.subnets_of(vpc).flat_map(|subnet| {

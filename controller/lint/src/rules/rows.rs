@@ -238,8 +238,8 @@ pub(super) fn doomed_rows(cluster: &Cluster<'_>, report: &mut Report) {
     let routers = rows
         .routers
         .keys()
-        .filter(|name| cluster.vpc(name).is_none());
-    let routers = routers.filter(|name| **name != cluster.default_vpc());
+        .filter(|name| cluster.vpc(name).is_none())
+        .filter(|name| **name != cluster.default_vpc());
     let switches = rows
         .switches
         .keys()

@@ -197,11 +197,11 @@ pub(super) fn subnet_in_service_range(cluster: &Cluster<'_>, report: &mut Report
     );
     for vpc in cluster.custom_vpcs() {
         for subnet in cluster.overlays_of(vpc) {
-            let pairs = subnet
+            let mut pairs = subnet
                 .cidrs
                 .iter()
-                .flat_map(|net| ranges.iter().map(move |range| (net, range)));
-            let mut pairs = pairs.filter(|(net, range)| nets_overlap(net, range));
+                .flat_map(|net| ranges.iter().map(move |range| (net, range)))
+                .filter(|(net, range)| nets_overlap(net, range));
             if let Some((net, range)) = pairs.next() {
                 let message = format!(
                     "{} {net} lies in the service range {range}: machines of {} cannot be told from services.",

@@ -117,8 +117,7 @@ impl<'a> AclReader<'a> {
     fn read(&mut self, uuid: Uuid, row: &nb::Acl) -> &ReadAcl {
         self.read.entry(uuid).or_insert_with(|| {
             let reference = RowRef::new::<nb::Acl>(uuid);
-            let parsed = Match::parse_nested(&row.r#match, self.names);
-            let parsed = parsed
+            let parsed = Match::parse_nested(&row.r#match, self.names)
                 .map_err(|error| self.notes.add(reference, format!("bad match: {error}")))
                 .ok();
             // Here OVN takes the match as it is, without parentheses around it.

@@ -78,8 +78,8 @@ mod tests {
             ("[fd00::3]".to_owned(), "vm3:fd00::fe".to_owned()),
             ("10.0.0.4".to_owned(), "vm4".to_owned()),
             ("10.0.0.5".to_owned(), "vm5:10.0.0.254:".to_owned()),
-        ];
-        let mappings = mappings.into();
+        ]
+        .into();
         let key = |backend: &str| mapping_key(backend.parse().unwrap());
         let port = |backend: &str| mapped_port(&mappings, &key(backend), false);
         assert_eq!(port("10.0.0.1"), Some("vm1"));

@@ -49,8 +49,7 @@ pub(super) fn read_groups<'a>(
                 Some(PortId::Switch(port)) => Ok(*port),
                 Some(PortId::Router(_)) | None => Err(name),
             });
-        let children = found.collect::<Result<Vec<_>, _>>();
-        let children = children.unwrap_or_else(|name| {
+        let children = found.collect::<Result<Vec<_>, _>>().unwrap_or_else(|name| {
             notes.add(reference, format!("child_port {name} is not known"));
             Vec::new()
         });

@@ -125,8 +125,7 @@ fn policy(
         LogicalRouterPolicyAction::Reroute => PolicyAction::Reroute(next_hops(row, ports, tables)?),
     };
     let is_multipath = matches!(action, PolicyAction::Reroute(_)) && row.nexthops.len() > 1;
-    let chain = row.chain.clone().unwrap_or_default();
-    let chain = (!is_multipath).then_some(chain);
+    let chain = (!is_multipath).then_some(row.chain.clone().unwrap_or_default());
     let parsed = if chains.is_empty() || is_multipath {
         Match::parse(&row.r#match, names)
     } else {
@@ -162,8 +161,8 @@ fn next_hops(
     }
     let output = row
         .output_port
-        .and_then(|port| tables.router_ports.get(port));
-    let output = output.map(|port| port.name.as_str());
+        .and_then(|port| tables.router_ports.get(port))
+        .map(|port| port.name.as_str());
     let foreign = output.and_then(|name| match all.by_name.get(name) {
         Some(PortId::Router(id)) => Some([(*id, &all.router_ports[id.0 as usize])]),
         _ => None,

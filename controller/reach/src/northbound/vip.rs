@@ -215,8 +215,8 @@ mod tests {
             ("V4", "10.96.0.1"),
             ("V6", "fd00::1"),
             ("B", "10.0.0.1:81,10.0.0.2:81"),
-        ];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
         names.set_variables(variables.into(), false);
         let parse = |key, value, is_ipv4| Vip::parse_template(key, value, is_ipv4, &names, None);
         let known = |key, value, is_ipv4| {
@@ -249,8 +249,8 @@ mod tests {
     #[test]
     fn keys_of_backends_in_distributed_templates_have_brackets() {
         let mut names = Names::default();
-        let variables = [("V6", "fd00::1"), ("B6", "fd00::2"), ("B4", "10.0.0.1")];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let variables = [("V6", "fd00::1"), ("B6", "fd00::2"), ("B4", "10.0.0.1")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
         names.set_variables(variables.into(), false);
         let parse = |value, known: &str| {
             let is_mapped = |key: &str| key == known;

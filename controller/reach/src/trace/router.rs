@@ -110,11 +110,11 @@ impl Trace<'_> {
             let reason = format!("{source} or {destination} is not routed");
             return Err(self.refuse(router, STAGE, reason));
         }
-        let vips = self
+        let vips: Vec<(&LoadBalancer, &Vip)> = self
             .northbound
             .load_balancers
-            .at(&router.load_balancers, destination);
-        let vips: Vec<(&LoadBalancer, &Vip)> = vips.collect();
+            .at(&router.load_balancers, destination)
+            .collect();
         if vips.iter().any(|(_, vip)| vip.is_template) {
             return Ok(());
         }

@@ -241,8 +241,8 @@ impl Northbound {
             Neighbor::Outside | Neighbor::Nobody => None,
         };
         if let Some(gateway) = sender.gateway {
-            let mac = mac_of(gateway);
-            let mac = mac.ok_or_else(|| End::unanswered(format!("ARP/ND for {gateway}")));
+            let mac =
+                mac_of(gateway).ok_or_else(|| End::unanswered(format!("ARP/ND for {gateway}")));
             return Ok((mac?, None));
         }
         let gateway = self.gateway(switch, source, path).and_then(mac_of);

@@ -125,10 +125,10 @@ impl Zones {
         places: &[Place<'a>],
         networks: &[Option<&str>],
     ) -> Result<Place<'a>, NameError> {
-        let same_side = places
+        let same_side: Vec<_> = places
             .iter()
-            .filter(|own| own.is_remote() == first.is_remote());
-        let same_side: Vec<_> = same_side.collect();
+            .filter(|own| own.is_remote() == first.is_remote())
+            .collect();
         let mut homes = same_side.iter();
         let home = homes
             .find(|own| own.zone == self.default)

@@ -169,8 +169,8 @@ fn answer_of_gateway(acls: &[serde_json::Value]) -> Answer {
     let row = json!({"name": "sp", "type": "router", "addresses": "router",
         "options": ["map", [["router-port", "rp"]]]});
     let row_a = json!({"name": "a", "addresses": "0a:00:00:00:00:02 10.0.0.2"});
-    let ports = [("sp", row), ("a", row_a)];
-    let ports = ports.map(|(name, row)| insert("Logical_Switch_Port", name, row));
+    let ports =
+        [("sp", row), ("a", row_a)].map(|(name, row)| insert("Logical_Switch_Port", name, row));
     let acls: Vec<_> = acls
         .iter()
         .zip(0..)

@@ -26,15 +26,15 @@ fn zone(name: &str, key: &str, acls: &[Acl<'_>]) -> Northbound {
             "external_ids": ["map", [["node", own]]]});
         insert("Logical_Switch_Port", port, row)
     });
-    let acls = acls
+    let acls: Vec<_> = acls
         .iter()
         .zip(1..)
         .map(|((direction, text, action), number)| {
             let row = json!({"direction": direction, "match": text, "action": action,
             "priority": 1000 - number});
             insert("ACL", &format!("acl{number}"), row)
-        });
-    let acls: Vec<_> = acls.collect();
+        })
+        .collect();
     let row = json!({"name": "net", "ports": ["set", ports], "acls": ["set", acls],
         "other_config": ["map", [["subnet", "10.0.0.0/24"], ["requested-tnl-key", key]]]});
     insert("Logical_Switch", "net", row);
@@ -175,8 +175,7 @@ fn pod_networks(of_other: &[&str]) -> Zones {
         } else {
             format!("{network}_")
         };
-        let pods = [("p", 1), ("q", 2)];
-        let pods = pods
+        let pods = [("p", 1), ("q", 2)]
             .iter()
             .filter(|(pod, _)| *pod == "p" || of_other.contains(&network));
         let ports = pods.map(|(pod, host)| {

@@ -67,10 +67,9 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
         (10, "ignore_lsp_down", "false"),
         (10, "use_common_zone", "true"),
         (10, "use_logical_dp_groups", "false"),
-    ];
-    let options = options
-        .into_iter()
-        .filter(|(percent, _, _)| random.chance(*percent));
+    ]
+    .into_iter()
+    .filter(|(percent, _, _)| random.chance(*percent));
     let options: Vec<_> = options.map(|(_, key, value)| (key, value)).collect();
     rows.insert("NB_Global", json!({"options": map(&options)}));
     let topologies: Vec<_> = (0..TOPOLOGIES)

@@ -86,10 +86,10 @@ impl RecordedState {
     /// # Panics
     /// A file cannot be read.
     pub fn read_folder(folder: &Path) -> Vec<Self> {
-        let entries = fs::read_dir(folder);
-        let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-        let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let mut files: Vec<PathBuf> = files
+        let entries =
+            fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let mut files: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|file| file.extension().is_some_and(|end| end == "json"))
             .collect();
         files.sort();

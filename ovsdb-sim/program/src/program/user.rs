@@ -66,8 +66,8 @@ fn identity(option: &str) -> Result<Identity, UserError> {
     let group = if group.is_empty() {
         user.gid
     } else {
-        let found = Group::from_name(group)?;
-        let found = found.ok_or_else(|| UserError::UnknownGroup(group.to_owned()))?;
+        let found =
+            Group::from_name(group)?.ok_or_else(|| UserError::UnknownGroup(group.to_owned()))?;
         if found.gid != user.gid && !found.mem.contains(&user.name) {
             return Err(UserError::NotInGroup {
                 option: option.to_owned(),

@@ -143,8 +143,7 @@ fn clients_of_read_only_remotes_change_nothing() {
             ]
             .map(str::to_owned),
         );
-        let requests = requests.iter().enumerate();
-        let requests: Vec<_> = requests
+        let requests: Vec<_> = requests.iter().enumerate()
             .map(|(id, request)| format!(r#"{{"id":{id},"method":{request}}}"#))
             .collect();
         let answers = send_requests(&reader, &requests.concat());

@@ -263,8 +263,8 @@ fn key_option(option: &str, file: &str) -> String {
 /// Replaces UUIDs that a server draws.
 fn without_uuids(text: &str) -> String {
     let is_part = |text: &str| text.len() == 36 && text.matches('-').count() == 4;
-    let parts = text.split('"');
-    let parts: Vec<&str> = parts
+    let parts: Vec<&str> = text
+        .split('"')
         .map(|part| if is_part(part) { "UUID" } else { part })
         .collect();
     parts.join("\"")

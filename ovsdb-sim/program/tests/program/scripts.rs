@@ -111,8 +111,7 @@ fn ovn_ctl_starts_and_stops_it() {
 
     // The rows are still there after a restart.
     bed.run(script, &["restart_ovsdb"], &variables);
-    let shown = nbctl(&remote).arg("show").output().unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let shown = String::from_utf8(nbctl(&remote).arg("show").output().unwrap().stdout).unwrap();
     assert!(shown.contains("(sw0)"), "{shown}");
     bed.run(script, &["stop_ovsdb"], &variables);
     assert!(!bed.path("run/ovnnb_db.pid").exists());
@@ -152,8 +151,7 @@ fn ovn_ctl_starts_and_stops_it_as_clusters_of_one_server() {
 
     // The rows are still there after a restart, which elects the server again.
     start("restart_ovsdb");
-    let shown = nbctl(&remote).arg("show").output().unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let shown = String::from_utf8(nbctl(&remote).arg("show").output().unwrap().stdout).unwrap();
     assert!(shown.contains("(sw0)"), "{shown}");
     let status = bed.run(Path::new("ovs-appctl"), &question, &[]);
     assert!(status.contains("Term: 2\n"), "{status}");

@@ -173,11 +173,11 @@ fn vanished_target(rng: &mut StdRng, schema: &DatabaseSchema, number: usize) -> 
 
 /// Mutations of one set or map that concern the same elements.
 fn overlapping_mutations(rng: &mut StdRng, number: usize, table: &TableSchema) -> Vec<Value> {
-    let columns = table
+    let columns: Vec<_> = table
         .columns
         .iter()
-        .filter(|column| column.mutable && !column.ty.is_scalar());
-    let columns: Vec<_> = columns.collect();
+        .filter(|column| column.mutable && !column.ty.is_scalar())
+        .collect();
     if columns.is_empty() {
         return Vec::new();
     }

@@ -170,8 +170,7 @@ pub(crate) fn neighbour_request(mac: Mac, source: IpAddr, target: IpAddr) -> Fra
             let octets = ipv6_octets(target);
             let [.., x, y, z] = octets;
             // The solicited-node multicast address (RFC 4291 section 2.7.1).
-            let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(x), 0);
-            let mut group = group.octets();
+            let mut group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(x), 0).octets();
             group[14..].copy_from_slice(&[y, z]);
             let packet = IpPacket {
                 source,

@@ -86,8 +86,7 @@ fn address_group(random: &mut Random, rows: &mut Rows) -> String {
     let ipv4 = ["203.0.113.77", "10.0.1.0/24", "10.0.2.10", "8.8.8.8"];
     let ipv6 = ["2001:db8::/64", "fd00:0:0:1::a"];
     for (version, addresses) in [("ip4", &ipv4[..]), ("ip6", &ipv6[..])] {
-        let chosen = addresses.iter().filter(|_| random.chance(60));
-        let chosen: Vec<_> = chosen.collect();
+        let chosen: Vec<_> = addresses.iter().filter(|_| random.chance(60)).collect();
         let row = json!({"name": format!("{name}_{version}"), "addresses": set(&chosen)});
         rows.insert("Address_Set", row);
     }

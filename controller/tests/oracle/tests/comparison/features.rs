@@ -61,8 +61,7 @@ impl Network {
 
     /// Adds a port to `s1`. Returns the name of the row.
     pub(super) fn add_port(&mut self, name: &str, row: Value) -> String {
-        let row = self.row(name, row);
-        let row = self.rows.insert("Logical_Switch_Port", row);
+        let row = self.rows.insert("Logical_Switch_Port", self.row(name, row));
         self.ports.push(row.clone());
         row
     }
@@ -426,12 +425,12 @@ fn a_switch_may_clear_the_state_of_a_stateless_packet_for_a_router() {
     };
     for (text, choices) in [("ct.new && ip4", 1), ("ip4", 0)] {
         let mut network = Network::new(json!({}));
-        let acls = [("allow-stateless", text, 2), ("drop", "ip4", 1)];
-        let acls = acls.map(|(action, text, priority)| {
-            let row = json!({"direction": "to-lport", "priority": priority, "match": text,
+        let acls =
+            [("allow-stateless", text, 2), ("drop", "ip4", 1)].map(|(action, text, priority)| {
+                let row = json!({"direction": "to-lport", "priority": priority, "match": text,
                 "action": action});
-            network.rows.insert("ACL", row)
-        });
+                network.rows.insert("ACL", row)
+            });
         let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.2.0.2:80")])});
         let balancer = network.rows.insert("Load_Balancer", row);
         network.columns["s1"] = json!({"acls": references(&acls),

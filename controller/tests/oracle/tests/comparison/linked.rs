@@ -23,8 +23,8 @@ fn network(peer: &str, options: &Value, acl: (&str, &str)) -> Network {
     let ports = [
         json!({"name": "b", "type": "switch", "peer": peer}),
         json!({"name": "v4", "addresses": "0a:00:00:00:01:04 10.1.0.4", "options": options}),
-    ];
-    let ports = ports.map(|row| network.rows.insert("Logical_Switch_Port", row));
+    ]
+    .map(|row| network.rows.insert("Logical_Switch_Port", row));
     let row = json!({"name": "s3", "ports": references(&ports), "acls": acls});
     network.rows.insert("Logical_Switch", row);
     network

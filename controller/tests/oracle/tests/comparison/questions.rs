@@ -79,8 +79,8 @@ fn a_packet_loses_the_state_of_its_connection_before_each_switch() {
             json!({"name": format!("v{number}"), "addresses": machine}),
             json!({"name": format!("sp{number}"), "type": "router", "addresses": "router",
                 "options": map(&[("router-port", &router_port)])}),
-        ];
-        let ports = ports.map(|row| rows.insert("Logical_Switch_Port", row));
+        ]
+        .map(|row| rows.insert("Logical_Switch_Port", row));
         let row = json!({"direction": direction, "priority": 1, "action": action, "match": text});
         let acl = rows.insert("ACL", row);
         let row = json!({"name": format!("s{number}"), "ports": references(&ports),

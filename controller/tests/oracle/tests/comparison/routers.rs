@@ -164,8 +164,8 @@ fn policies_see_that_a_router_tracks_packets() {
         let policy = network.rows.insert("Logical_Router_Policy", policy);
         let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.2.0.2:80")])});
         let balancer = network.rows.insert("Load_Balancer", row);
-        let rules = [machine("10.96.0.2", "false"), machine("10.96.0.3", "true")];
-        let rules = rules.map(|row| network.rows.insert("NAT", row));
+        let rules = [machine("10.96.0.2", "false"), machine("10.96.0.3", "true")]
+            .map(|row| network.rows.insert("NAT", row));
         network.columns["lr"] = json!({"load_balancer": references(&[balancer]),
             "policies": references(&[policy]), "nat": references(&rules),
             "options": map(&[("chassis", "c1"), ("ct-commit-all", commits)])});
@@ -226,8 +226,8 @@ fn packets_of_a_router_for_an_l2gateway_port_are_tracked() {
         let acls = [
             ("from-lport", "allow-related", "ip4"),
             ("to-lport", "drop", "ct.new"),
-        ];
-        let acls = acls.map(|(direction, action, text)| {
+        ]
+        .map(|(direction, action, text)| {
             let row = json!({"direction": direction, "priority": 1, "action": action,
                 "match": text});
             network.rows.insert("ACL", row)

@@ -138,10 +138,10 @@ fn addresses(cluster: &Cluster, to: &str) -> Vec<IpAddr> {
         return pod(cluster, to).1;
     };
     let services = cluster.inventory.services.in_order();
-    let found = services
+    let (_, found) = services
         .into_iter()
-        .find(|(key, _)| key.to_string() == service);
-    let (_, found) = found.unwrap_or_else(|| panic!("no service {service}"));
+        .find(|(key, _)| key.to_string() == service)
+        .unwrap_or_else(|| panic!("no service {service}"));
     let spec = found.object.spec.as_ref().unwrap();
     let all = spec.cluster_ips.iter().flatten();
     let texts: BTreeSet<_> = all.chain(&spec.cluster_ip).collect();
@@ -247,10 +247,9 @@ fn scenarios_have_the_written_answers() {
     };
     let runtime = Runtime::new().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
-    let files = fs::read_dir(folder)
+    let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files
+        .map(|entry| entry.unwrap().path())
         .filter(|file| file.extension().is_some_and(|end| end == "yaml"))
         .collect();
     files.sort();

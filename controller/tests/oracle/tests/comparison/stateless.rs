@@ -79,8 +79,8 @@ fn ask_router(release: &Release, setup: Setup, address: &str) -> (Answer, String
         json!({"name": "lb", "vips": map(setup.vips), "protocol": setup.protocol,
             "options": map(&own), "health_check": references(&checks)}),
         json!({"name": "other", "vips": map(setup.others)}),
-    ];
-    let balancers = balancers.map(|row| network.rows.insert("Load_Balancer", row));
+    ]
+    .map(|row| network.rows.insert("Load_Balancer", row));
     let rules = setup.rule.map(|(external, logical)| {
         let row = json!({"type": "snat", "external_ip": external, "logical_ip": logical});
         network.rows.insert("NAT", row)

@@ -300,11 +300,11 @@ fn questions_about_vpcs_have_the_written_answers() {
                 serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
             let place = Path::new("../../vpcs/tests/scenarios").join(file.file_name().unwrap());
             let manifests = fs::read_to_string(root.join(place)).unwrap();
-            let asked = scenario
+            let asked: Vec<IpAddr> = scenario
                 .questions
                 .iter()
-                .filter_map(|question| question.to.ip);
-            let asked: Vec<IpAddr> = asked.collect();
+                .filter_map(|question| question.to.ip)
+                .collect();
             let mut central = Central::new(release, &runtime, &manifests, &asked);
             let found = scenario.questions.iter();
             let found = found.filter_map(|expected| ask(&mut central, expected));
