@@ -3,7 +3,7 @@
 //!
 //! All networks are cluster-wide, of topology layer3 and IPv4. A "link" is one network on one node.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -11,13 +11,14 @@ use std::time::Duration;
 use anyhow::Result;
 use jiff::Timestamp;
 use patchbay_allocate::networks;
-use patchbay_model::{ClusterSettings, Node, NodeObject, NodeSubnetOwners};
-use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_model::ClusterSettings;
+use patchbay_networks::{NetworkController, skipped_networks};
 use patchbay_reconcile::northbound::{Embedded, Northbound as _};
-use patchbay_resources::conversion::{self, network_objects};
+use patchbay_resources::conversion::{network_objects, node_object};
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::object::Time;
 use patchbay_rows::Counts;
+use patchbay_zone::ZoneObjects;
 use tokio::runtime::Runtime;
 
 use crate::connect::{ClusterSize, network};
@@ -122,9 +123,7 @@ pub struct NetworksZone {
     runtime: Runtime,
     northbound: Embedded,
     controller: NetworkController,
-    networks: ZoneNetworks,
-    nodes: BTreeMap<String, Node>,
-    owners: NodeSubnetOwners,
+    objects: ZoneObjects,
 }
 
 /// Costs of one pass: CPU time, or wall-clock time below 50 ms.
@@ -162,9 +161,7 @@ impl NetworksZone {
             runtime: Runtime::new()?,
             northbound: Embedded::new(1)?,
             controller: NetworkController::default(),
-            networks: ZoneNetworks::default(),
-            nodes: BTreeMap::new(),
-            owners: NodeSubnetOwners::default(),
+            objects: ZoneObjects::default(),
         })
     }
 
@@ -176,16 +173,11 @@ impl NetworksZone {
     pub fn pass(&mut self, cluster: &Inventory) -> Result<NetworksPass> {
         let watch = Stopwatch::start()?;
         let settings = ClusterSettings::default();
-        let objects = network_objects(cluster, &settings);
-        self.networks = ZoneNetworks::read(&objects, ZONE, &settings);
+        self.objects = ZoneObjects::new(ZONE, &settings);
+        self.objects
+            .set_objects(&network_objects(cluster, &settings), &BTreeSet::new());
         let read = watch.stop()?;
-        let nodes = cluster
-            .nodes
-            .iter()
-            .map(|(_, node)| conversion::node(&node.object).0);
-        self.nodes = nodes.map(|node| (node.name.clone(), node)).collect();
-        self.owners = NodeSubnetOwners::of_nodes(objects.networks.iter(), self.nodes.values());
-        let skipped = self.networks.skipped();
+        let skipped = skipped_networks(&self.objects);
         anyhow::ensure!(skipped.is_empty(), "{skipped:?}");
         self.controller = NetworkController::default();
         self.finish_pass(read)
@@ -199,23 +191,9 @@ impl NetworksZone {
         let mut nodes = cluster.nodes.iter();
         let object = nodes.find(|(key, _)| key.name == node);
         let watch = Stopwatch::start()?;
-        if let Some(former) = self.nodes.remove(node) {
-            self.owners.remove(&former);
-        }
         match object {
-            Some((_, object)) => {
-                let read = conversion::node(&object.object).0;
-                self.owners.add(&read);
-                self.nodes.insert(node.to_owned(), read);
-                let object = NodeObject {
-                    name: node,
-                    created: None,
-                    labels: None,
-                    annotations: object.object.metadata.annotations.as_ref(),
-                };
-                self.networks.put_node(object, &self.owners);
-            }
-            None => self.networks.remove_node(node),
+            Some((_, object)) => self.objects.put_node(node_object(&object.object)),
+            None => self.objects.remove_node(node),
         }
         let read = watch.stop()?;
         self.finish_pass(read)
@@ -228,7 +206,7 @@ impl NetworksZone {
         };
         let snapshot = self.northbound.snapshot();
         let watch = Stopwatch::start()?;
-        let change = self.controller.plan(&self.networks, &snapshot)?;
+        let change = self.controller.plan(&self.objects, &snapshot)?;
         pass.plan = watch.stop()?;
         pass.counts = change.counts;
         // The database changes rows in place that no snapshot holds.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use patchbay_explain::{RowWriter, ZoneView, explain as explain_connect};
 use patchbay_model::{Feature, Node, Topology};
+use patchbay_networks::skipped_networks;
 use patchbay_reconcile::northbound::NorthboundHandle;
 use patchbay_reconcile::zone::ZoneReconciler;
 use patchbay_reconcile::{Cluster, load};
@@ -199,9 +200,7 @@ async fn zone_view(
         .connects
         .into_iter()
         .find_map(|plan| plan.report.filter(|_| plan.connect == connect));
-    let without_rows = cluster
-        .zone_networks(zone.zone())
-        .skipped()
+    let without_rows = skipped_networks(&cluster.zone_objects(zone.zone()))
         .into_iter()
         .map(|skipped| (skipped.network, skipped.reason))
         .collect();

@@ -155,10 +155,14 @@ impl Capability for Egress {
         "patchbay: egress".to_owned()
     }
 
-    fn parts(&self, cell: &Cell, _: &ZoneObjects, part: &mut dyn FnMut(Part)) {
+    fn parts(&self, cell: &Cell, inputs: &ZoneObjects, part: &mut dyn FnMut(Part)) {
         match cell {
             Cell::Zone => part(Part::Shared),
-            Cell::Network(name) => part(Part::Network(name.clone())),
+            Cell::Network(prefix) => {
+                if let Some(network) = inputs.network(prefix) {
+                    part(Part::Network(network.name.clone()));
+                }
+            }
             Cell::ServedPod(network, pod) => part(Part::Pod(network.clone(), pod.clone())),
             _ => {}
         }
@@ -227,7 +231,7 @@ impl Egress {
         rows: &mut Rows,
     ) -> Option<&'a Network> {
         reader.read(&Cell::Zone);
-        let inputs = reader.read(&Cell::Network(name.clone()));
+        let inputs = reader.read(&Cell::of_network(name));
         let Some(network) = network(inputs, name) else {
             if is_on(inputs) && reader.read(&Cell::Unread).may_exist(name) {
                 rows.keep_rest();

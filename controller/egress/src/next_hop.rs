@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use patchbay_model::{IpFamily, Network, Topology};
 use patchbay_zone::{ZoneNode, ZoneObjects};
 
@@ -25,7 +26,7 @@ pub(super) fn next_hop(
         }
         Topology::Layer3 if is_own => Some(join_address()?.addr()),
         Topology::Layer3 => {
-            let mut addresses = known.transit.iter().copied();
+            let mut addresses = known.transit.iter().map(IpNet::addr);
             addresses.find(|address| IpFamily::of(*address) == family)
         }
     }

@@ -9,7 +9,7 @@ use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{
     ConnectSubnetMap, NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS, NadKey, ROUTER_TUNNEL_KEY, Topology,
 };
-use patchbay_networks::SkipReason;
+use patchbay_networks::{DefinitionError, SkipReason};
 
 /// Reason why something is not connected, with the object and field to change.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -88,8 +88,10 @@ impl Reason {
     /// Reason why a network has no rows of its own in any zone.
     pub(super) fn of_rows(reason: &SkipReason, definition: Option<&NadKey>, object: &str) -> Self {
         let field = match reason {
-            SkipReason::Config(_) => Some("spec.config".to_owned()),
-            SkipReason::NoTunnelKeys | SkipReason::Keys(_) => Some(annotation(TUNNEL_KEYS)),
+            SkipReason::Definition(DefinitionError::Config(_)) => Some("spec.config".to_owned()),
+            SkipReason::NoTunnelKeys | SkipReason::Definition(DefinitionError::Keys(_)) => {
+                Some(annotation(TUNNEL_KEYS))
+            }
             _ => None,
         };
         let definition = definition.filter(|_| field.is_some());

@@ -90,7 +90,7 @@ pub use node::{
 pub use node_capacity::{FIRST_NODE_ID, NodeIdCapacity};
 pub use node_chassis::NodeChassis;
 pub use node_subnet_owners::{NodeSubnetOwners, SubnetRefusal};
-pub use objects::{NetworkObjects, NodeObject, ServiceObject};
+pub use objects::{NetworkObjects, NodeObject};
 pub use pod::{
     AddressRequest, ContainerPort, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS, NetworkSelection,
     OPEN_PORTS, OpenPort, PRIMARY_IPAM_CLAIM, Pod, PodFieldProblem, PodKey, VirtualMachine,

@@ -104,11 +104,12 @@ pub struct Node {
     pub id: Option<NodeId>,
     /// Id of the node's OVN chassis. `None`: not known yet.
     pub chassis_id: Option<String>,
-    /// Subnets of the node in layer3 networks, by network name.
+    /// Subnets of the annotation in layer3 networks, by network name.
     pub subnets: BTreeMap<String, Vec<IpNet>>,
     /// Annotations that cannot be read.
     pub unreadable: UnreadableAnnotations,
-    /// Refused subnets by network name. They count as unreadable.
+    /// Refused subnets by network name. The node has no subnets of these networks, as if they could
+    /// not be read.
     pub refused: BTreeMap<String, Vec<SubnetRefusal>>,
     /// `true` if the node has neither an id nor a chassis id nor subnets, so that nothing shows
     /// that OVN runs there. Nodes with Windows or a virtual kubelet stay so; a joining node is so
@@ -147,7 +148,7 @@ impl UnreadableSubnets {
     }
 
     /// Adds a network.
-    pub(super) fn insert(&mut self, network: &str) {
+    fn insert(&mut self, network: &str) {
         match self {
             Self::Networks(networks) => {
                 networks.insert(network.to_owned());
@@ -244,9 +245,27 @@ impl Node {
         (node, errors)
     }
 
-    /// Subnets of the node in a network. The result is empty if the node has no subnet in it.
+    /// Subnets of the node in a network. The result is empty if the node has no subnet in it, or one
+    /// that is refused.
     pub fn subnets_of(&self, network: &str) -> &[IpNet] {
+        if self.refused.contains_key(network) {
+            return &[];
+        }
         self.subnets.get(network).map_or(&[], Vec::as_slice)
+    }
+
+    /// `true` if the annotation names subnets of a network, even if they cannot be used.
+    pub fn names_subnets_of(&self, network: &str) -> bool {
+        !self.subnets_of(network).is_empty()
+            || self.unreadable.subnets.contains(network)
+            || self.refused.contains_key(network)
+    }
+
+    /// `true` if a route to a subnet of a network may lead to the node: the annotation names
+    /// subnets of the network, or cannot be read, and the subnet is not refused.
+    pub fn may_lead_to(&self, network: &str, subnet: IpNet) -> bool {
+        let mut refused = self.refused_subnets_of(network).iter();
+        self.names_subnets_of(network) && !refused.any(|refusal| refusal.forbids(subnet))
     }
 
     /// Refused subnets of the node in a network.
@@ -261,7 +280,7 @@ impl Node {
 
     /// `true` if the node may have subnets in the network that cannot be read.
     pub fn has_unknown_subnets_of(&self, network: &str) -> bool {
-        self.subnets_of(network).is_empty() && self.unreadable.subnets.contains(network)
+        self.subnets_of(network).is_empty() && self.names_subnets_of(network)
     }
 }
 

@@ -4,10 +4,10 @@
 //! write it, too. A subnet outside of its network would route the traffic of others, and two nodes
 //! with one subnet would share it as equal routes.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use imbl::{OrdMap, OrdSet};
 use ipnet::IpNet;
 use jiff::Timestamp;
 use smallvec::SmallVec;
@@ -59,7 +59,7 @@ impl SubnetRefusal {
 ///
 /// Of several nodes with one node subnet, the oldest owns it, so that a new node cannot take it
 /// over. Equally old nodes are ordered by name. Adding or removing a node costs as much as it has
-/// subnets.
+/// subnets. Clones share what is equal.
 ///
 /// ```
 /// use patchbay_model::{Network, Node, NodeSubnetOwners};
@@ -71,18 +71,18 @@ impl SubnetRefusal {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct NodeSubnetOwners {
-    networks: BTreeMap<String, NetworkOwners>,
+    networks: OrdMap<Arc<str>, NetworkOwners>,
+    /// Node subnets whose owner has changed, by network.
+    changed: BTreeSet<(Arc<str>, IpNet)>,
 }
 
 /// Owners in one network.
 #[derive(Clone, Debug)]
 struct NetworkOwners {
-    ranges: Vec<PodSubnet>,
-    owners: HashMap<IpNet, NodeRank>,
+    ranges: Arc<[PodSubnet]>,
+    owners: OrdMap<IpNet, Arc<NodeRank>>,
     /// Nodes whose node subnet another node owns.
-    others: BTreeMap<IpNet, BTreeSet<NodeRank>>,
-    /// Node subnets whose owner has changed.
-    changed: BTreeSet<IpNet>,
+    others: OrdMap<IpNet, OrdSet<Arc<NodeRank>>>,
 }
 
 /// Creation time and name of a node; the node with the lowest rank owns a subnet.
@@ -90,8 +90,8 @@ struct NetworkOwners {
 struct NodeRank(Option<Timestamp>, Arc<str>);
 
 impl NodeRank {
-    fn of(node: &Node) -> Self {
-        Self(node.created, node.name.as_str().into())
+    fn of(node: &Node) -> Arc<Self> {
+        Arc::new(Self(node.created, node.name.as_str().into()))
     }
 }
 
@@ -103,15 +103,15 @@ impl NodeSubnetOwners {
             .filter(|network| network.topology == Topology::Layer3);
         let networks = layer3.map(|network| {
             let owners = NetworkOwners {
-                ranges: network.pod_subnets.clone(),
-                owners: HashMap::new(),
-                others: BTreeMap::new(),
-                changed: BTreeSet::new(),
+                ranges: network.pod_subnets.as_slice().into(),
+                owners: OrdMap::new(),
+                others: OrdMap::new(),
             };
-            (network.name.clone(), owners)
+            (Arc::from(network.name.as_str()), owners)
         });
         Self {
             networks: networks.collect(),
+            changed: BTreeSet::new(),
         }
     }
 
@@ -135,31 +135,36 @@ impl NodeSubnetOwners {
         let mut count = 0;
         let are_known = layer3.all(|network| {
             count += 1;
-            let known = self.networks.get(&network.name);
-            known.is_some_and(|known| known.ranges == network.pod_subnets)
+            let known = self.networks.get(network.name.as_str());
+            known.is_some_and(|known| *known.ranges == *network.pod_subnets)
         });
         are_known && count == self.networks.len()
     }
 
     /// Adds a node with all subnets of its annotation.
     pub fn add(&mut self, node: &Node) {
-        let rank = NodeRank::of(node);
-        for (network, subnets) in &node.subnets {
-            if let Some(owners) = self.networks.get_mut(network) {
-                for place in owners.places(subnets) {
-                    owners.add(place, &rank);
-                }
-            }
-        }
+        self.change(node, NetworkOwners::add);
     }
 
     /// Removes a node. `node` must be the version that was added.
     pub fn remove(&mut self, node: &Node) {
+        self.change(node, NetworkOwners::remove);
+    }
+
+    /// Calls `change` for the node subnets of a node. It returns `true` if the owner has changed.
+    fn change(
+        &mut self,
+        node: &Node,
+        change: fn(&mut NetworkOwners, IpNet, &Arc<NodeRank>) -> bool,
+    ) {
         let rank = NodeRank::of(node);
         for (network, subnets) in &node.subnets {
-            if let Some(owners) = self.networks.get_mut(network) {
-                for place in owners.places(subnets) {
-                    owners.remove(place, &rank);
+            let Some(owners) = self.networks.get_mut(network.as_str()) else {
+                continue;
+            };
+            for place in owners.places(subnets) {
+                if change(owners, place, &rank) {
+                    self.changed.insert((network.as_str().into(), place));
                 }
             }
         }
@@ -169,8 +174,8 @@ impl NodeSubnetOwners {
     /// removed since the last call.
     pub fn take_affected(&mut self) -> BTreeSet<Arc<str>> {
         let mut affected = BTreeSet::new();
-        for network in self.networks.values_mut() {
-            for subnet in std::mem::take(&mut network.changed) {
+        for (network, subnet) in std::mem::take(&mut self.changed) {
+            if let Some(network) = self.networks.get(&network) {
                 let owner = network.owners.get(&subnet);
                 let others = network.others.get(&subnet);
                 let nodes = owner.into_iter().chain(others.into_iter().flatten());
@@ -180,38 +185,32 @@ impl NodeSubnetOwners {
         affected
     }
 
-    /// Makes the subnets unreadable that the node does not get, and returns the errors. If one
-    /// subnet of a network is refused, all of the node's subnets of that network are, because the
-    /// entry is wrong as a whole.
+    /// Finds the subnets that the node does not get, and returns the errors. If one subnet of a
+    /// network is refused, the node has none of that network, because the entry is wrong as a
+    /// whole.
     pub fn refuse(&self, node: &mut Node) -> Vec<NodeError> {
         let rank = NodeRank::of(node);
-        let refused: Vec<(String, Vec<SubnetRefusal>)> = node
-            .subnets
-            .iter()
-            .filter_map(|(name, subnets)| {
-                let network = self.networks.get(name)?;
-                let refusals: Vec<SubnetRefusal> = subnets
-                    .iter()
-                    .filter_map(|subnet| network.refusal(*subnet, &rank))
-                    .collect();
-                (!refusals.is_empty()).then(|| (name.clone(), refusals))
-            })
-            .collect();
-        let mut errors = Vec::new();
-        for (network, refusals) in refused {
-            node.subnets.remove(&network);
-            node.unreadable.subnets.insert(&network);
-            errors.extend(refusals.iter().map(|refusal| NodeError {
+        let refused = node.subnets.iter().filter_map(|(name, subnets)| {
+            let network = self.networks.get(name.as_str())?;
+            let refusals: Vec<SubnetRefusal> = subnets
+                .iter()
+                .filter_map(|subnet| network.refusal(*subnet, &rank))
+                .collect();
+            (!refusals.is_empty()).then(|| (name.clone(), refusals))
+        });
+        node.refused = refused.collect();
+        let of_networks = node.refused.iter();
+        let errors = of_networks.flat_map(|(network, refusals)| {
+            refusals.iter().map(|refusal| NodeError {
                 node: node.name.clone(),
                 annotation: NODE_SUBNETS,
                 reason: NodeErrorReason::Refused {
                     network: network.clone(),
                     refusal: refusal.clone(),
                 },
-            }));
-            node.refused.insert(network, refusals);
-        }
-        errors
+            })
+        });
+        errors.collect()
     }
 }
 
@@ -246,7 +245,7 @@ impl NetworkOwners {
         Ok(place.trunc())
     }
 
-    fn refusal(&self, subnet: IpNet, rank: &NodeRank) -> Option<SubnetRefusal> {
+    fn refusal(&self, subnet: IpNet, rank: &Arc<NodeRank>) -> Option<SubnetRefusal> {
         match self.place(subnet) {
             Err(refusal) => Some(refusal),
             Ok(place) => {
@@ -259,33 +258,35 @@ impl NetworkOwners {
         }
     }
 
-    fn add(&mut self, place: IpNet, rank: &NodeRank) {
+    /// Adds a node. Returns `true` if another node has lost the node subnet.
+    fn add(&mut self, place: IpNet, rank: &Arc<NodeRank>) -> bool {
         let Some(owner) = self.owners.get_mut(&place) else {
             self.owners.insert(place, rank.clone());
-            return;
+            return false;
         };
         let mut other = rank.clone();
-        if other < *owner {
+        let is_owner = other < *owner;
+        if is_owner {
             std::mem::swap(owner, &mut other);
-            self.changed.insert(place);
         }
         self.others.entry(place).or_default().insert(other);
+        is_owner
     }
 
-    fn remove(&mut self, place: IpNet, rank: &NodeRank) {
-        let Entry::Occupied(mut others) = self.others.entry(place) else {
+    /// Removes a node. Returns `true` if another node has got the node subnet.
+    fn remove(&mut self, place: IpNet, rank: &Arc<NodeRank>) -> bool {
+        let Some(others) = self.others.get_mut(&place) else {
             self.owners.remove(&place);
-            return;
+            return false;
         };
-        if !others.get_mut().remove(rank)
-            && let Some(next) = others.get_mut().pop_first()
-        {
+        let was_owner = others.remove(rank).is_none();
+        if was_owner && let Some(next) = others.remove_min() {
             self.owners.insert(place, next);
-            self.changed.insert(place);
         }
-        if others.get().is_empty() {
-            others.remove();
+        if others.is_empty() {
+            self.others.remove(&place);
         }
+        was_owner
     }
 }
 
@@ -399,7 +400,7 @@ mod tests {
             assert_eq!(errors.len(), 1, "{subnet}");
             assert_eq!(errors[0].reason.to_string(), message);
             assert_eq!(errors[0].network(), Some("red"));
-            assert!(node.has_unknown_subnets_of("red"));
+            assert!(node.subnets_of("red").is_empty() && node.has_unknown_subnets_of("red"));
             assert_eq!(node.refused["red"].len(), 1);
         }
     }

@@ -1,7 +1,6 @@
 //! Kubernetes objects from which the rows of networks are derived.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use jiff::Timestamp;
 
@@ -9,6 +8,7 @@ use super::attached_network::{AttachedNetworks, Definition};
 use super::network_activity::NetworkActivity;
 use super::networks::{AttachmentDefinition, NadKey, Networks};
 use super::route_advertisement::RouteAdvertisement;
+use super::service::Service;
 use super::settings::ClusterSettings;
 
 /// Name, creation time, labels and annotations of a node.
@@ -24,18 +24,6 @@ pub struct NodeObject<'a> {
     pub annotations: Option<&'a BTreeMap<String, String>>,
 }
 
-/// Name and cluster IPs of a service.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ServiceObject<'a> {
-    /// Namespace of the service.
-    pub namespace: &'a str,
-    /// Name of the service.
-    pub name: &'a str,
-    /// Cluster IPs, `spec.clusterIP` first. Empty for a headless service, and for that of another
-    /// service proxy.
-    pub cluster_ips: Vec<IpAddr>,
-}
-
 /// Nodes, services, attachment definitions and the networks of the definitions.
 #[derive(Debug)]
 pub struct NetworkObjects<'a> {
@@ -46,7 +34,7 @@ pub struct NetworkObjects<'a> {
     /// Nodes, in the order of their names.
     pub nodes: Vec<NodeObject<'a>>,
     /// Services, in the order of their namespaces and names.
-    pub services: Vec<ServiceObject<'a>>,
+    pub services: Vec<Service>,
     /// RouteAdvertisements.
     pub advertisements: Vec<RouteAdvertisement>,
 }

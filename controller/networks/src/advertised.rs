@@ -4,14 +4,12 @@
 //! of the default network. As such packets may come back on another way, packets from one
 //! advertised network to another are dropped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::external_ids::{hashed_name, key, node_addresses_id, reachable_services_id};
-use patchbay_model::{
-    ClusterSettings, Feature, IpFamily, NetworkObjects, Role, RouteAdvertisement,
-};
+use patchbay_model::{ClusterSettings, IpFamily};
 use patchbay_schemas::nb::{Acl, AclAction, AclDirection, AddressSet};
 
 use super::isolation::OWNER;
@@ -30,85 +28,6 @@ const NODE_ADDRESSES: &str = "node-ips";
 const DROP_PRIORITY: i64 = 1050;
 /// Priority of the ACLs that let packets within a network pass.
 const PASS_PRIORITY: i64 = 1100;
-
-/// Advertisement of a network on the zone's node. If several objects select it, the last of these
-/// counts.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Advertised {
-    #[default]
-    No,
-    Yes,
-    /// As before: one of its RouteAdvertisements is not known or not accepted.
-    AsBefore,
-}
-
-/// Networks that are advertised on one node, or may be.
-pub(super) struct AdvertisedNetworks<'a>(BTreeMap<&'a str, Advertised>);
-
-impl<'a> AdvertisedNetworks<'a> {
-    /// Reads what is announced on the node of this name. Without the feature nothing is.
-    pub(super) fn read(
-        objects: &'a NetworkObjects<'_>,
-        zone: &str,
-        settings: &ClusterSettings,
-    ) -> Self {
-        let mut advertised = BTreeMap::new();
-        let mut nodes = objects.nodes.iter();
-        let node = nodes.find(|node| node.name == zone);
-        let Some(node) = node.filter(|_| settings.has_feature(Feature::RouteAdvertisements)) else {
-            return Self(advertised);
-        };
-        let labels = node.labels.cloned().unwrap_or_default();
-        let advertisements = objects.advertisements.iter();
-        let advertisements: BTreeMap<&str, Advertised> = advertisements
-            .map(|object| (object.name.as_str(), on_node(object, &labels)))
-            .collect();
-        for definition in objects.definitions.values() {
-            let network = objects.networks.by_nad(&definition.key);
-            let network = network.filter(|network| network.role == Role::Primary);
-            let (Some(network), Some(text)) = (network, definition.advertisements) else {
-                continue;
-            };
-            let found = names(text).map_or(Advertised::AsBefore, |names| {
-                let found = names.iter().map(|name| {
-                    let found = advertisements.get(name.as_str());
-                    found.copied().unwrap_or(Advertised::AsBefore)
-                });
-                found.max().unwrap_or_default()
-            });
-            let of_network = advertised.entry(network.name.as_str()).or_default();
-            *of_network = found.max(*of_network);
-        }
-        Self(advertised)
-    }
-
-    /// Advertisement of a network.
-    pub(super) fn get(&self, network: &str) -> Advertised {
-        self.0.get(network).copied().unwrap_or_default()
-    }
-}
-
-/// Announcements of an object on a node with these labels.
-fn on_node(object: &RouteAdvertisement, labels: &BTreeMap<String, String>) -> Advertised {
-    let selects = || object.nodes.as_ref().map(|nodes| nodes.matches(labels));
-    match object.is_accepted {
-        Some(true) if object.has_pod_networks => match selects() {
-            Some(true) => Advertised::Yes,
-            Some(false) => Advertised::No,
-            None => Advertised::AsBefore,
-        },
-        Some(false) if object.has_pod_networks => Advertised::AsBefore,
-        _ => Advertised::No,
-    }
-}
-
-/// Names in the annotation of an attachment definition. `None`: it cannot be read.
-fn names(text: &str) -> Option<Vec<String>> {
-    if text.is_empty() {
-        return Some(Vec::new());
-    }
-    serde_json::from_str(text).ok()
-}
 
 /// External ids and name of a row of all networks.
 pub(super) struct Identity {

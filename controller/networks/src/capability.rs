@@ -14,11 +14,13 @@ use patchbay_rows::{
     Scope,
 };
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::{Advertised, Cell, Kind, ZoneNode, ZoneObjects};
 
-use super::advertised::Advertised;
-use super::inputs::{NetworkCell, ZoneNetworks};
-use super::remotes::Remotes;
+use super::default_services::{DefaultServices, default_services};
+use super::node::way_to;
+use super::remotes::{Remotes, WayToNode};
 use super::tables::{DEFAULT_ROUTER, Tables};
+use super::views::{advertised, pass_acl_id};
 
 use remote::made_names;
 
@@ -60,10 +62,10 @@ impl NetworkController {
     /// The database's schema cannot express the rows.
     pub fn plan(
         &mut self,
-        networks: &ZoneNetworks,
+        objects: &ZoneObjects,
         snapshot: &Snapshot,
     ) -> Result<Change, PlanError> {
-        self.engine.plan(networks, snapshot).into_change()
+        self.engine.plan(objects, snapshot).into_change()
     }
 }
 
@@ -95,6 +97,10 @@ pub(super) enum SharedKey {
     MadeNames,
     /// Rows of a network that lead to other nodes.
     Links(Arc<str>),
+    /// Another node, as the rows that lead to it depend on it.
+    Node(Arc<str>),
+    /// Services of the default network that networks reach.
+    Services,
 }
 
 /// Value that many parts read.
@@ -102,6 +108,21 @@ pub(super) enum SharedKey {
 pub(super) enum Shared {
     MadeNames(HashSet<String>),
     Links(Links),
+    Node(Option<RemoteNode>),
+    Services(DefaultServices),
+}
+
+/// A node with the common part of the rows that lead to it.
+#[derive(Debug)]
+pub(super) struct RemoteNode {
+    node: Arc<ZoneNode>,
+    way: WayToNode,
+}
+
+impl PartialEq for RemoteNode {
+    fn eq(&self, other: &Self) -> bool {
+        self.node.is_same_but_labels(&other.node)
+    }
 }
 
 /// Rows of a network that lead to other nodes.
@@ -133,13 +154,13 @@ type Rows = PartRows<()>;
 
 impl Capability for Topologies {
     type Part = Part;
-    type Inputs = ZoneNetworks;
+    type Inputs = ZoneObjects;
     type Group = ();
     type Report = ();
     type SharedKey = SharedKey;
     type Shared = Shared;
 
-    const KINDS: &'static [()] = &[()];
+    const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Nodes, Kind::Networks, Kind::Services];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
@@ -153,43 +174,43 @@ impl Capability for Topologies {
         "patchbay: networks".to_owned()
     }
 
-    fn parts(&self, cell: &NetworkCell, inputs: &ZoneNetworks, part: &mut dyn FnMut(Part)) {
+    fn parts(&self, cell: &Cell, inputs: &ZoneObjects, part: &mut dyn FnMut(Part)) {
         let remote = |prefix: &Arc<str>, node: &Arc<str>| Part::Remote {
             prefix: prefix.clone(),
             node: node.clone(),
         };
         match cell {
-            NetworkCell::Zone => {
+            Cell::Zone => {
                 part(Part::Shared);
+                part(Part::Services);
                 part(Part::Isolation);
                 part(Part::Hosts);
                 part(Part::Advertised);
             }
-            NetworkCell::Services => part(Part::Services),
-            NetworkCell::Network(prefix) => {
+            Cell::Network(prefix) => {
                 part(Part::Network(prefix.clone()));
-                inputs.nodes().for_each(|node| part(remote(prefix, node)));
+                for (node, _) in inputs.nodes() {
+                    part(remote(prefix, node));
+                }
             }
-            NetworkCell::Node(node) => {
-                inputs
-                    .prefixes()
-                    .for_each(|prefix| part(remote(prefix, node)));
+            Cell::Node(node) => {
+                for (prefix, _) in inputs.networks() {
+                    part(remote(prefix, node));
+                }
             }
-            NetworkCell::Networks
-            | NetworkCell::Nodes
-            | NetworkCell::Hosts
-            | NetworkCell::OlderLayout
-            | NetworkCell::Unread => {}
+            _ => {}
         }
     }
 
-    fn exists(&self, part: &Part, inputs: &ZoneNetworks) -> bool {
+    fn exists(&self, part: &Part, inputs: &ZoneObjects) -> bool {
         match part {
             Part::Shared | Part::Services | Part::Isolation | Part::Hosts | Part::Advertised => {
                 true
             }
-            Part::Network(prefix) => inputs.has_prefix(prefix),
-            Part::Remote { prefix, node } => inputs.has_prefix(prefix) && inputs.has_node(node),
+            Part::Network(prefix) => inputs.network(prefix).is_some(),
+            Part::Remote { prefix, node } => {
+                inputs.network(prefix).is_some() && inputs.node(node).is_some()
+            }
             // It is about rows that are there, and nothing else.
             Part::Departed(_) => false,
         }
@@ -199,6 +220,14 @@ impl Capability for Topologies {
         match key {
             SharedKey::MadeNames => Shared::MadeNames(made_names(reader)),
             SharedKey::Links(prefix) => Shared::Links(self.links(prefix, reader)),
+            SharedKey::Node(name) => {
+                let node = read_node(reader, name).node(name);
+                Shared::Node(node.map(|node| RemoteNode {
+                    way: way_to(node),
+                    node: node.clone(),
+                }))
+            }
+            SharedKey::Services => Shared::Services(read_services(reader)),
         }
     }
 
@@ -247,11 +276,26 @@ impl Capability for Topologies {
 }
 
 /// The inputs, of which the part reads a network and the zone's node.
-fn read_network<'a>(reader: &Reader<'a, Topologies>, prefix: &Arc<str>) -> &'a ZoneNetworks {
-    let inputs = reader.read(&NetworkCell::Zone);
-    reader.read(&NetworkCell::Node(inputs.zone().clone()));
-    reader.read(&NetworkCell::Services);
-    reader.read(&NetworkCell::Network(prefix.clone()))
+fn read_network<'a>(reader: &Reader<'a, Topologies>, prefix: &Arc<str>) -> &'a ZoneObjects {
+    let inputs = reader.read(&Cell::Zone);
+    read_node(reader, inputs.zone());
+    reader.read(&Cell::Network(prefix.clone()))
+}
+
+/// The inputs, of which the part reads a node with its subnets.
+fn read_node<'a>(reader: &Reader<'a, Topologies>, name: &Arc<str>) -> &'a ZoneObjects {
+    reader.read(&Cell::Node(name.clone()));
+    reader.read(&Cell::NodeSubnets(name.clone()))
+}
+
+/// Services of the default network that networks reach.
+fn read_services(reader: &Reader<'_, Topologies>) -> DefaultServices {
+    let inputs = reader.read(&Cell::Zone);
+    for key in default_services(inputs.settings()) {
+        reader.read(&Cell::PrimaryNetwork(key.namespace.clone()));
+        reader.read(&Cell::Service(key));
+    }
+    DefaultServices::of(inputs)
 }
 
 impl Topologies {
@@ -263,11 +307,10 @@ impl Topologies {
     /// `true` if a network is advertised on the node, or was and may be still.
     fn is_advertised(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>) -> bool {
         let inputs = read_network(reader, prefix);
-        match inputs.advertised(prefix) {
+        match advertised(inputs, prefix) {
             Advertised::No => false,
             Advertised::Yes => true,
-            Advertised::AsBefore => inputs
-                .pass_acl_id(prefix)
+            Advertised::AsBefore => pass_acl_id(inputs, prefix)
                 .is_some_and(|id| reader.row(self.tables.acls, &id).is_some()),
         }
     }

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use patchbay_model::external_ids::{hashed_name, key, reachable_services_id};
-use patchbay_model::{ClusterSettings, IpFamily, ServiceObject};
+use patchbay_model::{ClusterSettings, IpFamily, ServiceKey};
 use patchbay_schemas::nb::AddressSet;
+use patchbay_zone::ZoneObjects;
 
 use super::rows::texts;
 
@@ -23,24 +25,30 @@ pub(super) struct DefaultServices(BTreeMap<String, DefaultService>);
 struct DefaultService {
     cluster_ips: Vec<IpAddr>,
     /// Primary network of the service's namespace. `None`: the default one.
-    network: Option<String>,
+    network: Option<Arc<str>>,
+}
+
+/// Keys of the services that the settings name.
+pub(super) fn default_services(settings: &ClusterSettings) -> impl Iterator<Item = ServiceKey> {
+    let names = settings.reachable_default_services.iter();
+    names.filter_map(|name| {
+        let (namespace, name) = name.split_once('/')?;
+        Some(ServiceKey {
+            namespace: namespace.into(),
+            name: name.into(),
+        })
+    })
 }
 
 impl DefaultServices {
-    /// `primary`: names of the primary networks of namespaces.
-    pub(super) fn read(
-        services: &[ServiceObject<'_>],
-        settings: &ClusterSettings,
-        primary: &BTreeMap<String, String>,
-    ) -> Self {
-        let named = services.iter().filter_map(|object| {
-            let name = format!("{}/{}", object.namespace, object.name);
-            let is_reachable = settings.reachable_default_services.contains(&name);
-            let service = || DefaultService {
-                cluster_ips: object.cluster_ips.clone(),
-                network: primary.get(object.namespace).cloned(),
+    pub(super) fn of(objects: &ZoneObjects) -> Self {
+        let named = default_services(objects.settings()).filter_map(|key| {
+            let cluster_ips = &objects.service(&key)?.cluster_ips;
+            let service = DefaultService {
+                cluster_ips: cluster_ips.clone(),
+                network: objects.primary_network_of(&key.namespace).cloned(),
             };
-            (is_reachable && !object.cluster_ips.is_empty()).then(|| (name, service()))
+            (!cluster_ips.is_empty()).then(|| (key.to_string(), service))
         });
         Self(named.collect())
     }
@@ -89,23 +97,54 @@ impl DefaultServices {
 
 #[cfg(test)]
 mod tests {
+    use patchbay_model::{Network, NetworkId, Role, Service, Topology, Transport};
+
     use super::*;
+
+    fn service(namespace: &str, name: &str, cluster_ips: [&str; 2]) -> Service {
+        Service {
+            key: ServiceKey {
+                namespace: namespace.into(),
+                name: name.into(),
+            },
+            cluster_ips: cluster_ips.map(|ip| ip.parse().unwrap()).to_vec(),
+            external_ips: Vec::new(),
+            ports: Vec::new(),
+            affinity_timeout: None,
+            is_internal_local: false,
+            is_external_local: false,
+            publishes_unready: false,
+            selector: BTreeMap::new(),
+            problems: Vec::new(),
+        }
+    }
 
     #[test]
     fn sets_have_all_services_and_networks_those_that_are_not_of_another() {
         let settings = ClusterSettings::default();
-        let service = |namespace, name, cluster_ips: [&str; 2]| ServiceObject {
-            namespace,
-            name,
-            cluster_ips: cluster_ips.iter().map(|ip| ip.parse().unwrap()).collect(),
+        let mut objects = ZoneObjects::new("n1", &settings);
+        objects.put_service(service("default", "kubernetes", ["10.96.0.1", "fd96::1"]));
+        objects.put_service(service(
+            "kube-system",
+            "kube-dns",
+            ["10.96.0.10", "fd96::a"],
+        ));
+        objects.put_service(service("kube-system", "other", ["10.96.0.11", "fd96::b"]));
+        let network = Network {
+            name: "dns_l3".to_owned(),
+            id: NetworkId::try_new(1).unwrap(),
+            topology: Topology::Layer3,
+            role: Role::Primary,
+            transport: Transport::Overlay,
+            pod_subnets: Vec::new(),
+            join_subnets: Vec::new(),
+            transit_subnets: Vec::new(),
+            namespaces: ["kube-system".to_owned()].into(),
+            nads: BTreeSet::new(),
         };
-        let services = [
-            service("default", "kubernetes", ["10.96.0.1", "fd96::1"]),
-            service("kube-system", "kube-dns", ["10.96.0.10", "fd96::a"]),
-            service("kube-system", "other", ["10.96.0.11", "fd96::b"]),
-        ];
-        let primary = [("kube-system".to_owned(), "dns_l3".to_owned())].into();
-        let services = DefaultServices::read(&services, &settings, &primary);
+        let networks = [network].into_iter().collect();
+        objects.set_networks(&networks, &BTreeMap::new(), &BTreeSet::new());
+        let services = DefaultServices::of(&objects);
         let sets = services.address_sets(&settings);
         let names: Vec<_> = sets.iter().map(|set| set.name.as_str()).collect();
         assert_eq!(names, ["a3613486944346402462", "a3613484745323146040"]);

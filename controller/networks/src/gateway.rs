@@ -11,8 +11,9 @@ use patchbay_schemas::nb::{
     LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy, LogicalSwitch, LogicalSwitchPort,
     Nat, NatType, StaticMacBinding,
 };
+use patchbay_zone::OutboundSnat;
 
-use super::definition::OutboundSnat;
+use super::default_services::DefaultServices;
 use super::rows::{TextMap, port_mac, texts};
 use super::site::{GatewayNode, Site};
 use super::{Destinations, NatRows, RouterPortRows, RouterRows, SwitchRows, advertised};
@@ -49,7 +50,7 @@ pub(super) struct GatewayRows {
 impl Site<'_> {
     /// Name of the gateway router of the zone's node.
     pub(super) fn gateway_router(&self) -> String {
-        self.gateway_router_of(&self.node.name)
+        self.gateway_router_of(self.node.name())
     }
 
     /// Name of the gateway router of a node.
@@ -231,7 +232,7 @@ fn external_switch(site: &Site<'_>, router: &str, uplink: &Uplink) -> SwitchRows
         PHYSICAL_NETWORK
     };
     let to_bridge = LogicalSwitchPort {
-        name: format!("{}_{}{}", uplink.bridge, site.prefix(), site.node.name),
+        name: format!("{}_{}{}", uplink.bridge, site.prefix(), site.node.name()),
         r#type: "localnet".to_owned(),
         addresses: ["unknown".to_owned()].into(),
         options: texts([("network_name", physical_network)]),
@@ -241,7 +242,7 @@ fn external_switch(site: &Site<'_>, router: &str, uplink: &Uplink) -> SwitchRows
     };
     SwitchRows {
         switch: LogicalSwitch {
-            name: format!("ext_{}{}", site.prefix(), site.node.name),
+            name: format!("ext_{}{}", site.prefix(), site.node.name()),
             external_ids: site.ids_with_role(),
             ..LogicalSwitch::default()
         },
@@ -272,8 +273,8 @@ pub(super) fn host_policies(
     management: &[IpAddr],
     has_masquerade_policies: bool,
 ) -> Vec<LogicalRouterPolicy> {
-    let switch = site.network.switch(&site.node.name);
-    let port = site.network.inport(&site.node.name);
+    let switch = site.network.switch(site.node.name());
+    let port = site.network.inport(site.node.name());
     let policies = management.iter().flat_map(|hop| {
         let family = IpFamily::of(*hop);
         let masquerade = has_masquerade_policies.then(|| site.gateway_masquerade(family));
@@ -299,7 +300,7 @@ pub(super) fn host_policies(
 /// NAT of packets from the subnets behind the router's port to the management port, which has these
 /// addresses.
 pub(super) fn host_nats(site: &Site<'_>, subnets: &[IpNet], management: &[IpAddr]) -> Vec<NatRows> {
-    let port = site.network.inport(&site.node.name);
+    let port = site.network.inport(site.node.name());
     let management_mac = management.first().map(|address| mac_address(*address));
     let nats = subnets.iter().filter_map(|subnet| {
         let family = IpFamily::of_net(*subnet);
@@ -357,8 +358,8 @@ fn nats_to(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatRow
 
 /// Routes to services of the default network through the host.
 fn service_routes(site: &Site<'_>, management: &[IpAddr]) -> Vec<LogicalRouterStaticRoute> {
-    let routes = site
-        .services
+    let services = DefaultServices::of(site.objects);
+    let routes = services
         .first_addresses(&site.network.name)
         .filter_map(|(name, address)| {
             let mut hops = management.iter().copied();

@@ -8,10 +8,13 @@ use patchbay_model::arithmetic::nth_address;
 use patchbay_model::external_ids::{hashed_name, key};
 use patchbay_model::{ClusterSettings, IpFamily};
 use patchbay_schemas::nb::{Acl, AclAction, AclDirection, PortGroup};
+use patchbay_zone::ZoneNode;
 
 use super::PortGroupRows;
-use super::node::ZoneNode;
 use super::rows::texts;
+
+/// Name of the default network in annotations of nodes.
+const DEFAULT_NETWORK: &str = "default";
 
 /// Name of the port group with the ports on the default network of pods that have a primary
 /// network.
@@ -29,7 +32,7 @@ const ALLOW_PRIORITY: i64 = 1001;
 /// The port group with its ACLs. `None`: the node has no subnet of the default network, so there is
 /// nothing to isolate from.
 pub(super) fn isolated_ports(node: &ZoneNode, settings: &ClusterSettings) -> Option<PortGroupRows> {
-    let mut subnets: Vec<IpNet> = node.default_subnets().to_vec();
+    let mut subnets: Vec<IpNet> = node.node.subnets_of(DEFAULT_NETWORK).to_vec();
     subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());
     subnets.retain(|subnet| settings.has_family(IpFamily::of_net(*subnet)));
     let management: Vec<IpAddr> = subnets

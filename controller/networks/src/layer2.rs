@@ -8,9 +8,10 @@ use patchbay_model::{DatapathKey, IpFamily, NodeId};
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
 };
+use patchbay_zone::ZoneNode;
 
 use super::gateway::{Inside, gateway, host_nats, host_policies, host_routes, source_routes};
-use super::node::ZoneNode;
+use super::node::identity;
 use super::rows::{
     TextMap, address_config, gateway_mac, interconnect_config, port_mac, port_networks,
     router_side, snooping_config, texts,
@@ -28,7 +29,7 @@ const NODE_MARK: &str = "k8s.ovn.org/node";
 pub(super) const OLDER_LAYOUT: &str = "-upgrade";
 
 pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
-    let name = site.network.switch(&site.node.name);
+    let name = site.network.switch(site.node.name());
     let subnets = site.subnets();
     let mut switch = SwitchRows {
         switch: LogicalSwitch {
@@ -100,7 +101,7 @@ fn primary_rows(
     let (gateways, management) = addresses(site, subnets)?;
     let mut to_router = router_side(
         site.router_side_port(),
-        &site.network.inport(&site.node.name),
+        &site.network.inport(site.node.name()),
     );
     to_router.external_ids = site.ids();
     let management_port = site.management_port(&management);
@@ -116,7 +117,7 @@ fn primary_rows(
     switch.ports = vec![to_router, management_port];
     switch.ports.extend(fabric_port);
     let mut router = router(site, key, &gateways);
-    match site.node.identity() {
+    match identity(site.node) {
         Ok(_) => router.nats = host_nats(site, subnets, &management),
         Err(reason) => rows.incomplete = Some(reason),
     }
@@ -126,7 +127,7 @@ fn primary_rows(
     let to_host = host_routes(site, subnets, &management);
     router.static_routes.extend(to_host);
     if site.has_older_nodes
-        && let Some(id) = site.node.id()
+        && let Some(id) = site.node.node.id
     {
         add_older_link(site, id, &mut router, switch);
     }
@@ -239,20 +240,20 @@ pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows
     if !site.is_primary() || site.details.tunnel_keys.len() != 2 {
         return None;
     }
-    let (id, chassis) = node.identity().ok()?;
+    let (id, chassis) = identity(node).ok()?;
     if let Some(key) = node.layer2.older_key(&site.network.name) {
         return Some(older_rows(site, node, id, key));
     }
     let pairs = site.transit_pairs(id);
-    let gateway = site.gateway_router_of(&node.name);
+    let gateway = site.gateway_router_of(node.name());
     let mut port = transit_port(site, &gateway, id, &pairs);
     port.options.extend(texts([("requested-chassis", chassis)]));
-    port.external_ids.extend(texts([(NODE_MARK, &node.name)]));
+    port.external_ids.extend(texts([(NODE_MARK, node.name())]));
     Some(RemoteRows {
         router: site.network.router().into(),
-        switch: site.network.switch(&site.node.name).into(),
+        switch: site.network.switch(site.node.name()).into(),
         router_ports: vec![port],
-        static_routes: routes_to_gateway(site, id, &pairs, &node.name)
+        static_routes: routes_to_gateway(site, id, &pairs, node.name())
             .iter()
             .map(as_row)
             .collect(),
@@ -263,18 +264,18 @@ pub(super) fn remote_rows(site: &Site<'_>, node: &ZoneNode) -> Option<RemoteRows
 /// The rows that lead to a node in the older layout, where the gateway router is attached to the
 /// switch. `key`: tunnel key of its port there.
 fn older_rows(site: &Site<'_>, node: &ZoneNode, id: NodeId, key: &str) -> RemoteRows {
-    let switch = site.network.switch(&site.node.name);
+    let switch = site.network.switch(site.node.name());
     let join = site.join_addresses(id);
     let mut external_ids = site.ids();
-    external_ids.extend(texts([(NODE_MARK, &node.name)]));
+    external_ids.extend(texts([(NODE_MARK, node.name())]));
     let addresses = [port_mac(&join)].into_iter();
     let addresses = addresses.chain(join.iter().map(ToString::to_string));
     let mut options = texts([("requested-tnl-key", key)]);
-    if let Ok((_, chassis)) = node.identity() {
+    if let Ok((_, chassis)) = identity(node) {
         options.extend(texts([("requested-chassis", chassis)]));
     }
     let port = LogicalSwitchPort {
-        name: format!("stor-{switch}_{}", node.name),
+        name: format!("stor-{switch}_{}", node.name()),
         r#type: "remote".to_owned(),
         addresses: [addresses.collect::<Vec<_>>().join(" ")].into(),
         options,
@@ -296,7 +297,7 @@ fn older_rows(site: &Site<'_>, node: &ZoneNode, id: NodeId, key: &str) -> Remote
 
 /// Name of the router port to the gateway routers of nodes in the older layout.
 fn older_router_port(site: &Site<'_>) -> String {
-    format!("{}{OLDER_LAYOUT}", site.network.inport(&site.node.name))
+    format!("{}{OLDER_LAYOUT}", site.network.inport(site.node.name()))
 }
 
 /// Adds what leads to nodes in the older layout: a second link between router and switch, in the
@@ -398,7 +399,7 @@ fn router(site: &Site<'_>, key: Option<DatapathKey>, gateways: &[IpNet]) -> Rout
     }
     let has_ipv6 = gateways.iter().any(|gateway| gateway.addr().is_ipv6());
     let to_switch = LogicalRouterPort {
-        name: site.network.inport(&site.node.name),
+        name: site.network.inport(site.node.name()),
         mac: gateway_mac(gateways),
         networks: port_networks(gateways),
         options,

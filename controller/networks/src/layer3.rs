@@ -9,14 +9,16 @@ use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalRouterStaticRoute, LogicalRouterStaticRoutePolicy,
     LogicalSwitch, LogicalSwitchPort,
 };
+use patchbay_zone::NodeSwitch;
 
 use super::gateway::{Inside, gateway, host_nats, host_policies, host_routes, source_routes};
 use super::multicast::multicast_config;
+use super::node::{identity, own_subnets};
 use super::rows::{
     TextMap, address_config, gateway_mac, interconnect_config, port_mac, port_networks,
     router_side, texts,
 };
-use super::site::{GatewayNode, NodeSwitch, Site};
+use super::site::{GatewayNode, Site};
 use super::tables::EXCLUDED_ADDRESSES;
 use super::{NetworkRows, RouterPortRows, RouterRows, SkipReason, SwitchRows};
 
@@ -30,7 +32,7 @@ struct LocalAddresses {
 
 impl LocalAddresses {
     fn of(site: &Site<'_>) -> Result<Self, SkipReason> {
-        let subnets = site.node.own_subnets(&site.network.name)?.to_vec();
+        let subnets = own_subnets(site.node, &site.network.name)?.to_vec();
         let management = nth_addresses(&subnets, 2)?;
         Ok(Self {
             gateways: nth_addresses(&subnets, 1)?,
@@ -55,7 +57,7 @@ pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
     let mut join = site.is_primary().then(|| join_switch(site, &mut router));
     match LocalAddresses::of(site) {
         Ok(addresses) => {
-            rows.incomplete = site.node.identity().err();
+            rows.incomplete = identity(site.node).err();
             local_rows(site, &addresses, &mut rows, &mut router, join.as_mut());
         }
         Err(SkipReason::NoNodeSubnets) => {
@@ -226,7 +228,7 @@ pub(super) fn follows_remotes(site: &Site<'_>) -> bool {
 /// Id of a node whose router has a port to the other nodes, once it has subnets.
 fn transit_id(site: &Site<'_>) -> Option<NodeId> {
     let has_port = site.has_interconnect() && !site.node.transit.is_empty();
-    site.node.id().filter(|_| has_port)
+    site.node.node.id.filter(|_| has_port)
 }
 
 /// The switch to other nodes without a port of this one. `None`: there are no other nodes.
@@ -240,11 +242,11 @@ fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {
         gateways,
         management,
     } = addresses;
-    let name = site.network.switch(&site.node.name);
+    let name = site.network.switch(site.node.name());
     let mut other_config = address_config(subnets);
     let mut ports = vec![router_side(
         site.router_side_port(),
-        &site.network.inport(&site.node.name),
+        &site.network.inport(site.node.name()),
     )];
     if site.has_multicast() {
         other_config.extend(multicast_config(gateways));
@@ -290,7 +292,7 @@ fn nth_addresses(subnets: &[IpNet], n: u128) -> Result<Vec<IpNet>, SkipReason> {
 
 fn node_switch_port(site: &Site<'_>, gateways: &[IpNet]) -> Option<RouterPortRows> {
     site.bound_port(LogicalRouterPort {
-        name: site.network.inport(&site.node.name),
+        name: site.network.inport(site.node.name()),
         mac: gateway_mac(gateways),
         networks: port_networks(gateways),
         options: site.gateway_mtu().into_iter().collect(),
@@ -299,7 +301,7 @@ fn node_switch_port(site: &Site<'_>, gateways: &[IpNet]) -> Option<RouterPortRow
 }
 
 fn transit_port_name(site: &Site<'_>) -> String {
-    format!("{}rtots-{}", site.prefix(), site.node.name)
+    format!("{}rtots-{}", site.prefix(), site.node.name())
 }
 
 fn transit_port(site: &Site<'_>) -> RouterPortRows {
@@ -342,12 +344,12 @@ fn transit_switch(site: &Site<'_>, ports: Vec<LogicalSwitchPort>) -> SwitchRows 
 /// The port of the transit switch to the router of this node.
 fn own_transit_port(site: &Site<'_>, id: NodeId) -> LogicalSwitchPort {
     let mut port = router_side(
-        transit_switch_port_name(site, &site.node.name),
+        transit_switch_port_name(site, site.node.name()),
         &transit_port_name(site),
     );
     port.options
         .insert("requested-tnl-key".to_owned(), id.to_string());
-    port.external_ids = texts([("node", &site.node.name)]);
+    port.external_ids = texts([("node", site.node.name())]);
     port
 }
 

@@ -13,7 +13,7 @@
 //! network   load balancer groups, port groups, ACLs that let the node itself in
 //! ```
 //!
-//! Everything is a pure function of objects with ids, keys and subnets ([`ZoneNetworks`]). Rows are
+//! Everything is a pure function of objects with ids, keys and subnets ([`ZoneObjects`](patchbay_zone::ZoneObjects)). Rows are
 //! nested as they hold each other, and refer to shared rows by name. [`NetworkController`] keeps
 //! them in a database with the row engine (`patchbay-rows`). See `docs/design/networks.md`.
 //!
@@ -26,10 +26,8 @@ mod advertised;
 mod capability;
 mod copp;
 mod default_services;
-mod definition;
 mod evpn;
 mod gateway;
-mod inputs;
 mod isolation;
 mod layer2;
 mod layer3;
@@ -42,6 +40,7 @@ mod rows;
 mod site;
 mod skipped;
 mod tables;
+mod views;
 
 use ipnet::IpNet;
 use patchbay_model::SubnetRefusal;
@@ -57,10 +56,11 @@ use gateway::GatewayRows;
 
 pub use capability::NetworkController;
 pub use copp::{COPP, copp, meters};
-pub use inputs::{NetworkCell, ZoneNetworks};
 pub use isolation::ISOLATED_PORTS;
+pub use patchbay_zone::DefinitionError;
 pub use skipped::SkippedNetworks;
 pub use tables::{PortRow, RouteRow};
+pub use views::{has_waiting_rows, network_rows, remote_rows, skipped_networks};
 
 /// A meter and its only band.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -238,12 +238,9 @@ pub enum SkipReason {
     /// The network's datapaths have no keys yet.
     #[error("the network has no tunnel keys")]
     NoTunnelKeys,
-    /// The configuration of the network's definition cannot be read.
-    #[error("spec.config: {0}")]
-    Config(String),
-    /// The keys that the network's definition is annotated with cannot be read.
-    #[error("the network's tunnel keys: {0}")]
-    Keys(String),
+    /// The network's definition cannot be read.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     /// A subnet of the network has too few addresses.
     #[error("subnet {0} is too small for the addresses of the router and of the node itself")]
     SubnetTooSmall(IpNet),

@@ -11,8 +11,8 @@ use ipnet::IpNet;
 use patchbay_model::external_ids::{hashed_name, key};
 use patchbay_model::{IpFamily, Transport};
 use patchbay_schemas::nb::AddressSet;
+use patchbay_zone::OutboundSnat;
 
-use super::definition::OutboundSnat;
 use super::rows::{TextMap, texts};
 use super::site::Site;
 
@@ -45,7 +45,7 @@ impl Site<'_> {
     fn exempted_set(&self, family: IpFamily) -> AddressSet {
         let subnets = self.subnets().into_iter();
         let subnets = subnets.filter(|subnet| IpFamily::of_net(*subnet) == family);
-        let hosts = self.node.own_addresses(self.settings).into_iter();
+        let hosts = self.node.addresses(self.uplink().as_ref()).into_iter();
         let hosts = hosts.filter(|address| IpFamily::of(*address) == family);
         let hosts = hosts.map(|address: IpAddr| address.to_string());
         let external_ids = self.exempted_set_ids(family);
@@ -83,7 +83,7 @@ impl Site<'_> {
             IpFamily::V4 => "ip4",
             IpFamily::V6 => "ip6",
         };
-        let (node, network) = (self.node.name.as_str(), self.network.name.as_str());
+        let (node, network) = (self.node.name(), self.network.name.as_str());
         let mut ids = self.ids();
         ids.extend(self.owned(NAT_OWNER_TYPE, &[node, &cidr, family, network]));
         ids.extend(texts([

@@ -11,11 +11,11 @@ use patchbay_model::external_ids::key;
 use patchbay_model::{IpFamily, NodeId, format_address, format_net, mac_address, nth_of_family};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::{Map, Set};
+use patchbay_zone::ZoneNode;
 use smol_str::SmolStr;
 
 use super::RemoteRows;
 use super::layer3::{has_remotes, transit_switch_name, transit_switch_port_name};
-use super::node::ZoneNode;
 use super::site::Site;
 use super::tables::{PortRow, RouteRow};
 
@@ -57,7 +57,7 @@ impl Remotes {
         };
         has_remotes(site).then(|| Self {
             network: network.name.clone(),
-            node: site.node.name.clone(),
+            node: site.node.name().to_owned(),
             router: network.router().into(),
             switch: transit_switch_name(site).into(),
             port_name: transit_switch_port_name(site, ""),
@@ -70,31 +70,30 @@ impl Remotes {
     /// `true` if the network is on a node, which is not the zone's.
     pub(super) fn leads_to(&self, node: &ZoneNode) -> bool {
         let nodes = self.nodes.as_ref();
-        let is_rendered = nodes.is_none_or(|nodes| nodes.contains(node.name.as_str()));
-        is_rendered && node.name != self.node
+        let is_rendered = nodes.is_none_or(|nodes| nodes.contains(node.name()));
+        is_rendered && node.name() != self.node
     }
 
     /// The rows that lead to a node. `None`: there are none, or the node lacks what they follow
     /// from: its id, chassis or transit address, or a subnet of the network.
-    pub(super) fn rows(&self, node: &ZoneNode) -> Option<RemoteRows> {
-        let port = node.way.port.as_ref().map(|port| PortRow {
-            name: [&self.port_name, node.name.as_str()].concat().into(),
+    pub(super) fn rows(&self, node: &ZoneNode, way: &WayToNode) -> Option<RemoteRows> {
+        let port = way.port.as_ref().map(|port| PortRow {
+            name: [&self.port_name, node.name()].concat().into(),
             ..port.clone()
         });
-        let has_place = self.leads_to(node) && node.names_subnets(&self.network);
+        let has_place = self.leads_to(node) && node.node.names_subnets_of(&self.network);
         Some(RemoteRows {
             router: self.router.clone(),
             switch: self.switch.clone(),
             switch_ports: vec![port.filter(|_| has_place)?],
             router_ports: Vec::new(),
-            static_routes: self.routes(node),
+            static_routes: self.routes(node, way),
         })
     }
 
     /// Routes to the pods and to the gateway router of a node.
-    fn routes(&self, node: &ZoneNode) -> Vec<RouteRow> {
-        let way = &node.way;
-        let pods = node.subnets_of(&self.network).iter().copied();
+    fn routes(&self, node: &ZoneNode, way: &WayToNode) -> Vec<RouteRow> {
+        let pods = node.node.subnets_of(&self.network).iter().copied();
         let gateways = self.join_subnets.iter().filter_map(|(family, subnet)| {
             let place = way.id?.get().into();
             let address = nth_of_family(&[*subnet], place, *family)?;

@@ -101,7 +101,7 @@ impl Site<'_> {
     /// The port of the node itself.
     pub(super) fn management_port(&self, addresses: &[IpAddr]) -> LogicalSwitchPort {
         LogicalSwitchPort {
-            name: format!("k8s-{}{}", self.prefix(), self.node.name),
+            name: format!("k8s-{}{}", self.prefix(), self.node.name()),
             addresses: [mac_and_addresses(addresses)].into(),
             ..LogicalSwitchPort::default()
         }
@@ -113,7 +113,7 @@ impl Site<'_> {
             Topology::Layer3 => "stor",
             Topology::Layer2 => "stotr",
         };
-        format!("{start}-{}", self.network.switch(&self.node.name))
+        format!("{start}-{}", self.network.switch(self.node.name()))
     }
 
     /// Lets the node itself reach the pods in spite of policies.

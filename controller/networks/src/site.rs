@@ -7,10 +7,9 @@ use patchbay_model::{
     ClusterSettings, GatewayMode, IpFamily, MasqueradePlace, Network, NodeId, Role, Transport,
     Uplink, nth_of_family,
 };
+use patchbay_zone::{NetworkDetails, NodeSwitch, ZoneNode, ZoneObjects};
 
-use super::default_services::DefaultServices;
-use super::definition::Details;
-use super::node::ZoneNode;
+use super::node::identity;
 
 /// Place in the join subnet of the cluster router of a layer3 network.
 const CLUSTER_ROUTER: u128 = 1;
@@ -18,10 +17,10 @@ const CLUSTER_ROUTER: u128 = 1;
 /// A network in the zone of a node.
 pub(super) struct Site<'a> {
     pub(super) network: &'a Network,
-    pub(super) details: &'a Details,
+    pub(super) details: &'a NetworkDetails,
     pub(super) node: &'a ZoneNode,
     pub(super) settings: &'a ClusterSettings,
-    pub(super) services: &'a DefaultServices,
+    pub(super) objects: &'a ZoneObjects,
     /// `true` if routers outside of the cluster know the way to the pods of the zone.
     pub(super) is_advertised: bool,
     pub(super) switch: NodeSwitch,
@@ -30,16 +29,6 @@ pub(super) struct Site<'a> {
     /// `true` if rows of a layer3 network lead to another node. Asked for only if
     /// [`follows_remotes`](super::layer3::follows_remotes).
     pub(super) has_remote_nodes: bool,
-}
-
-/// The switch of a layer3 network on the zone's node.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum NodeSwitch {
-    /// Its management port is that of the node's subnets.
-    #[default]
-    Complete,
-    /// It has been made again, but not its management port.
-    New,
 }
 
 /// The zone's node, with what its gateway router follows from.
@@ -51,18 +40,17 @@ pub(super) struct GatewayNode<'a> {
 
 impl<'a> Site<'a> {
     pub(super) fn new(
+        objects: &'a ZoneObjects,
         network: &'a Network,
-        details: &'a Details,
+        details: &'a NetworkDetails,
         node: &'a ZoneNode,
-        settings: &'a ClusterSettings,
-        services: &'a DefaultServices,
     ) -> Self {
         Self {
             network,
             details,
             node,
-            settings,
-            services,
+            settings: objects.settings(),
+            objects,
             is_advertised: false,
             switch: NodeSwitch::default(),
             has_older_nodes: false,
@@ -72,7 +60,7 @@ impl<'a> Site<'a> {
 
     /// The zone's node with its gateway. `None`: its ids are not known yet, or it has no gateway.
     pub(super) fn gateway_node(&self) -> Option<GatewayNode<'a>> {
-        let (id, chassis) = self.node.identity().ok()?;
+        let (id, chassis) = identity(self.node).ok()?;
         let uplink = self.uplink()?;
         Some(GatewayNode {
             id,
@@ -83,7 +71,7 @@ impl<'a> Site<'a> {
 
     /// The node's uplink. `None`: the node has no gateway.
     pub(super) fn uplink(&self) -> Option<Uplink> {
-        self.node.uplink(self.settings)
+        self.node.gateway(self.settings)
     }
 
     pub(super) fn is_primary(&self) -> bool {

@@ -4,49 +4,52 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use patchbay_rows::Inputs as _;
+use patchbay_zone::{Cell, Kind, ZoneObjects};
 
-use super::SkippedNetwork;
-use super::inputs::{NetworkCell, ZoneNetworks};
+use super::views::skipped_network;
+use super::{SkipReason, SkippedNetwork};
 
 /// The skipped networks of the inputs that it has seen last.
 #[derive(Debug, Default)]
 pub struct SkippedNetworks {
     /// `None`: it has seen nothing.
-    seen: Option<ZoneNetworks>,
+    seen: Option<ZoneObjects>,
     by_prefix: BTreeMap<Arc<str>, SkippedNetwork>,
 }
 
 impl SkippedNetworks {
     /// Networks that have no place in the zone or are incomplete there, and why. The cost is that
     /// of the changed networks, unless the zone, its node or what all networks read has changed.
-    pub fn update(&mut self, networks: &ZoneNetworks) -> Vec<SkippedNetwork> {
+    pub fn update(&mut self, objects: &ZoneObjects) -> Vec<SkippedNetwork> {
         let (mut are_all_changed, mut changed) = (false, BTreeSet::new());
-        networks.diff(self.seen.as_ref(), &[()], &mut |cell| match cell {
-            NetworkCell::Network(prefix) => {
+        let kinds = [Kind::Zone, Kind::Nodes, Kind::Networks];
+        objects.diff(self.seen.as_ref(), &kinds, &mut |cell| match cell {
+            Cell::Network(prefix) => {
                 changed.insert(prefix);
             }
-            NetworkCell::Zone | NetworkCell::Services | NetworkCell::OlderLayout => {
-                are_all_changed = true;
+            Cell::Zone | Cell::OlderLayout => are_all_changed = true,
+            Cell::Node(name) | Cell::NodeSubnets(name) => {
+                are_all_changed |= name == *objects.zone();
             }
-            NetworkCell::Node(name) => are_all_changed |= name == *networks.zone(),
-            NetworkCell::Networks
-            | NetworkCell::Unread
-            | NetworkCell::Nodes
-            | NetworkCell::Hosts => {}
+            _ => {}
         });
         if are_all_changed {
-            changed.extend(networks.prefixes().cloned());
+            let prefixes = objects.networks().map(|(prefix, _)| prefix);
+            changed.extend(prefixes.cloned());
         }
         for prefix in changed {
-            match networks.skipped_network(&prefix) {
+            match skipped_network(objects, &prefix) {
                 Some(skipped) => self.by_prefix.insert(prefix, skipped),
                 None => self.by_prefix.remove(&prefix),
             };
         }
-        self.seen = Some(networks.clone());
+        self.seen = Some(objects.clone());
+        let conflicts = objects.name_conflicts().iter();
+        let without_names = conflicts.map(|(network, other)| SkippedNetwork {
+            network: network.clone(),
+            reason: SkipReason::NameTaken(other.clone()),
+        });
         let skipped = self.by_prefix.values().cloned();
-        skipped
-            .chain(networks.without_names().iter().cloned())
-            .collect()
+        skipped.chain(without_names).collect()
     }
 }

@@ -14,7 +14,6 @@ use patchbay_model::condition::ConditionReport;
 use patchbay_model::{
     ClusterSettings, Databases, Feature, NadKey, NetworkActivity, Networks, Node, NodeSubnetOwners,
 };
-use patchbay_networks::ZoneNetworks;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::undecoded_networks;
 use patchbay_resources::manifests::{
@@ -29,7 +28,7 @@ use super::equal_keys::equal_key_warnings;
 use super::ignored::ignored_warnings;
 use super::range_warnings::range_warnings;
 use super::warnings::connect_refusals;
-use super::zone_view::ZoneView;
+use super::zone_inputs::ZoneInputs;
 use super::{central, pods, refused, warnings};
 
 /// Position of the first added object, after those of manifests.
@@ -328,25 +327,34 @@ impl Cluster {
         objects(&self.inventory.cluster_network_connects)
     }
 
-    /// The inputs of the networks' own rows in a zone.
-    pub fn zone_networks(&self, zone: &str) -> ZoneNetworks {
-        ZoneView::new(self, zone, None).networks().0
+    /// The objects of a zone, with networks that are rendered on all nodes.
+    pub fn zone_objects(&self, zone: &str) -> ZoneObjects {
+        ZoneInputs::read(self, zone, None).objects
     }
 
-    /// Inputs of the pods' rows in a zone. `None`: the objects contain no pods, and specify nothing
-    /// about the ports of pods that are there.
+    /// The objects of a zone. `None`: the objects contain no pods, and specify nothing about the
+    /// ports of pods that are there.
     pub fn zone_pods(&self, zone: &str) -> Option<ZoneObjects> {
-        ZoneView::new(self, zone, None).pods()
+        self.has_pods().then(|| self.zone_objects(zone))
+    }
+
+    /// `false`: the objects contain no pods, so ports of pods that are there stay.
+    pub(crate) fn has_pods(&self) -> bool {
+        self.has_every_kind || !self.inventory.pods.is_empty()
+    }
+
+    /// `false`: there are neither pods nor policies.
+    pub(crate) fn has_policies(&self) -> bool {
+        self.has_pods()
+            || !self.inventory.network_policies.is_empty()
+            || !self.inventory.multi_network_policies.is_empty()
+            || !self.inventory.egress_firewalls.is_empty()
+            || !self.settings.features.is_empty()
     }
 
     /// `true` if the objects are all of every kind, as watched in a running cluster.
     pub(crate) fn is_watched(&self) -> bool {
         self.is_watched
-    }
-
-    /// `true` if rows of a kind without objects are looked at, too.
-    pub(crate) fn has_every_kind(&self) -> bool {
-        self.has_every_kind
     }
 
     /// Time of the conditions that change.

@@ -58,7 +58,5 @@ mod refused;
 mod warnings;
 pub mod zone;
 mod zone_inputs;
-mod zone_objects;
-mod zone_view;
 
 pub use cluster::{Cluster, load};

@@ -1,41 +1,34 @@
-//! Inputs of a zone's rows, which follow the objects of a cluster at the cost of what changes.
+//! Objects of a zone, which follow those of a cluster at the cost of what changes.
 
-mod following;
+mod walk;
 
-use patchbay_model::{ClusterSettings, NetworkActivity, NodeSubnetOwners};
-use patchbay_networks::ZoneNetworks;
+use patchbay_model::{ClusterSettings, NetworkActivity};
+use patchbay_policies::gates;
 use patchbay_resources::manifests::Inventory;
+use patchbay_services::derived_slices;
 use patchbay_zone::ZoneObjects;
 
 use super::Cluster;
-use super::zone_view::ZoneView;
-use following::{ChangedActivity, Following, has_same_networks};
+use walk::{Walk, follow_gates};
 
-pub(crate) use following::has_changed;
+pub(crate) use walk::has_changed;
 
-/// Inputs of the rows of networks, pods, policies, services and EgressIPs in one zone.
-///
-/// [`update`](Self::update) makes them what [`read`](Self::read) would make them from nothing, but
-/// for the chassis ids that nodes had before.
-#[derive(Debug, Default)]
+/// Objects from which the rows of one zone follow.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ZoneInputs {
-    pub(crate) networks: ZoneNetworks,
     /// `false`: the objects contain no pods, so ports of pods that are there stay.
     pub(crate) has_pods: bool,
     /// `false`: there are neither pods nor policies.
     pub(crate) has_policies: bool,
-    /// Inputs of the rows of pods, policies, services and EgressIPs.
     pub(crate) objects: ZoneObjects,
     /// Nodes on which networks are rendered. `None`: all.
     activity: Option<NetworkActivity>,
-    /// Owners of the node subnets of the networks.
-    owners: NodeSubnetOwners,
-    /// The objects that the inputs follow from. `None`: they have to be read from nothing.
+    /// What the objects follow from. `None`: they are read from nothing.
     followed: Option<Followed>,
 }
 
-/// Objects and settings from which inputs were made.
-#[derive(Clone, Debug)]
+/// Objects and settings from which those of a zone were made.
+#[derive(Clone, Debug, Default)]
 struct Followed {
     inventory: Inventory,
     settings: ClusterSettings,
@@ -45,68 +38,82 @@ impl ZoneInputs {
     /// Reads the objects of a cluster, for a zone. `activity`: nodes on which networks are
     /// rendered; `None`: all.
     pub(crate) fn read(cluster: &Cluster, zone: &str, activity: Option<NetworkActivity>) -> Self {
-        let view = ZoneView::new(cluster, zone, activity);
-        let (networks, owners) = view.networks();
-        let followed = cluster.is_watched().then(|| Followed {
-            inventory: cluster.inventory.clone(),
-            settings: cluster.settings().clone(),
-        });
-        Self {
-            has_pods: view.has_pods(),
-            has_policies: view.has_policies(),
-            objects: view.zone_objects(),
-            activity: view.into_activity(),
-            networks,
-            owners,
-            followed,
-        }
+        let mut inputs = Self::default();
+        inputs.update(cluster, zone, activity);
+        inputs
     }
 
-    /// Takes over what a running controller has known of nodes, if the inputs were read from
-    /// nothing.
-    pub(crate) fn follow(&mut self, earlier: &Self) {
-        self.networks.follow(&earlier.networks);
-        self.objects.follow(&earlier.objects);
-    }
-
-    /// Follows the objects of a cluster. Objects of files are read from nothing, because what they
-    /// lack is derived from others.
+    /// Follows the objects of a cluster. Those of files are read from nothing, because what they lack
+    /// is derived from others.
     pub(crate) fn update(
         &mut self,
         cluster: &Cluster,
         zone: &str,
         activity: Option<NetworkActivity>,
     ) {
-        let followed = self.followed.take();
-        let followed = followed
-            .filter(|followed| cluster.is_watched() && followed.settings == *cluster.settings());
-        let Some(followed) = followed else {
-            let mut read = Self::read(cluster, zone, activity);
-            read.follow(self);
-            *self = read;
-            return;
-        };
-        let has_other_activity = self.activity != activity;
-        let former = std::mem::replace(&mut self.activity, activity);
-        Following {
-            cluster,
-            zone,
+        let settings = cluster.settings();
+        let followed = self
+            .followed
+            .take()
+            .filter(|followed| cluster.is_watched() && followed.settings == *settings);
+        let is_new = followed.is_none();
+        let followed = followed.unwrap_or_default();
+        let earlier = self.objects.clone();
+        let former_activity = std::mem::replace(&mut self.activity, activity);
+        let objects = &mut self.objects;
+        if is_new {
+            *objects = ZoneObjects::new(zone, settings);
+        }
+        if is_new || former_activity != self.activity {
+            objects.set_activity(self.activity.as_ref());
+        }
+        let mut walk = Walk {
             before: &followed.inventory,
             now: &cluster.inventory,
-            settings: &followed.settings,
-            activity: match (&former, &self.activity) {
-                _ if !has_other_activity => ChangedActivity::None,
-                (Some(former), Some(current)) if has_same_networks(zone, former, current) => {
-                    ChangedActivity::OtherNodes
-                }
-                _ => ChangedActivity::Zone,
-            },
+            objects,
+        };
+        if is_new
+            || walk.has_other_networks()
+            || has_other_activity(zone, &former_activity, &self.activity)
+        {
+            walk.set_networks(self.activity.as_ref());
         }
-        .update(self);
+        walk.follow();
+        let objects = &mut self.objects;
+        if is_new {
+            objects.follow(&earlier);
+            if !cluster.is_watched() {
+                for slice in derived_slices(objects) {
+                    objects.put_slice(slice);
+                }
+            }
+            objects.set_gates(gates(objects));
+        } else {
+            objects.follow_networks(&earlier);
+            follow_gates(objects, &earlier);
+        }
+        self.has_pods = cluster.has_pods();
+        self.has_policies = cluster.has_policies();
         self.followed = Some(Followed {
             inventory: cluster.inventory.clone(),
-            ..followed
+            settings: settings.clone(),
         });
+    }
+}
+
+/// `true` if a zone has other networks in two activities.
+fn has_other_activity(
+    zone: &str,
+    one: &Option<NetworkActivity>,
+    other: &Option<NetworkActivity>,
+) -> bool {
+    match (one, other) {
+        (None, None) => false,
+        (Some(one), Some(other)) => {
+            let mut limited = one.limited().chain(other.limited());
+            limited.any(|(name, _)| one.is_rendered(name, zone) != other.is_rendered(name, zone))
+        }
+        _ => true,
     }
 }
 

@@ -32,7 +32,7 @@ pub use egress_ip::egress_ip;
 pub use pod::pod;
 pub use policy::{multi_network_policy, network_policy};
 pub use route_advertisement::route_advertisement;
-pub use service::{endpoint_slice, network_service, service, service_object};
+pub use service::{endpoint_slice, network_service, service};
 pub use vpc::{port_requests, vpc, vpc_node, vpc_scene};
 
 /// Key of a network attachment definition.
@@ -115,7 +115,7 @@ pub fn network_objects<'a>(
         services: inventory
             .services
             .iter()
-            .map(|(_, service)| service_object(&service.object))
+            .map(|(_, service)| network_service(&service.object))
             .collect(),
         advertisements: inventory
             .route_advertisements

@@ -161,7 +161,7 @@ impl Capability for Services {
 
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let is_shared = reader.row(self.tables.routers, DEFAULT_ROUTER).is_some();
-        reader.read(&Cell::Network(part.network.clone()));
+        reader.read(&Cell::of_network(&part.network));
         let inputs = reader.read(&Cell::Unread);
         let is_unknown = inputs.primary_network(&part.network).is_none();
         if is_shared || is_unknown && inputs.may_exist(&part.network) {

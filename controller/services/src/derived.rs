@@ -2,25 +2,39 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
     Endpoint, EndpointPort, EndpointSlice, Network, Pod, Service, ServicePort, TargetPort,
 };
+use patchbay_zone::ZoneObjects;
 
-/// The slices that Kubernetes and OVN-Kubernetes would make of a service's pods, mirrored into the
-/// network of its namespace.
+/// The slices of services that have no mirrored ones: those that Kubernetes and OVN-Kubernetes would
+/// make of a service's pods, mirrored into the network of its namespace.
 ///
 /// A pod is an endpoint if it is scheduled, has not completed, and has all labels of the selector.
 /// Its addresses are those in the network, or those of its node if it is on the node's network. A
 /// service without selector has no slices.
-pub fn derived_slices<'a>(
-    service: &Service,
-    network: &Network,
-    pods: impl IntoIterator<Item = &'a Pod>,
-) -> Vec<EndpointSlice> {
-    let selected: Vec<&Pod> = pods
-        .into_iter()
+pub fn derived_slices(objects: &ZoneObjects) -> Vec<EndpointSlice> {
+    let services = objects.services();
+    services
+        .filter(|service| !objects.has_mirrored_slices(&service.key))
+        .filter_map(|service| {
+            let network = objects.primary_network_of(&service.key.namespace)?;
+            Some(slices_of(
+                service,
+                objects.primary_network(network)?,
+                objects,
+            ))
+        })
+        .flatten()
+        .collect()
+}
+
+fn slices_of(service: &Service, network: &Network, objects: &ZoneObjects) -> Vec<EndpointSlice> {
+    let selected: Vec<&Arc<Pod>> = objects
+        .pods_in(&service.key.namespace)
         .filter(|pod| is_selected(service, pod))
         .collect();
     let mut slices = Vec::new();
@@ -57,7 +71,6 @@ pub fn derived_slices<'a>(
 fn is_selected(service: &Service, pod: &Pod) -> bool {
     let mut labels = service.selector.iter();
     !service.selector.is_empty()
-        && pod.key.namespace == service.key.namespace
         && pod.node.is_some()
         && !pod.is_completed
         && labels.all(|(key, value)| pod.labels.get(key) == Some(value))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
+use patchbay_model::names::network_prefix;
 use patchbay_model::{AdminPolicyKey, NadKey, PodKey, ServiceKey};
 use patchbay_rows::{Inputs, changed_keys};
 
@@ -23,12 +24,21 @@ pub enum Cell {
     Node(Arc<str>),
     /// A node's subnets of networks.
     NodeSubnets(Arc<str>),
+    /// All nodes, but for their labels.
+    Nodes,
+    /// Nodes in the older layout of layer2 networks.
+    OlderLayout,
     /// The addresses of all nodes.
     NodeAddresses,
     /// Labels of all nodes, with the addresses of their annotations.
     NodeLabels,
-    /// A network with an overlay, by name.
+    /// A network, by the prefix of its rows' names.
     Network(Arc<str>),
+    /// Everything that decides which networks have rows: the zone and its node, all networks, and
+    /// the nodes on which they are rendered.
+    Networks,
+    /// Nodes on which a network is rendered, by its name.
+    Activity(Arc<str>),
     /// A network that pods are attached to, by name.
     AttachedNetwork(Arc<str>),
     /// The primary network of a namespace.
@@ -111,6 +121,13 @@ impl Kind {
     ];
 }
 
+impl Cell {
+    /// The cell of a network, by its name.
+    pub fn of_network(name: &str) -> Self {
+        Self::Network(network_prefix(name).into())
+    }
+}
+
 impl Inputs for ZoneObjects {
     type Cell = Cell;
     type Kind = Kind;
@@ -118,10 +135,15 @@ impl Inputs for ZoneObjects {
     fn kind(cell: &Cell) -> Kind {
         match cell {
             Cell::Zone => Kind::Zone,
-            Cell::Node(_) | Cell::NodeSubnets(_) | Cell::NodeAddresses | Cell::NodeLabels => {
-                Kind::Nodes
-            }
+            Cell::Node(_)
+            | Cell::NodeSubnets(_)
+            | Cell::Nodes
+            | Cell::OlderLayout
+            | Cell::NodeAddresses
+            | Cell::NodeLabels => Kind::Nodes,
             Cell::Network(_)
+            | Cell::Networks
+            | Cell::Activity(_)
             | Cell::AttachedNetwork(_)
             | Cell::PrimaryNetwork(_)
             | Cell::Definition(_)
@@ -145,8 +167,12 @@ impl Inputs for ZoneObjects {
     fn diff(&self, earlier: Option<&Self>, kinds: &[Kind], changed: &mut dyn FnMut(Cell)) {
         let nothing = Self::default();
         let has = |kind| kinds.contains(&kind);
-        if has(Kind::Zone) && earlier.is_none_or(|earlier| earlier.zone != self.zone) {
+        let has_other_zone = earlier.is_none_or(|earlier| earlier.zone != self.zone);
+        if has(Kind::Zone) && has_other_zone {
             changed(Cell::Zone);
+        }
+        if has(Kind::Networks) && has_other_zone {
+            changed(Cell::Networks);
         }
         let earlier = earlier.unwrap_or(&nothing);
         if has(Kind::Nodes) {
@@ -190,8 +216,18 @@ impl ZoneObjects {
         if earlier.unread != self.unread {
             changed(Cell::Unread);
         }
-        for name in changed_keys(&earlier.networks, &self.networks) {
-            changed(Cell::Network(name.clone()));
+        let own_node = |of: &'_ Self| of.nodes.get(self.zone()).cloned();
+        let mut has_others = own_node(earlier) != own_node(self);
+        for prefix in changed_keys(&earlier.networks, &self.networks) {
+            has_others = true;
+            changed(Cell::Network(prefix.clone()));
+        }
+        for name in changed_keys(&earlier.activity, &self.activity) {
+            has_others = true;
+            changed(Cell::Activity(name.clone()));
+        }
+        if has_others {
+            changed(Cell::Networks);
         }
         for name in changed_keys(&earlier.attached, &self.attached) {
             changed(Cell::AttachedNetwork(name.clone()));
@@ -285,27 +321,34 @@ fn changed_nodes(
     current: &OrdMap<Arc<str>, Arc<ZoneNode>>,
     changed: &mut dyn FnMut(Cell),
 ) {
-    let (mut has_other_addresses, mut has_other_labels) = (false, false);
+    let (mut are_other, mut has_other_addresses, mut has_other_labels) = (false, false, false);
+    let mut has_older_layout = false;
     for (name, [old, new]) in changes(earlier, current) {
-        let pair = old.zip(new);
-        if !pair.is_some_and(|(old, new)| old.is_same_but_subnets(new)) {
+        let has_same = |is_same: fn(&ZoneNode, &ZoneNode) -> bool| {
+            let pair = old.zip(new);
+            pair.is_some_and(|(old, new)| is_same(old, new))
+        };
+        if !has_same(ZoneNode::is_same_but_subnets) {
+            are_other = true;
             changed(Cell::Node(name.clone()));
         }
-        if !pair.is_some_and(|(old, new)| old.has_same_subnets(new)) {
+        if !has_same(ZoneNode::has_same_subnets) {
+            are_other = true;
             changed(Cell::NodeSubnets(name.clone()));
         }
-        let addresses = |node: &Arc<ZoneNode>| node.all_addresses();
-        let labels = |node: &'_ Arc<ZoneNode>| {
-            let addresses = node.annotated_addresses().map(<[_]>::to_vec);
-            (node.labels.clone(), addresses)
-        };
-        has_other_labels |= old.map(labels) != new.map(labels);
-        has_other_addresses |= old.map(addresses) != new.map(addresses);
+        has_other_labels |= !has_same(ZoneNode::has_same_labels);
+        has_other_addresses |= !has_same(ZoneNode::has_same_addresses);
+        let mut versions = [old, new].into_iter().flatten();
+        has_older_layout |= versions.any(|node| node.layer2.is_older());
     }
-    if has_other_addresses {
-        changed(Cell::NodeAddresses);
-    }
-    if has_other_labels {
-        changed(Cell::NodeLabels);
+    for (has_changed, cell) in [
+        (are_other, Cell::Nodes),
+        (has_older_layout, Cell::OlderLayout),
+        (has_other_addresses, Cell::NodeAddresses),
+        (has_other_labels, Cell::NodeLabels),
+    ] {
+        if has_changed {
+            changed(cell);
+        }
     }
 }

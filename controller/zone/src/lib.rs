@@ -6,10 +6,12 @@
 
 mod admin;
 mod cell;
+mod definition;
 mod firewalls;
 mod groups;
 mod logging;
 mod namespace;
+mod networks;
 mod node;
 mod objects;
 mod places;
@@ -19,10 +21,12 @@ mod selections;
 mod serving;
 
 pub use cell::{Cell, Kind};
+pub use definition::{DefinitionError, Localnet, NetworkDetails, OutboundSnat, entries};
 pub use firewalls::MAX_FIREWALL_RULES;
 pub use groups::NamespaceGroup;
 pub use logging::AclLogging;
 pub use namespace::ZoneNamespace;
+pub use networks::{Advertised, NetworkKind, NodeSwitch, OverlayNetwork, ZoneNetwork};
 pub use node::ZoneNode;
 pub use objects::ZoneObjects;
 pub use places::PlacedPod;

@@ -5,9 +5,12 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    Layer2Layout, Node, NodeChassis, NodeObject, Uplink, host_addresses, primary_interface,
-    transit_addresses,
+    ClusterSettings, Layer2Layout, Node, NodeChassis, NodeObject, Uplink, host_addresses,
+    primary_interface, transit_addresses,
 };
+
+/// Annotation: `"false"` if ports of the node do not check the length of packets.
+const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
 
 /// A node, with the values of its annotations. One that cannot be read counts as missing, and is
 /// reported elsewhere.
@@ -19,8 +22,10 @@ pub struct ZoneNode {
     pub chassis: NodeChassis,
     /// Gateway of the annotation, or derived from the node's id. `None`: neither is known.
     pub uplink: Option<Uplink>,
-    /// Addresses on transit switches, IPv4 first.
-    pub transit: Vec<IpAddr>,
+    /// Addresses on transit switches, IPv4 first, with the length of the range.
+    pub transit: Vec<IpNet>,
+    /// `true` if ports of the node check the length of packets.
+    pub has_gateway_mtu: bool,
     /// Subnets of the interface that the node's bridge has: those of the annotation, or of the
     /// uplink.
     pub primary_subnets: Vec<IpNet>,
@@ -49,12 +54,12 @@ impl ZoneNode {
             // A node of a file has a derived uplink.
             primary_subnets.extend(uplink.iter().flat_map(|uplink| &uplink.addresses));
         }
+        let gateway_mtu = object
+            .annotations
+            .and_then(|annotations| annotations.get(GATEWAY_MTU_SUPPORT));
         Self {
-            transit: transit_addresses(object.annotations)
-                .unwrap_or_default()
-                .iter()
-                .map(IpNet::addr)
-                .collect(),
+            transit: transit_addresses(object.annotations).unwrap_or_default(),
+            has_gateway_mtu: gateway_mtu.is_none_or(|value| value != "false"),
             layer2: Layer2Layout::read(object.annotations),
             labels: object.labels.cloned().unwrap_or_default(),
             host_addresses: match host_addresses(object.annotations) {
@@ -67,6 +72,18 @@ impl ZoneNode {
             uplink,
             primary_subnets,
         }
+    }
+
+    /// Name of the node.
+    pub fn name(&self) -> &str {
+        &self.node.name
+    }
+
+    /// The enabled gateway with the addresses of the cluster's families. `None`: the node has no
+    /// gateway.
+    pub fn gateway(&self, settings: &ClusterSettings) -> Option<Uplink> {
+        let uplink = self.uplink.as_ref().filter(|uplink| uplink.is_enabled)?;
+        Some(uplink.clone().of_families(settings))
     }
 
     /// Addresses of the host. `uplink`: the gateway, if the annotation has none.
@@ -105,7 +122,24 @@ impl ZoneNode {
             && self.transit == other.transit
             && self.primary_subnets == other.primary_subnets
             && self.layer2 == other.layer2
+            && self.has_gateway_mtu == other.has_gateway_mtu
             && self.host_addresses == other.host_addresses
+    }
+
+    /// `true` if two versions of a node differ at most in its labels.
+    pub fn is_same_but_labels(&self, other: &Self) -> bool {
+        self.is_same_but_subnets(other) && self.has_same_subnets(other)
+    }
+
+    /// `true` if two versions of a node have the same labels and addresses of annotations.
+    pub(crate) fn has_same_labels(&self, other: &Self) -> bool {
+        self.labels == other.labels && self.annotated_addresses() == other.annotated_addresses()
+    }
+
+    /// `true` if two versions of a node have the same addresses.
+    pub(crate) fn has_same_addresses(&self, other: &Self) -> bool {
+        self.all_addresses() == other.all_addresses()
+            && self.annotated_addresses() == other.annotated_addresses()
     }
 
     /// `true` if two versions of a node have the same subnets of networks.

@@ -5,18 +5,21 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
+use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    AdminPolicy, AdminPolicyKey, AttachedNetwork, AttachedNetworks, ClusterSettings, Definition,
-    EgressFirewall, EgressIp, EndpointSlice, IpFamily, NadKey, Network, NetworkObjects, Networks,
-    NodeObject, Pod, PodKey, Policy, PolicyKey, Role, Selector, Service, ServiceKey,
-    UnreadNetworks,
+    AdminPolicy, AdminPolicyKey, AttachedNetwork, AttachedNetworks, AttachmentDefinition,
+    ClusterSettings, Definition, EgressFirewall, EgressIp, EndpointSlice, IpFamily, NadKey,
+    NetworkObjects, Networks, NodeObject, NodeSubnetOwners, Pod, PodKey, Policy, PolicyKey,
+    RouteAdvertisement, Selector, Service, ServiceKey, UnreadNetworks,
 };
+use patchbay_rows::changed_keys;
 
 use super::firewalls::FirewallContext;
 use super::groups::NamespaceGroup;
 use super::logging::AclLogging;
 use super::namespace::ZoneNamespace;
+use super::networks::ZoneNetwork;
 use super::node::ZoneNode;
 use super::places::PlacedPod;
 use super::pods::MachineKey;
@@ -32,8 +35,16 @@ use super::serving::Serving;
 pub struct ZoneObjects {
     pub(crate) zone: Arc<Zone>,
     pub(crate) nodes: OrdMap<Arc<str>, Arc<ZoneNode>>,
-    /// Networks with an overlay, by name.
-    pub(crate) networks: OrdMap<Arc<str>, Arc<Network>>,
+    /// Owners of the nodes' subnets in the networks.
+    owners: NodeSubnetOwners,
+    /// Networks by the prefix of their rows' names, because rows show nothing else.
+    pub(crate) networks: OrdMap<Arc<str>, Arc<ZoneNetwork>>,
+    pub(crate) name_conflicts: Arc<BTreeMap<String, String>>,
+    /// Subnets of networks that have gone while the controller runs.
+    pub(crate) former_subnets: Arc<BTreeSet<IpNet>>,
+    pub(crate) advertisements: OrdMap<Arc<str>, Arc<RouteAdvertisement>>,
+    /// Nodes of networks that are not rendered on all nodes.
+    pub(crate) activity: OrdMap<Arc<str>, Arc<BTreeSet<Arc<str>>>>,
     /// Names of the primary networks of namespaces.
     pub(crate) primary: OrdMap<Arc<str>, Arc<str>>,
     pub(crate) definitions: OrdMap<NadKey, Definition>,
@@ -107,26 +118,72 @@ impl ZoneObjects {
         families
     }
 
-    /// Adds a node, or replaces the one of its name.
+    /// Adds a node, or replaces the one of its name. Subnets that others own are refused.
     pub fn put_node(&mut self, object: NodeObject<'_>) {
-        let name: Arc<str> = object.name.into();
         let mut node = ZoneNode::read(&object);
-        if let Some(earlier) = self.node(object.name) {
+        if let Some(earlier) = self.nodes.get(object.name) {
             node.chassis.follow(&earlier.chassis);
+            self.owners.remove(&earlier.node);
         }
-        let former = self.nodes.insert(name.clone(), Arc::new(node));
-        self.follow_primary_subnets(&name, former.as_deref());
+        self.owners.add(&node.node);
+        self.owners.refuse(&mut node.node);
+        self.replace_node(object.name, Some(node));
+        self.refuse_affected();
     }
 
     /// Removes the node of this name.
     pub fn remove_node(&mut self, name: &str) {
-        let former = self.nodes.remove(name);
+        if let Some(earlier) = self.nodes.get(name) {
+            self.owners.remove(&earlier.node);
+        }
+        self.replace_node(name, None);
+        self.refuse_affected();
+    }
+
+    fn replace_node(&mut self, name: &str, node: Option<ZoneNode>) {
+        let former = match node {
+            Some(node) => self.nodes.insert(name.into(), Arc::new(node)),
+            None => self.nodes.remove(name),
+        };
         self.follow_primary_subnets(name, former.as_deref());
+        let labels = |node: Option<&Arc<ZoneNode>>| node.map(|node| node.labels.clone());
+        if *name == **self.zone() && labels(self.own_node()) != labels(former.as_ref()) {
+            self.follow_advertisements();
+        }
+    }
+
+    /// Finds the refused subnets of nodes after a change of others.
+    fn refuse_affected(&mut self) {
+        for name in self.owners.take_affected() {
+            self.refuse_subnets(&name);
+        }
+    }
+
+    /// Finds the refused subnets of a node.
+    fn refuse_subnets(&mut self, name: &str) {
+        let Some(known) = self.nodes.get_mut(name) else {
+            return;
+        };
+        let mut node = known.node.clone();
+        self.owners.refuse(&mut node);
+        if node != known.node {
+            Arc::make_mut(known).node = node;
+        }
     }
 
     /// A node. `None`: there is none of this name.
-    pub fn node(&self, name: &str) -> Option<&ZoneNode> {
-        self.nodes.get(name).map(|node| &**node)
+    pub fn node(&self, name: &str) -> Option<&Arc<ZoneNode>> {
+        self.nodes.get(name)
+    }
+
+    /// All nodes by name.
+    pub fn nodes(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<ZoneNode>)> {
+        self.nodes.iter()
+    }
+
+    /// The zone's node.
+    pub fn own_node(&self) -> Option<&Arc<ZoneNode>> {
+        self.node(self.zone())
     }
 
     /// Addresses of the annotations of the selected nodes.
@@ -160,43 +217,61 @@ impl ZoneObjects {
         nodes.flat_map(|node| node.all_addresses()).collect()
     }
 
-    /// Takes over what a running controller has known of nodes and firewalls, if the objects were
-    /// read from nothing.
+    /// Takes over what a running controller has known of nodes, networks and firewalls, if the
+    /// objects were read from nothing.
     pub fn follow(&mut self, earlier: &Self) {
-        for (name, former) in &earlier.nodes {
-            if let Some(node) = self.nodes.get_mut(name) {
+        let changed = changed_keys(&earlier.nodes, &self.nodes);
+        let changed: Vec<Arc<str>> = changed.cloned().collect();
+        for name in &changed {
+            let former = earlier.nodes.get(name);
+            if let (Some(node), Some(former)) = (self.nodes.get_mut(name), former) {
                 Arc::make_mut(node).chassis.follow(&former.chassis);
             }
         }
+        self.follow_networks(earlier);
         self.follow_firewalls(earlier);
     }
 
-    /// Sets nodes, attachment definitions and networks. `labelled` has the namespaces with the label
-    /// [`PRIMARY_NETWORK_LABEL`](patchbay_model::PRIMARY_NETWORK_LABEL).
+    /// Sets all objects from which the rows of networks follow. `labelled` has the namespaces with
+    /// the label [`PRIMARY_NETWORK_LABEL`](patchbay_model::PRIMARY_NETWORK_LABEL).
     pub fn set_objects(&mut self, objects: &NetworkObjects<'_>, labelled: &BTreeSet<String>) {
-        let names: BTreeSet<&str> = objects.nodes.iter().map(|node| node.name).collect();
-        let nodes = self.nodes.keys().cloned();
-        let gone: Vec<Arc<str>> = nodes.filter(|name| !names.contains(&**name)).collect();
-        for name in gone {
-            self.remove_node(&name);
-        }
+        self.set_networks(&objects.networks, &objects.definitions, labelled);
         for node in &objects.nodes {
             self.put_node(*node);
         }
-        let definitions = objects.definitions.values();
-        let attached = AttachedNetworks::new(&objects.networks, definitions, labelled);
-        self.set_networks(&objects.networks, &attached);
+        for service in &objects.services {
+            self.put_service(service.clone());
+        }
+        for object in &objects.advertisements {
+            self.put_advertisement(object.clone());
+        }
     }
 
-    /// Sets the networks and their attachment definitions.
-    pub fn set_networks(&mut self, networks: &Networks, attached: &AttachedNetworks) {
+    /// Sets the networks and their attachment definitions. `labelled` has the namespaces with the
+    /// label [`PRIMARY_NETWORK_LABEL`](patchbay_model::PRIMARY_NETWORK_LABEL).
+    pub fn set_networks(
+        &mut self,
+        networks: &Networks,
+        definitions: &BTreeMap<NadKey, AttachmentDefinition<'_>>,
+        labelled: &BTreeSet<String>,
+    ) {
         let policies: Vec<Arc<Policy>> = self.policies.values().cloned().collect();
         let earlier: Vec<Vec<Arc<str>>> = policies
             .iter()
             .map(|policy| self.networks_of(policy))
             .collect();
-        self.replace_networks(networks);
-        self.replace_definitions(attached);
+        self.replace_networks(networks, definitions);
+        if !self.owners.is_of(networks.iter()) {
+            let nodes = self.nodes.values().map(|node| &node.node);
+            self.owners = NodeSubnetOwners::of_nodes(networks.iter(), nodes);
+            self.owners.take_affected();
+            let names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
+            for name in &names {
+                self.refuse_subnets(name);
+            }
+        }
+        let attached = AttachedNetworks::new(networks, definitions.values(), labelled);
+        self.replace_definitions(&attached);
         for (policy, earlier) in policies.iter().zip(earlier) {
             self.move_policy(policy, &earlier);
         }
@@ -206,25 +281,6 @@ impl ZoneObjects {
         }
         self.follow_places();
         self.forget_places();
-    }
-
-    fn replace_networks(&mut self, networks: &Networks) {
-        let earlier = std::mem::take(&mut self.networks);
-        self.primary.clear();
-        for network in networks.iter() {
-            let name: Arc<str> = network.name.as_str().into();
-            if network.role == Role::Primary {
-                for namespace in &network.namespaces {
-                    self.primary.insert(namespace.as_str().into(), name.clone());
-                }
-            }
-            let unchanged = earlier.get(&name).filter(|known| ***known == *network);
-            let network = unchanged
-                .cloned()
-                .unwrap_or_else(|| Arc::new(network.clone()));
-            self.networks.insert(name, network);
-        }
-        self.unread = Arc::new(UnreadNetworks::new(networks));
     }
 
     fn replace_definitions(&mut self, attached: &AttachedNetworks) {
@@ -262,12 +318,6 @@ impl ZoneObjects {
     /// The network of an attachment definition.
     pub fn defined_network(&self, key: &NadKey) -> Option<&Arc<AttachedNetwork>> {
         self.definitions.get(key).and_then(network_of)
-    }
-
-    /// A network with an overlay that is primary in some namespaces.
-    pub fn primary_network(&self, name: &str) -> Option<&Arc<Network>> {
-        let network = self.networks.get(name);
-        network.filter(|network| network.role == Role::Primary)
     }
 
     /// Name of the primary network of a namespace.
@@ -350,6 +400,11 @@ impl ZoneObjects {
         self.services.get(key)
     }
 
+    /// All services.
+    pub fn services(&self) -> impl Iterator<Item = &Arc<Service>> {
+        self.services.values()
+    }
+
     /// Keys of the services in a namespace.
     pub fn services_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ServiceKey> {
         let first = ServiceKey {
@@ -376,6 +431,16 @@ impl ZoneObjects {
                 self.slices.remove(service);
             }
         }
+    }
+
+    /// `true` if slices of a service are mirrored into some network.
+    pub fn has_mirrored_slices(&self, service: &ServiceKey) -> bool {
+        let mut slices = self
+            .slices
+            .get(service)
+            .into_iter()
+            .flat_map(OrdMap::values);
+        slices.any(|slice| slice.network.is_some())
     }
 
     /// The slices of a service that are mirrored into a network.

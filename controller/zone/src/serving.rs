@@ -172,7 +172,7 @@ impl ZoneObjects {
             let mut subnets = node.primary_subnets.iter();
             subnets.any(|subnet| subnet.contains(&assignment.address))
         });
-        let assignments = |of: Vec<(EgressAssignment, &ZoneNode)>| {
+        let assignments = |of: Vec<(EgressAssignment, &Arc<ZoneNode>)>| {
             of.into_iter().map(|(assignment, _)| assignment).collect()
         };
         UsableEgressIp {
@@ -256,8 +256,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use patchbay_model::{
-        AddressRequest, AttachedNetworks, AttachmentDefinition, ClusterSettings, EndpointState,
-        NadKey, Networks, NodeObject, Pod, PodNetwork, PodNetworks, Requirement, Selector,
+        AddressRequest, AttachmentDefinition, ClusterSettings, EndpointState, NadKey, Networks,
+        NodeObject, Pod, PodNetwork, PodNetworks, Requirement, Selector,
     };
 
     use super::*;
@@ -316,8 +316,8 @@ mod tests {
         });
         let labelled = ["blue".to_owned()].into();
         let networks = Networks::from_definitions(definition.clone(), &labelled);
-        let attached = AttachedNetworks::new(&networks, &definition, &labelled);
-        objects.set_networks(&networks, &attached);
+        let definitions = definition.into_iter().map(|one| (one.key.clone(), one));
+        objects.set_networks(&networks, &definitions.collect(), &labelled);
     }
 
     fn egress_ip(namespaces: Selector) -> EgressIp {

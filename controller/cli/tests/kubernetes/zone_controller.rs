@@ -8,11 +8,12 @@ use kube::{Api, ResourceExt};
 use patchbay_engine::client::{Client, Config};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::ClusterSettings;
-use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_networks::NetworkController;
 use patchbay_ovn_programs::testing::{RealServer, installed_nb_schema};
 use patchbay_resources::conversion::network_objects;
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPolicy, LogicalRouterPort};
 use patchbay_schemas::typed::TableRow;
+use patchbay_zone::ZoneObjects;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -83,13 +84,14 @@ async fn the_documents_example_is_connected_in_the_real_server() {
     let client = Client::connect(Config::new(remotes, "OVN_Northbound"))
         .await
         .unwrap();
-    let networks = ZoneNetworks::read(
-        &network_objects(&bed.inventory, &ClusterSettings::default()),
-        ZONE,
-        &ClusterSettings::default(),
+    let settings = ClusterSettings::default();
+    let mut objects = ZoneObjects::new(ZONE, &settings);
+    objects.set_objects(
+        &network_objects(&bed.inventory, &settings),
+        &BTreeSet::new(),
     );
     let networks = NetworkController::default()
-        .plan(&networks, &client.snapshot())
+        .plan(&objects, &client.snapshot())
         .unwrap();
     let made = client.transact(networks.transaction.unwrap()).await;
     made.into_result().unwrap();

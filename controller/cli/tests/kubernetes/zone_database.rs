@@ -1,16 +1,17 @@
 //! The Northbound database of a zone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ovsdb_sim::{Listener, Sim, SimDatabase};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::ClusterSettings;
 use patchbay_model::external_ids::{OWNER_TYPE, key};
-use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_networks::NetworkController;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::Inventory;
 use patchbay_schemas::nb::LogicalRouterPolicy;
 use patchbay_schemas::typed::TableRow;
+use patchbay_zone::ZoneObjects;
 
 use crate::relay::Relay;
 use crate::testbed::eventually;
@@ -55,13 +56,11 @@ impl Zone {
 
     /// Adds the networks' rows, like OVN-Kubernetes.
     pub(crate) fn add_networks(&self, inventory: &Inventory) {
-        let networks = ZoneNetworks::read(
-            &network_objects(inventory, &ClusterSettings::default()),
-            &self.name,
-            &ClusterSettings::default(),
-        );
+        let settings = ClusterSettings::default();
+        let mut objects = ZoneObjects::new(&self.name, &settings);
+        objects.set_objects(&network_objects(inventory, &settings), &BTreeSet::new());
         let mut controller = NetworkController::default();
-        let change = controller.plan(&networks, &self.snapshot()).unwrap();
+        let change = controller.plan(&objects, &self.snapshot()).unwrap();
         if let Some(transaction) = change.transaction {
             self.database.transact(&transaction).unwrap();
         }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use patchbay_rows::{PartRow, Reader};
 use patchbay_schemas::nb::{Acl, AclAction};
+use patchbay_zone::Cell;
 
-use super::zone::families;
-use super::{Rows, Topologies, read_network};
-use crate::inputs::NetworkCell;
+use super::{Rows, SharedKey, Topologies, read_network};
 use crate::tables::{LocalnetPort, OwnNat, as_row};
+use crate::views::{follows_nodes, rows_of_prefix};
 use crate::{
     COPP, Destinations, NatRows, NetworkRows, PortGroupRows, RouterRows, SwitchRows, advertised,
 };
@@ -19,18 +19,23 @@ impl Topologies {
         if self.is_shared_database(reader) {
             rows.keep_rest();
         }
-        reader.read(&NetworkCell::OlderLayout);
+        reader.read(&Cell::OlderLayout);
+        reader.shared(&SharedKey::Services);
         // Its rows refer to address sets, which come first.
         let is_advertised = self.is_advertised(prefix, reader)
-            && families(reader.read(&NetworkCell::Zone)).all(|family| {
-                let nodes = advertised::node_addresses_name(family);
-                reader.row(self.tables.address_sets, &nodes).is_some()
-            });
+            && reader
+                .read(&Cell::Zone)
+                .families()
+                .into_iter()
+                .all(|family| {
+                    let nodes = advertised::node_addresses_name(family);
+                    reader.row(self.tables.address_sets, &nodes).is_some()
+                });
         let inputs = read_network(reader, prefix);
-        if inputs.follows_nodes(prefix) {
-            reader.read(&NetworkCell::Nodes);
+        if follows_nodes(inputs, prefix) {
+            reader.read(&Cell::Nodes);
         }
-        let made = match inputs.rows_of_prefix(prefix, is_advertised) {
+        let made = match rows_of_prefix(inputs, prefix, is_advertised) {
             // As in OVN-Kubernetes, what follows from the node's annotations stays when they are
             // withdrawn.
             Some(Ok(made)) if made.incomplete.is_some() && self.has_more(&made, reader) => {
@@ -39,7 +44,7 @@ impl Topologies {
             Some(Ok(made)) => made,
             Some(Err(_)) => return rows.keep_rest(),
             None => {
-                if reader.read(&NetworkCell::Unread).is_unread(prefix) {
+                if reader.read(&Cell::Unread).may_have_prefix(prefix) {
                     rows.keep_rest();
                 }
                 return;

@@ -6,26 +6,33 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use patchbay_model::{Feature, Topology};
 use patchbay_rows::{PartRow, Reader};
+use patchbay_zone::Cell;
 
-use super::{LinkRows, Links, Rows, Shared, SharedKey, Topologies, read_network};
+use super::{LinkRows, Links, Rows, Shared, SharedKey, Topologies, read_network, read_node};
 use crate::RemoteRows;
-use crate::inputs::NetworkCell;
 use crate::remotes::TUNNEL_KEY;
 use crate::tables::{PortRow, RouteRow};
+use crate::views::{
+    lacks_place, network_rows, remote_layer2_rows, remotes, retains_route, topology,
+    transit_switches_without,
+};
 
 impl Topologies {
     /// Inputs of the rows of a network that lead to other nodes.
     pub(super) fn links(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>) -> Links {
         let inputs = read_network(reader, prefix);
-        let is_unread =
-            !inputs.has_prefix(prefix) && reader.read(&NetworkCell::Unread).is_unread(prefix);
-        if is_unread || inputs.lacks_place(prefix) {
+        let network = inputs.network(prefix);
+        let is_unread = network.is_none() && reader.read(&Cell::Unread).may_have_prefix(prefix);
+        if is_unread || lacks_place(inputs, prefix) {
             return Links {
                 keeps_rest: true,
                 rows: LinkRows::None,
             };
         }
-        let rows = match (inputs.topology(prefix), inputs.remotes(prefix)) {
+        if let Some(network) = network {
+            reader.read(&Cell::Activity(network.name.clone()));
+        }
+        let rows = match (topology(inputs, prefix), remotes(inputs, prefix)) {
             (Some(Topology::Layer2), _) => LinkRows::OfEachNode,
             (_, Some(remotes)) => LinkRows::Common(remotes),
             (_, None) => LinkRows::None,
@@ -51,26 +58,31 @@ impl Topologies {
         if links.keeps_rest {
             rows.keep_rest();
         }
-        let inputs = reader.read(&NetworkCell::Node(node.clone()));
-        let made = match &links.rows {
-            LinkRows::None => None,
-            LinkRows::OfEachNode => read_network(reader, prefix).remote_layer2_rows(prefix, node),
-            LinkRows::Common(remotes) => inputs.node(node).and_then(|node| remotes.rows(node)),
+        let shared = reader.shared(&SharedKey::Node(node.clone()));
+        let Shared::Node(known) = &*shared else {
+            return;
+        };
+        let made = match (&links.rows, known) {
+            (LinkRows::None, _) => None,
+            (LinkRows::OfEachNode, _) => {
+                remote_layer2_rows(read_network(reader, prefix), prefix, node)
+            }
+            (LinkRows::Common(remotes), known) => known
+                .as_ref()
+                .and_then(|known| remotes.rows(&known.node, &known.way)),
         };
         let Some(mut made) = made else {
             // As in OVN-Kubernetes, what leads to a node stays while its annotations are
             // incomplete.
-            if let (LinkRows::Common(remotes), Some(node)) = (&links.rows, inputs.node(node))
-                && remotes.leads_to(node)
+            if let (LinkRows::Common(remotes), Some(known)) = (&links.rows, known)
+                && remotes.leads_to(&known.node)
             {
                 rows.keep_rest();
             }
             return;
         };
-        if let LinkRows::Common(_) = &links.rows
-            && inputs
-                .node(node)
-                .is_some_and(|node| node.chassis.is_changed())
+        if let (LinkRows::Common(_), Some(known)) = (&links.rows, known)
+            && known.node.chassis.is_changed()
         {
             self.keep_chassis(&mut made, reader);
         }
@@ -124,10 +136,13 @@ impl Topologies {
     ) -> bool {
         let mut routers = reader.holders(self.tables.routes_of_router, row);
         let inputs = read_network(reader, prefix);
-        reader.read(&NetworkCell::Node(node.clone()));
+        if let Some(network) = inputs.network(prefix) {
+            reader.read(&Cell::Activity(network.name.clone()));
+        }
+        read_node(reader, node);
         !routers.all(|router| router.name().starts_with(&**prefix))
             || route_prefix(reader, row)
-                .is_some_and(|route| inputs.retains_route(prefix, node, route))
+                .is_some_and(|route| retains_route(inputs, prefix, node, route))
     }
 
     /// Returns `true` if a row that leads to a node stays: the node is there and has the network,
@@ -139,13 +154,12 @@ impl Topologies {
         reader: &Reader<'_, Self>,
     ) -> bool {
         let tables = &self.tables;
-        if reader.read(&NetworkCell::Node(node.clone())).has_node(node) {
-            let settings = reader.read(&NetworkCell::Zone).settings();
+        if reader.read(&Cell::Node(node.clone())).node(node).is_some() {
+            let settings = reader.read(&Cell::Zone).settings();
             if !settings.has_feature(Feature::DynamicUdnAllocation) {
                 return true;
             }
-            let inputs = reader.read(&NetworkCell::Networks);
-            let left = inputs.transit_switches_without(node);
+            let left = transit_switches_without(reader.read(&Cell::Networks), node);
             let mut switches = reader.holders(tables.ports_of_switch, row);
             return !switches.any(|switch| left.contains(switch.name()));
         }
@@ -172,9 +186,9 @@ fn route_prefix(reader: &Reader<'_, Topologies>, row: PartRow<'_>) -> Option<IpN
 }
 /// Names of the routers and switches that the networks have in the zone.
 pub(super) fn made_names(reader: &Reader<'_, Topologies>) -> HashSet<String> {
-    let inputs = reader.read(&NetworkCell::Networks);
+    let inputs = reader.read(&Cell::Networks);
     let networks = inputs.networks();
-    let made = networks.filter_map(|network| inputs.network_rows(network)?.ok());
+    let made = networks.filter_map(|(_, network)| network_rows(inputs, &network.name)?.ok());
     let mut names = HashSet::new();
     for network in made {
         names.extend(network.routers.into_iter().map(|made| made.router.name));

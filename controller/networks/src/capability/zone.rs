@@ -9,10 +9,11 @@ use patchbay_rows::Reader;
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::AddressSet;
+use patchbay_zone::{Cell, ZoneObjects};
 
-use super::{Rows, Topologies};
-use crate::inputs::{NetworkCell, ZoneNetworks};
+use super::{Rows, Shared, SharedKey, Topologies, read_node};
 use crate::tables::PortsOfRouters;
+use crate::views::{host_addresses, isolated_ports_of, router_side_port};
 use crate::{advertised, copp, meters};
 
 impl Topologies {
@@ -32,17 +33,20 @@ impl Topologies {
     }
 
     pub(super) fn services(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        reader.read(&NetworkCell::Zone);
-        let inputs = reader.read(&NetworkCell::Services);
-        for set in inputs.service_address_sets() {
+        let settings = reader.read(&Cell::Zone).settings();
+        let shared = reader.shared(&SharedKey::Services);
+        let Shared::Services(services) = &*shared else {
+            return;
+        };
+        for set in services.address_sets(settings) {
             rows.put(self.tables.address_sets, &set);
         }
     }
 
     pub(super) fn isolation(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        let inputs = reader.read(&NetworkCell::Zone);
-        reader.read(&NetworkCell::Node(inputs.zone().clone()));
-        let made = inputs.isolated_ports();
+        let inputs = reader.read(&Cell::Zone);
+        read_node(reader, inputs.zone());
+        let made = isolated_ports_of(inputs);
         if made.is_none() || self.is_shared_database(reader) {
             rows.keep_rest();
         }
@@ -54,11 +58,11 @@ impl Topologies {
     /// Prefixes of the advertised networks.
     fn advertised_networks<'a>(
         &self,
-        inputs: &'a ZoneNetworks,
+        inputs: &'a ZoneObjects,
         reader: &Reader<'a, Self>,
     ) -> Vec<&'a Arc<str>> {
         let is_on = inputs.settings().has_feature(Feature::RouteAdvertisements);
-        let prefixes = inputs.prefixes().filter(|_| is_on);
+        let prefixes = prefixes(inputs).filter(|_| is_on);
         prefixes
             .filter(|prefix| self.is_advertised(prefix, reader))
             .collect()
@@ -66,7 +70,7 @@ impl Topologies {
 
     /// Address sets of nodes. Once they are there, they stay.
     pub(super) fn hosts(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        let inputs = reader.read(&NetworkCell::Networks);
+        let inputs = reader.read(&Cell::Networks);
         let has = |feature| inputs.settings().has_feature(feature);
         let is_on = has(Feature::RouteAdvertisements) || has(Feature::EgressIp);
         if self.is_shared_database(reader) || !is_on {
@@ -78,8 +82,8 @@ impl Topologies {
         if !is_used && reader.owned().next().is_none() {
             return;
         }
-        let addresses = reader.read(&NetworkCell::Hosts).host_addresses();
-        for family in families(inputs) {
+        let addresses = host_addresses(reader.read(&Cell::NodeAddresses));
+        for family in inputs.families() {
             let set = advertised::node_addresses_set(family, &addresses);
             rows.put(self.tables.address_sets, &set);
         }
@@ -89,7 +93,7 @@ impl Topologies {
     /// OVN-Kubernetes.
     pub(super) fn advertised(&self, reader: &Reader<'_, Self>, rows: &mut Rows) {
         let tables = &self.tables;
-        let inputs = reader.read(&NetworkCell::Networks);
+        let inputs = reader.read(&Cell::Networks);
         let is_on = inputs.settings().has_feature(Feature::RouteAdvertisements);
         if self.is_shared_database(reader) {
             rows.keep_rest();
@@ -101,16 +105,17 @@ impl Topologies {
         let prefixes = self.advertised_networks(inputs, reader);
         // Networks that the inputs do not name stay isolated from each other.
         let is_partial = reader.scope().is_some();
-        let known: BTreeSet<String> = subnets(inputs, inputs.prefixes());
+        let known: BTreeSet<String> = subnets(inputs, self::prefixes(inputs));
         let advertised: BTreeSet<String> = subnets(inputs, prefixes.iter().copied());
-        for family in families(inputs) {
+        for family in inputs.families() {
             let name = advertised::subnets_name(family);
             let former = reader.row(tables.address_sets, &name);
             let former = former.and_then(|row| reader.typed::<AddressSet>(row).ok());
             let former = former.map(|set| set.addresses).unwrap_or_default();
             let left = former.into_iter();
             let left = left.filter(|subnet| {
-                !known.contains(subnet) && (is_partial || inputs.had_subnet(subnet))
+                !known.contains(subnet)
+                    && (is_partial || subnet.parse().is_ok_and(|subnet| inputs.had_subnet(subnet)))
             });
             let of_family = advertised.iter().filter(|subnet| {
                 let subnet = subnet.parse::<IpNet>();
@@ -121,7 +126,7 @@ impl Topologies {
             rows.put(tables.address_sets, &set);
         }
         let ports = prefixes.iter().filter_map(|prefix| {
-            let name = inputs.router_side_port(prefix)?;
+            let name = router_side_port(inputs, prefix)?;
             Some(reader.row(tables.switch_ports, &name)?.uuid())
         });
         let group = advertised::port_group();
@@ -145,17 +150,17 @@ impl Topologies {
     }
 }
 
-/// Families of the cluster, IPv4 first.
-pub(super) fn families(inputs: &ZoneNetworks) -> impl Iterator<Item = IpFamily> {
-    let settings = inputs.settings();
-    let families = IpFamily::BOTH.into_iter();
-    families.filter(|family| settings.has_family(*family))
+/// Prefixes of the names of all networks' rows.
+fn prefixes(inputs: &ZoneObjects) -> impl Iterator<Item = &Arc<str>> {
+    inputs.networks().map(|(prefix, _)| prefix)
 }
+
 /// Subnets of the pods of networks.
 fn subnets<'a>(
-    inputs: &ZoneNetworks,
+    inputs: &ZoneObjects,
     prefixes: impl Iterator<Item = &'a Arc<str>>,
 ) -> BTreeSet<String> {
-    let subnets = prefixes.flat_map(|prefix| inputs.pod_subnets(prefix));
+    let networks = prefixes.filter_map(|prefix| inputs.network(prefix));
+    let subnets = networks.flat_map(|network| network.kind.pod_subnets());
     subnets.map(|subnet| subnet.to_string()).collect()
 }

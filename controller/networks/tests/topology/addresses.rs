@@ -2,11 +2,11 @@
 
 use patchbay_allocate::networks::resolve;
 use patchbay_model::{ClusterSettings, Feature, NODE_SUBNETS, mac_address};
-use patchbay_networks::{NetworkRows, ZoneNetworks};
+use patchbay_networks::{NetworkRows, network_rows};
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::object::Time;
 
-use super::support::{definition, ipv4_settings};
+use super::support::{definition, ipv4_settings, read_zone};
 use super::{CLUSTER, LAYER2, LAYER3, dual_stack, inventory, print, rows, rows_with};
 
 #[test]
@@ -60,8 +60,8 @@ fn a_layer3_network_has_its_addresses_in_the_order_of_the_nodes_subnets() {
     let subnets = r#"{"blue_l3":["fd10::/64","10.10.0.0/24"]}"#;
     annotations.insert(NODE_SUBNETS.to_owned(), subnets.to_owned());
     node.annotations = Some(&annotations);
-    let networks = ZoneNetworks::read(&objects, "n1", &settings);
-    let printed = print(&networks.network_rows("blue_l3").unwrap().unwrap());
+    let networks = read_zone(&objects, "n1", &settings);
+    let printed = print(&network_rows(&networks, "blue_l3").unwrap().unwrap());
     let mac = mac_address("fd10::2".parse().unwrap());
     for line in [
         format!("  k8s-blue_l3_n1 \"\" {mac} fd10::2 10.10.0.2 |"),

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use patchbay_model::Feature;
-use patchbay_networks::ZoneNetworks;
 use patchbay_schemas::nb::{Acl, AddressSet, LogicalSwitch, Nat, PortGroup};
+use patchbay_zone::ZoneObjects;
 
-use crate::support::{BY_RA, TWO_NODES, Zone, ipv4_settings, route_advertisements, zone_networks};
+use crate::support::{
+    BY_RA, TWO_NODES, Zone, ipv4_settings, remove_networks, route_advertisements, zone_networks,
+};
 
 const NETWORK: &str = "
 - apiVersion: k8s.ovn.org/v1
@@ -17,7 +19,7 @@ const NETWORK: &str = "
 ";
 
 /// The network with these RouteAdvertisements, which the annotation of its definition names.
-fn networks(annotation: Option<&str>, advertisements: &str, features: &[Feature]) -> ZoneNetworks {
+fn networks(annotation: Option<&str>, advertisements: &str, features: &[Feature]) -> ZoneObjects {
     let yaml = [TWO_NODES, NETWORK.trim_start(), advertisements].concat();
     zone_networks(&yaml, &ipv4_settings(features), annotation)
 }
@@ -150,7 +152,7 @@ fn subnets_of_a_network_that_has_gone_stay_until_the_controller_starts_again() {
     let mut following = gone.clone();
     following.follow(&known);
     let mut removed = known;
-    removed.remove_network("blue_l3");
+    remove_networks(&mut removed);
     for left in [following, removed] {
         zone.settle(&left);
         assert_eq!(zone.set("advertised-network-subnets"), ["10.10.0.0/16"]);

@@ -6,7 +6,7 @@ use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::ClusterSettings;
-use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_networks::NetworkController;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::object::Time;
@@ -18,8 +18,9 @@ use patchbay_schemas::nb::{
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::ZoneObjects;
 
-use super::support::{ipv4_settings, zone_networks};
+use super::support::{ipv4_settings, read_zone, remove_networks, zone_networks};
 
 const NETWORK: &str = "
 apiVersion: v1
@@ -50,13 +51,13 @@ pub(crate) fn inventory(nodes: &[(&str, &str)]) -> Inventory {
 }
 
 /// The network on these nodes, in the zone of `n1`.
-fn networks(nodes: &[(&str, &str)]) -> ZoneNetworks {
+fn networks(nodes: &[(&str, &str)]) -> ZoneObjects {
     let inventory = inventory(nodes);
     let settings = ClusterSettings::default();
-    ZoneNetworks::read(&network_objects(&inventory, &settings), "n1", &settings)
+    read_zone(&network_objects(&inventory, &settings), "n1", &settings)
 }
 
-fn two_nodes() -> ZoneNetworks {
+fn two_nodes() -> ZoneObjects {
     networks(&[("n1", ""), ("n2", "")])
 }
 
@@ -80,7 +81,7 @@ impl World {
     }
 
     /// Plans and commits.
-    fn commit(&mut self, networks: &ZoneNetworks) -> Counts {
+    fn commit(&mut self, networks: &ZoneObjects) -> Counts {
         let change = self
             .controller
             .plan(networks, &self.database.snapshot())
@@ -92,7 +93,7 @@ impl World {
     }
 
     /// Plans, commits, and makes sure that neither this controller nor a new one finds more to do.
-    pub(crate) fn pass(&mut self, networks: &ZoneNetworks) -> Counts {
+    pub(crate) fn pass(&mut self, networks: &ZoneObjects) -> Counts {
         let counts = self.commit(networks);
         let snapshot = self.database.snapshot();
         let mut fresh = NetworkController::new(UuidSource::seeded(3));
@@ -235,7 +236,7 @@ fn missing_and_wrong_rows_are_repaired_and_foreign_ones_stay() {
     world.edit(|txn| {
         txn.insert(&router).unwrap();
     });
-    networks.remove_network("blue_l3");
+    remove_networks(&mut networks);
     assert_eq!(world.pass(&networks), Counts::default());
 }
 
@@ -250,7 +251,7 @@ fn a_removed_network_leaves_no_rows() {
         })
         .unwrap();
     });
-    networks.remove_network("blue_l3");
+    remove_networks(&mut networks);
     world.pass(&networks);
     let before = world.database.snapshot().row_count();
     world.pass(&two_nodes());
@@ -274,7 +275,7 @@ fn a_removed_network_of_a_definition_leaves_no_rows() {
         );
         let with = zone_networks(&yaml, &ipv4_settings(&[]), None);
         let mut without = with.clone();
-        without.remove_network(name);
+        remove_networks(&mut without);
         let mut world = World::new();
         world.pass(&without);
         let before = world.database.snapshot().row_count();
@@ -381,7 +382,7 @@ fn a_vlan_that_a_localnet_network_loses_is_cleared() {
         let settings = ClusterSettings::default();
         let now = Time(jiff::Timestamp::from_second(0).unwrap());
         resolve(&mut inventory, &settings, &now).unwrap();
-        ZoneNetworks::read(&network_objects(&inventory, &settings), "n1", &settings)
+        read_zone(&network_objects(&inventory, &settings), "n1", &settings)
     };
     let mut world = World::new();
     let tag = |world: &World| {

@@ -1,11 +1,11 @@
 //! Changes of the zone's own node: nothing of its former gateway stays.
 
 use patchbay_model::{ClusterSettings, GatewayMode};
-use patchbay_networks::ZoneNetworks;
 use patchbay_schemas::nb::{
     GatewayChassis, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
     LogicalRouterStaticRoute, Nat,
 };
+use patchbay_zone::ZoneObjects;
 
 use crate::support::{TWO_NODES, Zone, ipv4_settings, zone_networks};
 
@@ -28,7 +28,7 @@ const FIRST: Gateway = Gateway {
     next_hop: "172.18.0.1",
 };
 
-fn networks(network: &str, gateway: Gateway) -> ZoneNetworks {
+fn networks(network: &str, gateway: Gateway) -> ZoneObjects {
     let Gateway {
         chassis,
         mac,

@@ -4,27 +4,28 @@ use std::collections::BTreeMap;
 
 use patchbay_allocate::networks::resolve;
 use patchbay_model::{NODE_CHASSIS_ID, NODE_ID};
-use patchbay_networks::ZoneNetworks;
+use patchbay_networks::skipped_networks;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::object::Time;
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort, Nat,
 };
+use patchbay_zone::ZoneObjects;
 
 use crate::inventory;
-use crate::support::{TWO_NODES, Zone, ipv4_settings};
+use crate::support::{TWO_NODES, Zone, ipv4_settings, read_zone};
 
 const LAYER2: &str = "{topology: Layer2, layer2: {role: Primary, subnets: [10.10.0.0/16]}}";
 const LAYER3: &str =
     "{topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16, hostSubnet: 24}]}}";
 
 /// A network on two nodes. The first one, that of the zone, lacks these annotations.
-fn networks(network: &str, missing: &[&str]) -> ZoneNetworks {
+fn networks(network: &str, missing: &[&str]) -> ZoneObjects {
     networks_without(network, 0, missing)
 }
 
 /// A network on two nodes, of which one lacks these annotations.
-fn networks_without(network: &str, node: usize, missing: &[&str]) -> ZoneNetworks {
+fn networks_without(network: &str, node: usize, missing: &[&str]) -> ZoneObjects {
     let yaml = format!(
         "{TWO_NODES}- apiVersion: k8s.ovn.org/v1\n  kind: UserDefinedNetwork\n  \
          metadata: {{name: net, namespace: blue}}\n  spec: {network}\n"
@@ -38,7 +39,7 @@ fn networks_without(network: &str, node: usize, missing: &[&str]) -> ZoneNetwork
         objects.nodes[node].annotations.unwrap().clone();
     annotations.retain(|key, _| !missing.contains(&key.as_str()));
     objects.nodes[node].annotations = Some(&annotations);
-    ZoneNetworks::read(&objects, "n1", &settings)
+    read_zone(&objects, "n1", &settings)
 }
 
 /// Names of routers, switches and their ports, and the number of NAT rows.
@@ -71,7 +72,7 @@ fn rows_by_ids(network: &str) -> [Vec<String>; 4] {
         let mut zone = Zone::new();
         zone.settle(&networks(network, &[NODE_ID, NODE_CHASSIS_ID]));
         let with_ids = networks(network, missing);
-        assert_eq!(with_ids.skipped().is_empty(), missing.is_empty());
+        assert_eq!(skipped_networks(&with_ids).is_empty(), missing.is_empty());
         zone.settle(&with_ids);
         let made = names(&zone);
         zone.settle(&networks(network, &[NODE_ID, NODE_CHASSIS_ID]));
@@ -150,7 +151,7 @@ fn a_layer2_network_leads_to_a_node_whose_id_comes_last() {
 fn a_secondary_layer2_network_does_not_wait_for_ids() {
     let secondary = "{topology: Layer2, layer2: {role: Secondary, subnets: [10.10.0.0/16]}}";
     let bare = networks(secondary, &[NODE_ID, NODE_CHASSIS_ID]);
-    assert!(bare.skipped().is_empty());
+    assert!(skipped_networks(&bare).is_empty());
     let mut zone = Zone::new();
     zone.settle(&bare);
     assert_eq!(names(&zone), ["0 NAT", "blue_net_ovn_layer2_switch"]);

@@ -24,7 +24,7 @@ use patchbay_networks::*;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{Inventory, read_manifests};
 
-use support::ipv4_settings;
+use support::{ipv4_settings, read_zone};
 
 const CLUSTER: &str = "
 apiVersion: v1
@@ -65,11 +65,12 @@ struct ZoneRows {
 
 /// All rows of each network, those that lead to other nodes included.
 fn zone_rows(objects: &NetworkObjects<'_>, zone: &str, settings: &ClusterSettings) -> ZoneRows {
-    let networks = ZoneNetworks::read(objects, zone, settings);
-    let rows = networks.networks().filter_map(|network| {
-        let mut rows = networks.network_rows(network)?.ok()?;
-        for node in networks.nodes() {
-            let Some(remote) = networks.remote_rows(network, node) else {
+    let networks = read_zone(objects, zone, settings);
+    let rows = networks.networks().filter_map(|(_, network)| {
+        let network = &network.name;
+        let mut rows = network_rows(&networks, network)?.ok()?;
+        for (node, _) in networks.nodes() {
+            let Some(remote) = remote_rows(&networks, network, node) else {
                 continue;
             };
             let router = &mut rows.routers[0];
@@ -87,7 +88,7 @@ fn zone_rows(objects: &NetworkObjects<'_>, zone: &str, settings: &ClusterSetting
     });
     ZoneRows {
         networks: rows.collect(),
-        skipped: networks.skipped(),
+        skipped: skipped_networks(&networks),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::{ClusterSettings, Feature, GatewayMode, IpFamily};
-use patchbay_networks::{Destinations, NatRows, ZoneNetworks};
+use patchbay_networks::{Destinations, NatRows, network_rows};
 use patchbay_schemas::nb::{AddressSet, Nat};
+use patchbay_zone::ZoneObjects;
 
 use crate::support::{BY_RA, TWO_NODES, Zone, ipv4_settings, route_advertisements, zone_networks};
 
@@ -21,7 +22,7 @@ const NETWORK: &str = "
       noOverlay: {outboundSNAT: OUTBOUND, routing: Unmanaged}
 ";
 
-fn networks(outbound: &str, mode: GatewayMode, is_advertised: bool) -> ZoneNetworks {
+fn networks(outbound: &str, mode: GatewayMode, is_advertised: bool) -> ZoneObjects {
     let settings = ClusterSettings {
         gateway_mode: mode,
         ..ipv4_settings(&[Feature::RouteAdvertisements])
@@ -37,7 +38,9 @@ fn networks(outbound: &str, mode: GatewayMode, is_advertised: bool) -> ZoneNetwo
 /// NAT of the pods on cluster router and gateway router: subnet, match and exempted set.
 fn nats(outbound: &str, mode: GatewayMode, is_advertised: bool) -> Vec<(String, String, bool)> {
     let networks = networks(outbound, mode, is_advertised);
-    let rows = networks.network_rows("cluster_udn_flat").unwrap().unwrap();
+    let rows = network_rows(&networks, "cluster_udn_flat")
+        .unwrap()
+        .unwrap();
     let nats = rows.routers.into_iter().flat_map(|router| router.nats);
     let shown = nats.filter_map(|NatRows { nat, destinations }| {
         let is_exempting = match destinations {
@@ -165,7 +168,9 @@ fn the_address_sets_have_the_families_of_the_network() {
     };
     let network = NETWORK.trim_start().replace("OUTBOUND", "Enabled");
     let networks = zone_networks(&(TWO_NODES.to_owned() + &network), &settings, None);
-    let rows = networks.network_rows("cluster_udn_flat").unwrap().unwrap();
+    let rows = network_rows(&networks, "cluster_udn_flat")
+        .unwrap()
+        .unwrap();
     let sets = rows.address_sets.iter();
     let families: Vec<&str> = sets.map(|set| &*set.external_ids["ip-family"]).collect();
     assert_eq!(families, ["v4"]);

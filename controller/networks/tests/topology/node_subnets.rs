@@ -5,29 +5,28 @@ use std::collections::BTreeMap;
 use patchbay_model::{
     ClusterSettings, Feature, NODE_ID, NODE_SUBNETS, NODE_TRANSIT_ADDRESSES, NetworkActivity,
 };
-use patchbay_networks::ZoneNetworks;
+use patchbay_networks::skipped_networks;
 use patchbay_resources::conversion::network_objects;
 use patchbay_rows::Counts;
 use patchbay_schemas::nb::{LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort};
+use patchbay_zone::ZoneObjects;
 use serde_json::{Value, json};
 
 use crate::database::{World, inventory};
+use crate::support::read_zone;
 
 /// Annotation of a node, beside its subnets.
 const CHASSIS: &str = "k8s.ovn.org/node-chassis-id";
 
 /// The network with a subnet of each node, as after an edit of the nodes' annotations.
 /// An empty text is no subnet.
-fn with_subnets(subnets: &[&str]) -> ZoneNetworks {
+fn with_subnets(subnets: &[&str]) -> ZoneObjects {
     with_annotations(subnets, |_| {})
 }
 
 /// The network with a subnet of each node, and with further edits of the annotations of the last
 /// one.
-fn with_annotations(
-    subnets: &[&str],
-    edit: impl Fn(&mut BTreeMap<String, String>),
-) -> ZoneNetworks {
+fn with_annotations(subnets: &[&str], edit: impl Fn(&mut BTreeMap<String, String>)) -> ZoneObjects {
     with_settings(subnets, &ClusterSettings::default(), edit)
 }
 
@@ -36,7 +35,7 @@ fn with_settings(
     subnets: &[&str],
     settings: &ClusterSettings,
     edit: impl Fn(&mut BTreeMap<String, String>),
-) -> ZoneNetworks {
+) -> ZoneObjects {
     let names: Vec<String> = (1..=subnets.len()).map(|node| format!("n{node}")).collect();
     let nodes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     let inventory = inventory(&nodes);
@@ -59,7 +58,7 @@ fn with_settings(
     for (node, annotations) in objects.nodes.iter_mut().zip(&edited) {
         node.annotations = Some(annotations);
     }
-    ZoneNetworks::read(&objects, "n1", settings)
+    read_zone(&objects, "n1", settings)
 }
 
 /// Routes that lead to a node, as prefixes, and the port of the transit switch towards it.
@@ -168,7 +167,7 @@ fn the_route_to_a_replaced_subnet_stays_until_another_node_has_it() {
 }
 
 /// The network on two nodes, of which the last one has this chassis id.
-fn with_chassis(subnets: [&str; 2], chassis: &str) -> ZoneNetworks {
+fn with_chassis(subnets: [&str; 2], chassis: &str) -> ZoneObjects {
     with_annotations(&subnets, |annotations| {
         annotations.insert(CHASSIS.to_owned(), chassis.to_owned());
     })
@@ -274,7 +273,7 @@ fn rows_of_the_own_node_stay_when_its_subnet_is_refused() {
     ] {
         let networks = with_subnets(&[wrong, "10.10.2.0/24"]);
         assert_eq!(world.pass(&networks), Counts::default());
-        let skipped = networks.skipped();
+        let skipped = skipped_networks(&networks);
         assert_eq!(
             skipped[0].reason.to_string(),
             format!("the node's {reason}")
@@ -298,7 +297,7 @@ fn nothing_leads_to_a_node_without_users_of_the_network() {
     };
     let mut networks = with_settings(&replaced, &settings, |_| {});
     let uses = [("blue_l3".into(), "n1".into())];
-    networks.set_activity(&NetworkActivity::new(["blue_l3".into()], uses, &[]));
+    networks.set_activity(Some(&NetworkActivity::new(["blue_l3".into()], uses, &[])));
     world.pass(&networks);
     assert_eq!(rows_to(&world, "n2"), [""; 0]);
 }

@@ -1,8 +1,8 @@
 //! Definitions that the cluster manager refuses after their networks have got ids.
 
 use patchbay_model::ClusterSettings;
-use patchbay_networks::ZoneNetworks;
 use patchbay_schemas::nb::{LogicalRouter, LogicalSwitch, LogicalSwitchPort};
+use patchbay_zone::ZoneObjects;
 
 use super::support::{TWO_NODES, Zone, ipv4_settings, zone_networks};
 
@@ -37,7 +37,7 @@ spec:
 }
 
 /// The networks of these definitions.
-fn networks(definitions: &[String]) -> ZoneNetworks {
+fn networks(definitions: &[String]) -> ZoneObjects {
     let namespace = r#"---
 {apiVersion: v1, kind: Namespace, metadata: {name: green, labels: {k8s.ovn.org/primary-user-defined-network: ""}}}
 "#;
@@ -46,7 +46,7 @@ fn networks(definitions: &[String]) -> ZoneNetworks {
 }
 
 /// The network of one definition.
-fn network(config: &str) -> ZoneNetworks {
+fn network(config: &str) -> ZoneObjects {
     networks(&[annotated("net", 3, config)])
 }
 

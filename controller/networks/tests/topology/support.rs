@@ -1,14 +1,17 @@
 //! A zone with its networks from manifests, for tests that follow changes in a database.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
-use patchbay_model::{ClusterSettings, Feature, IpFamily};
-use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_model::{ClusterSettings, Feature, IpFamily, NetworkObjects, Networks};
+use patchbay_networks::NetworkController;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::object::Time;
 use patchbay_schemas::nb;
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::ZoneObjects;
 
 use crate::inventory;
 
@@ -76,7 +79,7 @@ pub(crate) fn zone_networks(
     yaml: &str,
     settings: &ClusterSettings,
     advertisements: Option<&str>,
-) -> ZoneNetworks {
+) -> ZoneObjects {
     let mut inventory = inventory(yaml);
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, settings, &now).unwrap();
@@ -84,7 +87,25 @@ pub(crate) fn zone_networks(
     for definition in objects.definitions.values_mut() {
         definition.advertisements = advertisements;
     }
-    ZoneNetworks::read(&objects, "n1", settings)
+    read_zone(&objects, "n1", settings)
+}
+
+/// The objects of the networks in a zone.
+pub(crate) fn read_zone(
+    objects: &NetworkObjects<'_>,
+    zone: &str,
+    settings: &ClusterSettings,
+) -> ZoneObjects {
+    let mut networks = ZoneObjects::new(zone, settings);
+    networks.set_objects(objects, &BTreeSet::new());
+    networks
+}
+
+/// Removes all networks, while a controller runs.
+pub(crate) fn remove_networks(networks: &mut ZoneObjects) {
+    let earlier = networks.clone();
+    networks.set_networks(&Networks::default(), &BTreeMap::new(), &BTreeSet::new());
+    networks.follow_networks(&earlier);
 }
 
 /// A database and a controller that follows it.
@@ -102,7 +123,7 @@ impl Zone {
     }
 
     /// Plans and commits until nothing is left. A new controller has to agree.
-    pub(crate) fn settle(&mut self, networks: &ZoneNetworks) {
+    pub(crate) fn settle(&mut self, networks: &ZoneObjects) {
         for _ in 0..MAX_PASSES {
             let snapshot = self.database.snapshot();
             let change = self.controller.plan(networks, &snapshot).unwrap();

@@ -13,7 +13,9 @@ use patchbay_connects::{Inputs, RowDifference, RowPurpose, ZoneController, ZoneP
 use patchbay_egress::EgressController;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{NetworkActivity, RenderedNetworks, format_address};
-use patchbay_networks::{NetworkController, SkippedNetwork, SkippedNetworks, ZoneNetworks};
+use patchbay_networks::{
+    NetworkController, SkippedNetwork, SkippedNetworks, has_waiting_rows, skipped_networks,
+};
 use patchbay_pods::PodController;
 use patchbay_policies::PolicyController;
 use patchbay_policies::admin::AdminPolicyController;
@@ -33,7 +35,6 @@ use crate::Cluster;
 use crate::activity::FollowedActivity;
 use crate::northbound::dynamic::DynNorthbound;
 use crate::zone_inputs::ZoneInputs;
-use crate::zone_view::ZoneView;
 
 /// Number of passes over the rows of networks of which some wait for others: address sets come
 /// first, then the networks that refer to them, and then what refers to the networks' ports.
@@ -259,7 +260,7 @@ impl ZoneControllers {
         let held = HeldRows::of(cluster);
         let scope = self.set_scope(cluster);
         if !held.has_networks() {
-            self.commit_networks(pass, &inputs.networks).await?;
+            self.commit_networks(pass, &inputs.objects).await?;
         }
         let zone_pods = Some(&inputs.objects).filter(|_| inputs.has_pods && !held.has_pods());
         let policies = Some(&inputs.objects).filter(|_| inputs.has_policies && !held.has_pods());
@@ -300,7 +301,7 @@ impl ZoneControllers {
         let pod_problems = self.pods.problems().filter(|_| zone_pods.is_some());
         let problems = self.services.problems();
         Ok(ZoneOutcome {
-            skipped_networks: self.skipped.update(&inputs.networks),
+            skipped_networks: self.skipped.update(&inputs.objects),
             pod_problems: pod_problems
                 .map(|(pod, problem)| (pod.clone(), problem.clone()))
                 .collect(),
@@ -325,12 +326,11 @@ impl ZoneControllers {
     ) -> BoxFuture<'a, Result<Vec<SkippedNetwork>, ZoneError>> {
         Box::pin(async move {
             let activity = self.network_activity(cluster);
-            let zone = self.zone.clone();
-            let (zone_networks, _) = ZoneView::new(cluster, &zone, activity).networks();
+            let inputs = ZoneInputs::read(cluster, &self.zone, activity);
             let mut pass = Pass::new(northbound);
-            self.commit_networks(&mut pass, &zone_networks).await?;
+            self.commit_networks(&mut pass, &inputs.objects).await?;
             pass.end()?;
-            Ok(zone_networks.skipped())
+            Ok(skipped_networks(&inputs.objects))
         })
     }
 
@@ -355,13 +355,13 @@ impl ZoneControllers {
     pub(super) fn is_reconciled(&mut self, cluster: &Cluster, snapshot: &Snapshot) -> bool {
         let activity = self.network_activity(cluster);
         let zone = self.zone.clone();
-        let mut inputs = ZoneInputs::read(cluster, &zone, activity.clone());
-        inputs.follow(&self.inputs);
+        let mut inputs = self.inputs.clone();
+        inputs.update(cluster, &zone, activity.clone());
         self.set_scope(cluster);
         let (held, objects) = (HeldRows::of(cluster), &inputs.objects);
         let has_pods = inputs.has_pods && !held.has_pods();
         let has_policies = inputs.has_policies && !held.has_pods();
-        (held.has_networks() || is_empty(self.networks.plan(&inputs.networks, snapshot)))
+        (held.has_networks() || is_empty(self.networks.plan(objects, snapshot)))
             && (!has_pods || is_empty(self.pods.plan(objects, snapshot)))
             && (!has_policies || is_empty(self.policies.plan(objects, snapshot)))
             && (held.has_admin_policies() || is_empty(self.admin_policies.plan(objects, snapshot)))
@@ -388,10 +388,10 @@ impl ZoneControllers {
     async fn commit_networks(
         &mut self,
         pass: &mut Pass<'_>,
-        inputs: &ZoneNetworks,
+        inputs: &ZoneObjects,
     ) -> Result<(), ZoneError> {
         let networks = &mut self.networks;
-        let passes = if inputs.has_waiting_rows() {
+        let passes = if has_waiting_rows(inputs) {
             NETWORK_PASSES
         } else {
             1

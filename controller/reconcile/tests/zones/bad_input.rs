@@ -1,6 +1,7 @@
 //! Bad input: the object and the field are named, and everything else goes on.
 
 use patchbay_model::{ClusterSettings, Feature, IpFamily};
+use patchbay_networks::{network_rows, remote_rows};
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::{Embedded, Northbound as _};
 use patchbay_reconcile::zone::ZoneReconciler;
@@ -193,15 +194,10 @@ async fn a_node_subnet_that_another_node_has() {
     assert_named(&messages(&nodes).await, &[reason]);
     // The younger node gets another subnet, the others lead to the older one.
     let cluster = complete(&nodes).unwrap();
-    assert!(
-        cluster
-            .zone_networks("n4")
-            .network_rows("blue_l3")
-            .unwrap()
-            .is_ok()
-    );
+    let rows = network_rows(&cluster.zone_objects("n4"), "blue_l3");
+    assert!(rows.unwrap().is_ok());
     let routes = |node| {
-        let remote = cluster.zone_networks("n1").remote_rows("blue_l3", node);
+        let remote = remote_rows(&cluster.zone_objects("n1"), "blue_l3", node);
         let routes = remote.unwrap().static_routes.into_iter();
         routes.map(|route| route.ip_prefix).collect::<Vec<_>>()
     };

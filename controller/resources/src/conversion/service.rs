@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use patchbay_model::{
     ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
     HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL,
-    Service as NetworkService, ServiceFieldProblem, ServiceKey, ServiceObject,
-    ServicePort as NetworkServicePort, TargetPort, UnknownProtocol,
+    Service as NetworkService, ServiceFieldProblem, ServiceKey, ServicePort as NetworkServicePort,
+    TargetPort, UnknownProtocol,
 };
 use serde_json::Value;
 
@@ -22,16 +22,6 @@ const HEADLESS: &str = "None";
 const LOCAL: &str = "Local";
 /// Label of a slice of the built-in controller: name of its service.
 const SERVICE: &str = "kubernetes.io/service-name";
-
-/// Name and cluster IPs of a service. Addresses that cannot be read are left out.
-pub fn service_object(service: &Service) -> ServiceObject<'_> {
-    let spec = service.spec.as_ref().filter(|_| is_forwarded(service));
-    ServiceObject {
-        namespace: service.metadata.namespace.as_deref().unwrap_or_default(),
-        name: service.metadata.name.as_deref().unwrap_or_default(),
-        cluster_ips: spec.map_or_else(Vec::new, |spec| cluster_ips(spec, &mut Vec::new())),
-    }
-}
 
 /// A service. `None`: the service has no cluster IP, or another service proxy forwards it.
 pub fn service(service: &Service) -> Option<ClusterIpService> {
@@ -293,10 +283,8 @@ mod tests {
             });
             let object: Service = serde_json::from_value(object).unwrap();
             assert_eq!(super::service(&object).is_some(), is_forwarded);
-            let addresses = service_object(&object).cluster_ips;
-            assert_eq!(addresses.len(), usize::from(is_forwarded));
             let service = network_service(&object);
-            assert_eq!(service.cluster_ips, addresses);
+            assert_eq!(service.cluster_ips.len(), usize::from(is_forwarded));
             assert_eq!(service.external_ips.is_empty(), !is_forwarded);
             assert_eq!(service.ports.is_empty(), !is_forwarded);
             assert_eq!(service.problems, []);

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use patchbay_model::{CniConfig, IpFamily, Uplink, primary_interface};
 
 use super::ClusterSettingsSpec;
-use crate::conversion::service_object;
+use crate::conversion::network_service;
 use crate::manifests::{Inventory, InventoryKind, describe};
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::{Node, Service};
@@ -193,7 +193,7 @@ fn node_addresses(node: &Node) -> Vec<String> {
 }
 
 fn service_addresses(service: &Service) -> Vec<String> {
-    let addresses = service_object(service).cluster_ips.into_iter();
+    let addresses = network_service(service).cluster_ips.into_iter();
     addresses.map(|address| address.to_string()).collect()
 }
 

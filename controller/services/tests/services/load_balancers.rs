@@ -1,14 +1,14 @@
 //! Load balancers of a service, and their options.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use patchbay_engine::txn::TxnBuilder;
-use patchbay_model::{AttachedNetworks, ClusterSettings, Networks};
+use patchbay_model::{ClusterSettings, Networks};
 use patchbay_schemas::nb::{LoadBalancer, LoadBalancerSelectionFields, LogicalRouter};
 use patchbay_zone::ZoneObjects;
 
-use crate::world::{CONFIG, World, key, networks, port, service, slice, vips};
+use crate::world::{CONFIG, World, key, networks, port, service, set_networks, slice, vips};
 
 #[test]
 fn a_taken_address_or_node_port_is_named_and_comes_free_with_its_service() {
@@ -45,15 +45,10 @@ fn rows_stay_while_their_network_cannot_be_read() {
         .inputs
         .put_service(service("web", "10.96.0.7", vec![port(80, None)]));
     world.pass();
-    world
-        .inputs
-        .set_networks(&networks("{"), &AttachedNetworks::default());
+    set_networks(&mut world.inputs, &networks("{"));
     world.pass();
     assert_eq!(world.vips().len(), 1);
-    world.inputs.set_networks(
-        &Networks::from_definitions([], &BTreeSet::new()),
-        &AttachedNetworks::default(),
-    );
+    set_networks(&mut world.inputs, &Networks::default());
     world.pass();
     assert_eq!(world.vips().len(), 0);
 }
@@ -122,9 +117,7 @@ fn a_service_that_all_networks_reach_has_no_load_balancers_in_its_own() {
         ..ClusterSettings::default()
     };
     world.inputs = ZoneObjects::new("n1", &settings);
-    world
-        .inputs
-        .set_networks(&networks(CONFIG), &AttachedNetworks::default());
+    set_networks(&mut world.inputs, &networks(CONFIG));
     for (name, address) in [("dns", "10.96.0.10"), ("web", "10.96.0.7")] {
         world
             .inputs

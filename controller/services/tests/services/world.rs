@@ -1,13 +1,12 @@
 //! A database with the rows of a network on a node, its services, and a controller.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{
-    AttachedNetworks, AttachmentDefinition, ClusterSettings, Endpoint, EndpointPort, EndpointSlice,
-    EndpointState, NadKey, Networks, NodeObject, Protocol, Service, ServiceKey, ServicePort,
-    TargetPort,
+    AttachmentDefinition, ClusterSettings, Endpoint, EndpointPort, EndpointSlice, EndpointState,
+    NadKey, Networks, NodeObject, Protocol, Service, ServiceKey, ServicePort, TargetPort,
 };
 use patchbay_schemas::nb::{self, LoadBalancer, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::typed::TableRow;
@@ -122,6 +121,10 @@ pub(crate) fn slice(
     }
 }
 
+pub(crate) fn set_networks(objects: &mut ZoneObjects, networks: &Networks) {
+    objects.set_networks(networks, &BTreeMap::new(), &BTreeSet::new());
+}
+
 /// A database with the rows of the network on node `n1`, and a controller.
 pub(crate) struct World {
     pub(crate) database: Database,
@@ -150,7 +153,7 @@ impl World {
         .unwrap();
         database.transact(txn.finish().operations()).unwrap();
         let mut inputs = ZoneObjects::new("n1", &ClusterSettings::default());
-        inputs.set_networks(&networks(CONFIG), &AttachedNetworks::default());
+        set_networks(&mut inputs, &networks(CONFIG));
         put_node(&mut inputs, "n1", annotations("n1", 2));
         put_node(&mut inputs, "n2", annotations("n2", 3));
         Self {

@@ -4,7 +4,7 @@ use patchbay_connects::ZoneController;
 use patchbay_egress::EgressController;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
-use patchbay_networks::{NetworkController, ZoneNetworks};
+use patchbay_networks::NetworkController;
 use patchbay_pods::{AllocationScope, PodAllocator, PodController};
 use patchbay_policies::PolicyController;
 use patchbay_policies::admin::AdminPolicyController;
@@ -29,7 +29,6 @@ pub(super) struct Controllers {
 
 /// Inputs of the controllers.
 pub(super) struct Inputs {
-    pub(super) networks: ZoneNetworks,
     pub(super) objects: ZoneObjects,
     pub(super) connects: patchbay_connects::Inputs,
 }
@@ -69,7 +68,7 @@ impl Controllers {
         inputs: &Inputs,
         snapshot: &Snapshot,
     ) -> Result<Option<Transaction>, PlanError> {
-        let plan = self.networks.plan(&inputs.networks, snapshot)?;
+        let plan = self.networks.plan(&inputs.objects, snapshot)?;
         if plan.transaction.is_some() {
             return Ok(plan.transaction);
         }

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use patchbay_model::{
     Feature, NetworkActivity, NetworkObjects, Networks, PRIMARY_NETWORK_LABEL, Pod,
 };
-use patchbay_networks::ZoneNetworks;
 use patchbay_policies::gates;
 use patchbay_reconcile::activity::NetworkUsers;
 use patchbay_resources::conversion;
@@ -42,7 +41,7 @@ impl World {
                 .map(|definition| (definition.key.clone(), definition))
                 .collect(),
             nodes: node_objects(&nodes),
-            services: services.iter().map(conversion::service_object).collect(),
+            services: services.iter().map(conversion::network_service).collect(),
             advertisements: self.objects.advertisements()?,
         };
         let activity = self.activity(&objects, &labelled, &namespaces)?;
@@ -53,9 +52,6 @@ impl World {
         }
         let mut zone_objects = ZoneObjects::new(&self.node, &self.settings);
         zone_objects.set_objects(&objects, &labelled);
-        for service in services.iter().map(conversion::network_service) {
-            zone_objects.put_service(service);
-        }
         let slices = self.objects.slices()?;
         for slice in slices.iter().filter_map(conversion::endpoint_slice) {
             zone_objects.put_slice(slice);
@@ -79,19 +75,14 @@ impl World {
         for egress_ip in self.objects.egress_ips()? {
             zone_objects.put_egress_ip(egress_ip);
         }
-        let mut zone_networks = ZoneNetworks::read(&objects, &self.node, &self.settings);
-        if let Some(activity) = &activity {
-            zone_networks.set_activity(activity);
-        }
-        if let Some((networks, former)) = &self.former {
-            zone_networks.follow(networks);
+        zone_objects.set_activity(activity.as_ref());
+        if let Some(former) = &self.former {
             zone_objects.follow(former);
         }
         zone_objects.set_gates(gates(&zone_objects));
-        self.former = Some((zone_networks.clone(), zone_objects.clone()));
+        self.former = Some(zone_objects.clone());
         Ok(Inputs {
             connects,
-            networks: zone_networks,
             objects: zone_objects,
         })
     }

@@ -9,7 +9,6 @@ use patchbay_model::{
     ClusterSettings, DEFAULT_NETWORK_KEY, OPEN_PORTS, POD_NETWORKS, PodFieldProblem,
     RenderedNetworks,
 };
-use patchbay_networks::ZoneNetworks;
 use patchbay_zone::ZoneObjects;
 use serde_json::Value;
 
@@ -33,8 +32,8 @@ pub(crate) struct World {
     pub(crate) objects: Objects,
     pub(super) northbound: Northbound,
     controllers: Option<Controllers>,
-    /// Networks and objects, as the running controllers have seen them last.
-    pub(super) former: Option<(ZoneNetworks, ZoneObjects)>,
+    /// Objects, as the running controllers have seen them last.
+    pub(super) former: Option<ZoneObjects>,
     /// Networks that the running controllers have rendered.
     pub(super) rendered: RenderedNetworks,
     /// Addresses of pods in the default network, which its own controller has recorded.
@@ -123,7 +122,7 @@ impl World {
                 } => {
                     self.objects.delete(&kind, &namespace, &name)?;
                     // A firewall that comes again is another one.
-                    if let Some((_, objects)) = self.former.as_mut().filter(|_| kind == FIREWALL) {
+                    if let Some(objects) = self.former.as_mut().filter(|_| kind == FIREWALL) {
                         objects.remove_firewall(&namespace);
                     }
                 }
