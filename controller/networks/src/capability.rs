@@ -282,6 +282,16 @@ fn read_network<'a>(reader: &Reader<'a, Topologies>, prefix: &Arc<str>) -> &'a Z
     reader.read(&Cell::Network(prefix.clone()))
 }
 
+/// The inputs, of which the part reads a network, the zone's node, and the nodes on which the
+/// network is rendered.
+fn read_rendered<'a>(reader: &Reader<'a, Topologies>, prefix: &Arc<str>) -> &'a ZoneObjects {
+    let inputs = read_network(reader, prefix);
+    if let Some(network) = inputs.network(prefix) {
+        reader.read(&Cell::Activity(network.name.clone()));
+    }
+    inputs
+}
+
 /// The inputs, of which the part reads a node with its subnets.
 fn read_node<'a>(reader: &Reader<'a, Topologies>, name: &Arc<str>) -> &'a ZoneObjects {
     reader.read(&Cell::Node(name.clone()));

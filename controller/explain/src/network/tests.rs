@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use patchbay_connects::{ConnectReport, ConnectedNetwork};
 use patchbay_model::Networks;
+use patchbay_networks::DefinitionError;
 use serde_json::json;
 
 use super::*;
@@ -176,7 +177,9 @@ fn a_network_without_rows_has_the_zones_reason() {
         )]
     );
     assert_eq!(
-        explained_as(SkipReason::Config("mtu".to_owned())),
+        explained_as(SkipReason::Definition(DefinitionError::Config(
+            "mtu".to_owned()
+        ))),
         [format!("spec.config: mtu -> {nad}: spec.config")]
     );
     assert_eq!(

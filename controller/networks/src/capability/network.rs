@@ -7,7 +7,7 @@ use patchbay_rows::{PartRow, Reader};
 use patchbay_schemas::nb::{Acl, AclAction};
 use patchbay_zone::Cell;
 
-use super::{Rows, SharedKey, Topologies, read_network};
+use super::{Rows, SharedKey, Topologies, read_network, read_rendered};
 use crate::tables::{LocalnetPort, OwnNat, as_row};
 use crate::views::{follows_nodes, rows_of_prefix};
 use crate::{
@@ -34,6 +34,7 @@ impl Topologies {
         let inputs = read_network(reader, prefix);
         if follows_nodes(inputs, prefix) {
             reader.read(&Cell::Nodes);
+            read_rendered(reader, prefix);
         }
         let made = match rows_of_prefix(inputs, prefix, is_advertised) {
             // As in OVN-Kubernetes, what follows from the node's annotations stays when they are

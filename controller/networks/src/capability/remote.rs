@@ -8,7 +8,7 @@ use patchbay_model::{Feature, Topology};
 use patchbay_rows::{PartRow, Reader};
 use patchbay_zone::Cell;
 
-use super::{LinkRows, Links, Rows, Shared, SharedKey, Topologies, read_network, read_node};
+use super::{LinkRows, Links, Rows, Shared, SharedKey, Topologies, read_node, read_rendered};
 use crate::RemoteRows;
 use crate::remotes::TUNNEL_KEY;
 use crate::tables::{PortRow, RouteRow};
@@ -20,17 +20,14 @@ use crate::views::{
 impl Topologies {
     /// Inputs of the rows of a network that lead to other nodes.
     pub(super) fn links(&self, prefix: &Arc<str>, reader: &Reader<'_, Self>) -> Links {
-        let inputs = read_network(reader, prefix);
-        let network = inputs.network(prefix);
-        let is_unread = network.is_none() && reader.read(&Cell::Unread).may_have_prefix(prefix);
+        let inputs = read_rendered(reader, prefix);
+        let is_unread =
+            inputs.network(prefix).is_none() && reader.read(&Cell::Unread).may_have_prefix(prefix);
         if is_unread || lacks_place(inputs, prefix) {
             return Links {
                 keeps_rest: true,
                 rows: LinkRows::None,
             };
-        }
-        if let Some(network) = network {
-            reader.read(&Cell::Activity(network.name.clone()));
         }
         let rows = match (topology(inputs, prefix), remotes(inputs, prefix)) {
             (Some(Topology::Layer2), _) => LinkRows::OfEachNode,
@@ -65,7 +62,7 @@ impl Topologies {
         let made = match (&links.rows, known) {
             (LinkRows::None, _) => None,
             (LinkRows::OfEachNode, _) => {
-                remote_layer2_rows(read_network(reader, prefix), prefix, node)
+                remote_layer2_rows(read_rendered(reader, prefix), prefix, node)
             }
             (LinkRows::Common(remotes), known) => known
                 .as_ref()
@@ -135,10 +132,7 @@ impl Topologies {
         reader: &Reader<'_, Self>,
     ) -> bool {
         let mut routers = reader.holders(self.tables.routes_of_router, row);
-        let inputs = read_network(reader, prefix);
-        if let Some(network) = inputs.network(prefix) {
-            reader.read(&Cell::Activity(network.name.clone()));
-        }
+        let inputs = read_rendered(reader, prefix);
         read_node(reader, node);
         !routers.all(|router| router.name().starts_with(&**prefix))
             || route_prefix(reader, row)

@@ -1,6 +1,6 @@
 //! Load balancers of a service, and their options.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use patchbay_engine::txn::TxnBuilder;
