@@ -113,7 +113,7 @@ fn has_remote_nodes(objects: &ZoneObjects, prefix: &str) -> bool {
 pub(crate) fn host_addresses(objects: &ZoneObjects) -> Vec<IpAddr> {
     let annotated = objects
         .nodes()
-        .flat_map(|(_, node)| node.annotated_addresses());
+        .filter_map(|(_, node)| node.annotated_addresses());
     annotated.flatten().copied().collect()
 }
 
