@@ -6,7 +6,7 @@ use patchbay_model::{ConnectError, ConnectInput};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::connect_input;
 use patchbay_resources::manifests::{Inventory, Problem, RefusedObject};
-use patchbay_resources::object::Object as _;
+use patchbay_resources::object::Object;
 use patchbay_resources::selector::matches;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -57,7 +57,7 @@ pub(crate) fn connect_inputs(
                 problems.collect::<Vec<_>>().join("; ")
             );
             let input = ConnectInput {
-                uid: known.and_then(|known| known.uid()),
+                uid: known.and_then(Object::uid),
                 refusal: None,
                 connect: Err(ConnectError::Object(reason)),
             };

@@ -40,9 +40,9 @@ pub use error::ZoneError;
 #[derive(Debug)]
 pub struct ZoneReconciler<N> {
     northbound: N,
-    controllers: ZoneControllers,
-    /// Controllers of the one database of all nodes, for a cluster that has one. On the heap, because
-    /// futures hold them.
+    /// On the heap, because futures hold them.
+    controllers: Box<ZoneControllers>,
+    /// Controllers of the one database of all nodes, for a cluster that has one.
     central: Box<CentralControllers>,
 }
 
@@ -91,7 +91,7 @@ impl<N> ZoneReconciler<N> {
         };
         Self {
             northbound,
-            controllers: ZoneControllers::new(zone, of_zone),
+            controllers: Box::new(ZoneControllers::new(zone, of_zone)),
             central: Box::new(CentralControllers::new(central)),
         }
     }

@@ -74,7 +74,7 @@ impl ZoneInputs {
         };
         if is_new
             || walk.has_other_networks()
-            || has_other_activity(zone, &former_activity, &self.activity)
+            || has_other_activity(zone, former_activity.as_ref(), self.activity.as_ref())
         {
             walk.set_networks(self.activity.as_ref());
         }
@@ -104,8 +104,8 @@ impl ZoneInputs {
 /// `true` if a zone has other networks in two activities.
 fn has_other_activity(
     zone: &str,
-    one: &Option<NetworkActivity>,
-    other: &Option<NetworkActivity>,
+    one: Option<&NetworkActivity>,
+    other: Option<&NetworkActivity>,
 ) -> bool {
     match (one, other) {
         (None, None) => false,
