@@ -6,7 +6,7 @@ use patchbay_engine::backoff::Backoff;
 use patchbay_engine::client::{Remotes, Tls};
 use patchbay_model::ClusterSettings;
 
-/// Configuration of [`run`](super::run()).
+/// Configuration of [`run`](crate::run()).
 #[derive(Clone, Debug)]
 pub struct ControllerConfig {
     /// The cluster manager. `None`: it does not run in this process.
@@ -173,7 +173,7 @@ impl Default for Timing {
 
 impl Timing {
     /// The back-off for retries, at its shortest delay.
-    pub(super) fn retry_backoff(&self) -> Backoff {
+    pub(crate) fn retry_backoff(&self) -> Backoff {
         let (min, max) = self.retry;
         Backoff::new(min, max)
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::config::Timing;
+use crate::config::Timing;
 
 /// A source of changes: watched objects, a database, or several of them.
-pub(super) trait ChangeSource {
+pub(crate) trait ChangeSource {
     /// Reason why no more changes can come.
     type Error;
 
@@ -24,7 +24,7 @@ pub(super) trait ChangeSource {
 ///
 /// # Errors
 /// No more changes can come.
-pub(super) async fn debounce<S: ChangeSource>(
+pub(crate) async fn debounce<S: ChangeSource>(
     timing: &Timing,
     source: &mut S,
 ) -> Result<(), S::Error> {
@@ -39,7 +39,7 @@ pub(super) async fn debounce<S: ChangeSource>(
 }
 
 /// Sleeps for `duration`. `None`: never returns.
-pub(super) async fn sleep_or_forever(duration: Option<Duration>) {
+pub(crate) async fn sleep_or_forever(duration: Option<Duration>) {
     match duration {
         Some(duration) => tokio::time::sleep(duration).await,
         None => forever().await,
@@ -47,7 +47,7 @@ pub(super) async fn sleep_or_forever(duration: Option<Duration>) {
 }
 
 /// Sleeps until `deadline`. `None`: never returns.
-pub(super) async fn sleep_until_or_forever(deadline: Option<Instant>) {
+pub(crate) async fn sleep_until_or_forever(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => forever().await,

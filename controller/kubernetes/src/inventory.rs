@@ -14,12 +14,12 @@ use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::api::Api;
-use super::api_error;
-use super::kept_fields::{keep_all, without_node_details};
-use super::list_pages::{ListProgress, first_page, next_page, shrink_page};
-use super::tolerant_object::TolerantObject;
-use super::watch_error::WatchError;
+use crate::api::api_error;
+use crate::api::requests::Api;
+use crate::api::tolerant_object::TolerantObject;
+use crate::watch::kept_fields::{keep_all, without_node_details};
+use crate::watch::list_pages::{ListProgress, first_page, next_page, shrink_page};
+use crate::watch::watch_error::WatchError;
 
 /// Attempts per page, if the API server asks to wait.
 const MAX_PAGE_ATTEMPTS: usize = 5;

@@ -18,7 +18,7 @@
 //!
 //! # Watched kinds
 //!
-//! A process watches each kind once, in the order of `watched_kinds.rs`.
+//! A process watches each kind once, in the order of `watch/watched_kinds.rs`.
 //!
 //! | kind | connects | with networks, also |
 //! |---|---|---|
@@ -65,58 +65,19 @@
 //! executed or not; the next process reconciles either case.
 
 mod api;
-mod api_error;
-mod api_object;
-mod client;
-mod condition_events;
 mod config;
-mod connect_log;
-mod connect_revision;
-mod connected_networks;
-mod credential_files;
 mod debounce;
-mod etcd_restores;
-mod event_throttle;
+mod election;
 mod events;
-mod input_digest;
 mod inventory;
-mod kept_fields;
-mod leader_election;
-mod list_pages;
-mod list_requests;
-mod list_watch;
-mod manager_connects;
-mod manager_task;
-mod networks;
-mod node_subnets;
-mod northbound_client;
-mod northbound_reachability;
-mod object_sink;
-mod observed_zones;
-mod other_managers;
-mod read_failure;
-mod read_failure_events;
-mod readable_nodes;
-mod report_publisher;
-mod request_pool;
-mod response_limit;
+mod manager;
+mod reports;
 mod run;
-mod store;
-mod task_set;
-mod tolerant_object;
-mod watch_backoff;
-mod watch_error;
-mod watch_position;
-mod watched_kinds;
-mod write_error;
-mod write_retries;
-mod zone_connects;
-mod zone_lease;
-mod zone_liveness;
-mod zone_reports;
-mod zone_task;
+mod watch;
+mod write;
+mod zone;
 
-pub use client::client;
+pub use api::client::client;
 pub use config::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig,
     ZoneLeaseTiming,

@@ -12,27 +12,28 @@ use thiserror::Error;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
-use super::config::{ClusterManagerConfig, ControllerConfig, Timing, ZoneControllerConfig};
-use super::events::{EventSender, event_channel};
-use super::leader_election::{LeaderElector, LeaderTerm};
-use super::manager_task::ManagerTask;
-use super::networks::{ObjectSources, ObjectWriter};
-use super::northbound_reachability::NorthboundReachability;
-use super::observed_zones::ZoneSources;
-use super::read_failure_events::{KindWatch, ReadFailureEvents, WatchingController};
-use super::report_publisher::{ReportPublisher, ReportSource};
-use super::task_set::TaskSet;
-use super::watched_kinds::{Role, Roles, WatchedKinds};
-use super::zone_lease::{self, WatchedLease, ZoneLeaseRenewer};
-use super::zone_reports::{self, ZoneReport};
-use super::zone_task::ZoneTask;
+use crate::config::{ClusterManagerConfig, ControllerConfig, Timing, ZoneControllerConfig};
+use crate::election::leader_election::{LeaderElector, LeaderTerm};
+use crate::events::queue::{EventSender, event_channel};
+use crate::events::read_failure_events::{KindWatch, ReadFailureEvents, WatchingController};
+use crate::manager::manager_task::ManagerTask;
+use crate::reports::observed_zones::ZoneSources;
+use crate::reports::report_publisher::{ReportPublisher, ReportSource};
+use crate::reports::zone_lease::{self, WatchedLease, ZoneLeaseRenewer};
+use crate::reports::zone_reports::{self, ZoneReport};
+use crate::watch::sources::ObjectSources;
+use crate::watch::task_set::TaskSet;
+use crate::watch::watched_kinds::{Role, Roles, WatchedKinds};
+use crate::write::writer::ObjectWriter;
+use crate::zone::northbound_reachability::NorthboundReachability;
+use crate::zone::zone_task::ZoneTask;
 
 /// A task has ended that should run forever.
 #[derive(Debug, Error)]
 #[error("{task} has ended: {reason}")]
 pub struct RunError {
-    pub(super) task: &'static str,
-    pub(super) reason: String,
+    pub(crate) task: &'static str,
+    pub(crate) reason: String,
 }
 
 /// Runs the configured controllers until `stop` completes, then releases the lease.

@@ -1,0 +1,116 @@
+//! The tasks that run forever, and their watches.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+
+use kube::Client;
+use tokio::task::JoinSet;
+
+use crate::api::api_object::ApiObject;
+use crate::api::requests::Api;
+use crate::config::Timing;
+use crate::run::RunError;
+use crate::watch::etcd_restores::EtcdRestores;
+use crate::watch::list_watch::{KindPresence, ListWatch};
+use crate::watch::store::{StoreReader, projected_store};
+use crate::watch::watch_backoff::Recovery;
+
+/// The tasks that run forever. Dropping the set stops them.
+pub(crate) struct TaskSet {
+    pub(crate) running: JoinSet<RunError>,
+    timing: Timing,
+    recovery: Recovery,
+    pub(crate) restores: EtcdRestores,
+}
+
+impl TaskSet {
+    pub(crate) fn new(timing: Timing) -> Self {
+        Self {
+            running: JoinSet::new(),
+            timing,
+            recovery: Recovery::default(),
+            restores: EtcdRestores::default(),
+        }
+    }
+
+    pub(crate) fn spawn<E: Display>(
+        &mut self,
+        task: &'static str,
+        work: impl Future<Output = Result<Infallible, E>> + Send + 'static,
+    ) {
+        self.running.spawn(async move {
+            let Err(error) = work.await;
+            RunError {
+                task,
+                reason: error.to_string(),
+            }
+        });
+    }
+
+    /// Watches all objects of a kind.
+    pub(crate) fn watch<K, V>(
+        &mut self,
+        client: &Client,
+        presence: KindPresence,
+        project: impl Fn(K) -> V + Send + 'static,
+    ) -> StoreReader<V>
+    where
+        K: ApiObject,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        let (watch, reader) = self.list_watch(Api::all::<K>(client.clone()), project);
+        self.spawn_watch(watch.with_presence(presence));
+        reader
+    }
+
+    /// Watches the objects of a kind in one namespace, with the given labels.
+    pub(crate) fn watch_labelled<K, V>(
+        &mut self,
+        client: &Client,
+        namespace: &str,
+        labels: &'static str,
+        project: impl Fn(K) -> V + Send + 'static,
+    ) -> StoreReader<V>
+    where
+        K: ApiObject,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        let api = Api::namespaced::<K>(client.clone(), namespace);
+        let (watch, reader) = self.list_watch(api, project);
+        self.spawn_watch(watch.labelled(labels));
+        reader
+    }
+
+    /// Makes a watch with the store of its objects.
+    fn list_watch<K, V>(
+        &self,
+        api: Api,
+        project: impl Fn(K) -> V + Send + 'static,
+    ) -> (ListWatch, StoreReader<V>)
+    where
+        K: ApiObject,
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
+        let (sink, reader) = projected_store(move |object| K::from_api(object).map(&project));
+        let recovery = self.recovery.clone();
+        let watch = ListWatch::new(api, K::KIND, self.timing, sink, recovery);
+        (watch.with_restores(self.restores.clone()), reader)
+    }
+
+    fn spawn_watch(&mut self, watch: ListWatch) {
+        self.spawn::<Infallible>("a watch", async move { Ok(watch.run().await) });
+    }
+
+    /// Waits for the first task that ends.
+    pub(crate) async fn first_error(&mut self) -> RunError {
+        let failed = |reason: String| RunError {
+            task: "a task",
+            reason,
+        };
+        match self.running.join_next().await {
+            Some(Ok(error)) => error,
+            Some(Err(error)) => failed(error.to_string()),
+            None => failed("no task is running".to_owned()),
+        }
+    }
+}
