@@ -18,8 +18,17 @@ use crate::events::queue::{EventReason, EventSender};
 pub(crate) struct ConditionEvents {
     events: EventSender,
     throttle: EventThrottle,
-    /// Status and message of the condition `Accepted` of the last pass, with the UID, by name.
-    accepted: BTreeMap<String, (Option<String>, Option<(String, String)>)>,
+    /// The condition `Accepted` of the last pass, by name.
+    accepted: BTreeMap<String, StoredCondition>,
+}
+
+/// A condition of an object, as far as another one is worth an event.
+#[derive(Debug)]
+struct StoredCondition {
+    /// UID, which distinguishes the object from a later one of the same name.
+    uid: Option<String>,
+    /// Status and message. `None`: the object does not have the condition.
+    texts: Option<(String, String)>,
 }
 
 impl ConditionEvents {
@@ -75,13 +84,14 @@ impl ConditionEvents {
     /// Emits an event when `Accepted` has another status or message.
     fn update_accepted(&mut self, name: &str, connect: &ClusterNetworkConnect) {
         let condition = condition(connect, ACCEPTED);
-        let texts = condition.map(|one| (one.status.clone(), one.message.clone()));
-        let current = (connect.metadata.uid.clone(), texts);
-        let former = self.accepted.insert(name.to_owned(), current.clone());
-        if let (Some(now), Some(former)) = (condition, former)
-            && former.0 == current.0
-            && former.1 != current.1
-        {
+        let current = StoredCondition {
+            uid: connect.metadata.uid.clone(),
+            texts: condition.map(|one| (one.status.clone(), one.message.clone())),
+        };
+        let former = self.accepted.get(name);
+        let is_other = former.is_some_and(|it| it.uid == current.uid && it.texts != current.texts);
+        self.accepted.insert(name.to_owned(), current);
+        if let Some(now) = condition.filter(|_| is_other) {
             let reasons = (EventReason::Accepted, EventReason::Refused);
             self.emit(connect, now, reasons);
         }

@@ -112,17 +112,14 @@ impl ManagerConnects {
         };
         let mut connect = current.clone();
         let error = decoding_error(inventory, &outcome.name);
-        let status = match &error {
-            Some(error) => {
-                let message = format!("failed to read CNC {}: {error}", outcome.name);
-                failed(&connect, message, observed.now)
+        let status = if let Some(error) = error {
+            let message = format!("failed to read CNC {}: {error}", outcome.name);
+            failed(&connect, message, observed.now)
+        } else {
+            for (key, value) in outcome.annotations() {
+                connect.annotations_mut().insert(key.to_owned(), value);
             }
-            None => {
-                for (key, value) in outcome.annotations() {
-                    connect.annotations_mut().insert(key.to_owned(), value);
-                }
-                outcome.status.clone()
-            }
+            outcome.status.clone()
         };
         // A spec that cannot be read selects nothing that is known.
         let unconnected = Some(&outcome.unconnected).filter(|_| error.is_none());

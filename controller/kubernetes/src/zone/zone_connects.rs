@@ -7,7 +7,7 @@ use patchbay_connects::{ConnectReport, HeldReason};
 use patchbay_reconcile::zone::ZoneOutcome;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{Inventory, Objects};
-use patchbay_resources::object::Object as _;
+use patchbay_resources::object::Object;
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -102,7 +102,7 @@ impl ZoneConnects {
             return;
         }
         let report = ZoneReport {
-            node_uid: node.and_then(|node| node.uid()),
+            node_uid: node.and_then(Object::uid),
             connects: self.summaries.clone(),
         };
         self.sender.send_if_modified(|current| {
