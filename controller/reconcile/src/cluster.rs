@@ -1,26 +1,25 @@
 //! The objects of a cluster, completed as the managers of a cluster would complete them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use patchbay_allocate::connects::{
-    AllocationWarning, ClusterController, ClusterObjects, Unconnected, refusals, with_condition,
-};
-use patchbay_allocate::{networks as allocate_networks, vpcs as allocate_vpcs};
+use patchbay_allocate::connects::{Unconnected, refusals, with_condition};
+use patchbay_allocate::networks::{self as manager, AttachedPods, NumberedNetworks};
+use patchbay_allocate::vpcs as allocate_vpcs;
 use patchbay_connects::{Activity, ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::condition::ConditionReport;
 use patchbay_model::{
-    ClusterSettings, Databases, Feature, NadKey, NetworkActivity, Networks, Node, NodeSubnetOwners,
+    ClusterSettings, Databases, NetworkActivity, Networks, Node, NodeSubnetOwners, Pod,
 };
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::conversion::undecoded_networks;
+use patchbay_resources::conversion::networks_of;
 use patchbay_resources::manifests::{
     DEFAULT_MAX_MANIFEST_BYTES, Inventory, InventoryKind, LoadError, ObjectKey, Objects as Sources,
     Origin, Problem, Sourced, read_manifests_within,
 };
-use patchbay_resources::object::{Object, Pod, Time};
+use patchbay_resources::object::{self, Object, Time};
 use patchbay_resources::state::{StateFolder, restore};
 use patchbay_zone::ZoneObjects;
 
@@ -29,7 +28,7 @@ use super::ignored::ignored_warnings;
 use super::range_warnings::range_warnings;
 use super::warnings::connect_refusals;
 use super::zone_inputs::ZoneInputs;
-use super::{central, pods, refused, warnings};
+use super::{central, connects, pods, refused, warnings};
 
 /// Position of the first added object, after those of manifests.
 const FIRST_ADDED_POSITION: u64 = u64::MAX / 2;
@@ -105,47 +104,53 @@ impl Cluster {
         settings: ClusterSettings,
         now: Time,
     ) -> Result<Self, LoadError> {
-        allocate_networks::resolve(&mut inventory, &settings, &now)?;
-        let unaddressed = pods::allocate(&mut inventory, &settings, &now);
+        let networks = manager::define_networks(&mut inventory, &settings, &now)?;
+        let connects = connects::allocate_connects(&mut inventory, &networks, &settings, &now);
+        let mut pods = pods::read_pods(&inventory);
+        let attached = attach_pods(&inventory, &networks, &pods);
+        manager::assign_node_subnets(&mut inventory, &networks, &attached, &settings, &now);
+        let unaddressed = pods::address_pods(
+            &mut inventory,
+            &mut pods,
+            attached,
+            &networks,
+            &settings,
+            &now,
+        );
         let mut found = inventory.warnings.clone();
         found.extend(unaddressed.into_iter().map(without_location));
-        let mut cluster = Self {
-            inventory,
-            settings,
-            now,
-            is_watched: false,
-            has_every_kind: false,
-            unconnected: BTreeMap::new(),
-            warnings: Vec::new(),
-            errors: Vec::new(),
-        };
-        if cluster.settings.databases == Databases::Central {
-            let inventory = &mut cluster.inventory;
-            found.extend(allocate_vpcs::resolve(inventory, &cluster.now));
-            found.extend(central::refusals(inventory));
+        if settings.databases == Databases::Central {
+            found.extend(allocate_vpcs::resolve(&mut inventory, &now));
+            found.extend(central::refusals(&inventory));
         }
-        let networks = cluster.networks();
-        let inventory = &cluster.inventory;
-        found.extend(warnings::network_warnings(inventory));
-        found.extend(warnings::host_bits_warnings(inventory));
-        found.extend(warnings::selector_warnings(inventory, &networks));
-        found.extend(warnings::namespace_warnings(inventory));
-        found.extend(warnings::address_warnings(inventory));
-        found.extend(equal_key_warnings(inventory, &networks));
-        found.extend(ignored_warnings(inventory, &networks, &cluster.settings));
-        let nodes = cluster.read_nodes();
-        let ranges = range_warnings(&cluster.settings, &networks, &nodes);
-        found.extend(ranges.into_iter().map(without_location));
-        let reported = cluster.allocate_connects(&networks, &nodes, &mut found);
-        cluster.follow_connects(&mut found)?;
-        let inventory = &cluster.inventory;
-        found.extend(warnings::definition_warnings(
-            inventory, &networks, &reported,
+        let NumberedNetworks {
+            networks, node_ids, ..
+        } = networks;
+        found.extend(warnings::network_warnings(&inventory));
+        found.extend(warnings::host_bits_warnings(&inventory));
+        found.extend(warnings::selector_warnings(&inventory, &networks));
+        found.extend(warnings::namespace_warnings(&inventory));
+        found.extend(warnings::address_warnings(&inventory));
+        found.extend(equal_key_warnings(
+            pods.iter().map(|(_, pod)| &**pod),
+            &networks,
         ));
-        let errors = refused::errors(inventory).collect();
-        cluster.errors = warnings::texts(errors);
-        cluster.warnings = warnings::texts(found);
-        Ok(cluster)
+        found.extend(ignored_warnings(&inventory, &networks, &settings));
+        let ranges = range_warnings(&settings, &networks, &node_ids);
+        found.extend(ranges.into_iter().map(without_location));
+        found.extend(connects.warnings);
+        found.extend(warnings::definition_warnings(
+            &inventory,
+            &networks,
+            &connects.reported,
+        ));
+        let errors = warnings::texts(refused::errors(&inventory).collect());
+        Ok(Self {
+            unconnected: connects.unconnected,
+            warnings: warnings::texts(found),
+            errors,
+            ..Self::new(inventory, settings, now)
+        })
     }
 
     /// Adds pods, which get addresses as those of manifests. `owner`: origin of the pods in
@@ -155,7 +160,7 @@ impl Cluster {
     /// As for [`from_inventory`](Self::from_inventory).
     pub fn with_pods(
         mut self,
-        pods: impl IntoIterator<Item = Pod>,
+        pods: impl IntoIterator<Item = object::Pod>,
         owner: &str,
     ) -> Result<Self, LoadError> {
         for (object, position) in pods.into_iter().zip(FIRST_ADDED_POSITION..) {
@@ -170,7 +175,14 @@ impl Cluster {
 
     /// The objects as observed in a running cluster, whose own managers have completed them.
     pub fn observed(inventory: Inventory, settings: ClusterSettings, now: Time) -> Self {
-        let warnings = inventory.warnings.iter().map(ToString::to_string).collect();
+        Self {
+            warnings: inventory.warnings.iter().map(ToString::to_string).collect(),
+            ..Self::new(inventory, settings, now)
+        }
+    }
+
+    /// The objects, without warnings about them.
+    fn new(inventory: Inventory, settings: ClusterSettings, now: Time) -> Self {
         Self {
             inventory,
             settings,
@@ -178,7 +190,7 @@ impl Cluster {
             is_watched: false,
             has_every_kind: false,
             unconnected: BTreeMap::new(),
-            warnings,
+            warnings: Vec::new(),
             errors: Vec::new(),
         }
     }
@@ -203,96 +215,9 @@ impl Cluster {
         }
     }
 
-    /// Allocates the subnets of nodes on which networks are active because of connects, with dynamic
-    /// allocation, and adds new warnings.
-    fn follow_connects(&mut self, warnings: &mut Vec<Problem>) -> Result<(), LoadError> {
-        let is_dynamic = self.settings.has_feature(Feature::DynamicUdnAllocation);
-        if !is_dynamic || self.connects().next().is_none() {
-            return Ok(());
-        }
-        let inventory = &mut self.inventory;
-        let known = std::mem::take(&mut inventory.warnings);
-        allocate_networks::resolve(inventory, &self.settings, &self.now)?;
-        let found = std::mem::replace(&mut inventory.warnings, known);
-        let found = found.into_iter();
-        warnings.extend(found.filter(|one| !inventory.warnings.contains(one)));
-        Ok(())
-    }
-
-    /// Sets annotations and status of all connects, as the cluster manager does, and adds its
-    /// warnings. Returns the network attachment definitions that they are about.
-    fn allocate_connects(
-        &mut self,
-        networks: &Networks,
-        nodes: &[Node],
-        warnings: &mut Vec<Problem>,
-    ) -> BTreeSet<NadKey> {
-        let objects = self.connect_objects(networks).with_nodes(
-            nodes
-                .iter()
-                .filter_map(|node| Some((&*node.name, node.id?))),
-        );
-        let report = ClusterController::new(self.settings.clone()).reconcile(&objects, &self.now);
-        let texts = report.warnings.iter().map(ToString::to_string);
-        warnings.extend(texts.map(without_location));
-        let reported = report
-            .warnings
-            .iter()
-            .filter_map(|warning| match warning {
-                AllocationWarning::Definition { nad, .. } => Some(nad.clone()),
-                _ => None,
-            })
-            .collect();
-        for outcome in report.outcomes {
-            let is_accepted = outcome.is_accepted();
-            let annotations = outcome.annotations();
-            self.unconnected
-                .insert(outcome.name.clone(), outcome.unconnected);
-            self.change_connect(&outcome.name, |object| {
-                for (key, value) in annotations {
-                    object.annotations_mut().insert(key.to_owned(), value);
-                }
-                object.status = Some(outcome.status);
-            });
-            if !is_accepted {
-                warnings.extend(connect_refusals(&self.inventory, &outcome.name));
-            }
-        }
-        reported
-    }
-
-    /// The objects from which connects are allocated.
-    fn connect_objects<'a>(&'a self, networks: &'a Networks) -> ClusterObjects<'a> {
-        let inventory = &self.inventory;
-        ClusterObjects::new(
-            networks,
-            objects(&inventory.network_attachment_definitions),
-            objects(&inventory.namespaces),
-            objects(&inventory.cluster_network_connects),
-        )
-    }
-
-    fn change_connect(&mut self, name: &str, change: impl FnOnce(&mut ClusterNetworkConnect)) {
-        let connects = &mut self.inventory.cluster_network_connects;
-        if let Some(sourced) = connects.get_mut(&ObjectKey::cluster(name)) {
-            change(&mut sourced.object);
-        }
-    }
-
-    /// The nodes as their annotations describe them.
-    fn read_nodes(&self) -> Vec<Node> {
-        objects(&self.inventory.nodes)
-            .map(|node| patchbay_resources::conversion::node(node).0)
-            .collect()
-    }
-
     /// The networks that the network attachment definitions define.
     pub fn networks(&self) -> Networks {
-        let networks = patchbay_resources::conversion::networks(
-            objects(&self.inventory.network_attachment_definitions),
-            objects(&self.inventory.namespaces),
-        );
-        networks.with_undecoded(undecoded_networks(&self.inventory))
+        networks_of(&self.inventory)
     }
 
     /// Names of all zones, which are the names of the nodes, in the order of the manifests; or
@@ -383,7 +308,10 @@ impl Cluster {
     /// rendered; `None`: all.
     pub fn inputs(&self, zone: &str, activity: Option<&NetworkActivity>) -> Inputs {
         let networks = self.networks();
-        let mut refusals = refusals(&self.settings, &self.connect_objects(&networks));
+        let mut refusals = refusals(
+            &self.settings,
+            &connects::connect_objects(&self.inventory, &networks),
+        );
         Inputs {
             zone: zone.to_owned(),
             families: self.settings.families.clone(),
@@ -450,15 +378,24 @@ impl Cluster {
         &mut self,
         zones: &BTreeMap<String, BTreeMap<String, Arc<ConnectReport>>>,
     ) {
-        let now = self.now.clone();
         for (name, verdict) in self.connected_conditions(zones) {
-            self.change_connect(&name, |object| {
-                let generation = object.metadata.generation;
-                let status = with_condition(object.status.as_ref(), verdict, generation, &now);
-                object.status = Some(status);
-            });
+            let connects = &mut self.inventory.cluster_network_connects;
+            if let Some(sourced) = connects.get_mut(&ObjectKey::cluster(name)) {
+                let object = &mut sourced.object;
+                let (status, generation) = (object.status.as_ref(), object.metadata.generation);
+                object.status = Some(with_condition(status, verdict, generation, &self.now));
+            }
         }
     }
+}
+
+fn attach_pods(
+    inventory: &Inventory,
+    networks: &NumberedNetworks,
+    pods: &[(ObjectKey, Arc<Pod>)],
+) -> AttachedPods {
+    let pods = pods.iter().map(|(key, pod)| (key, pod.clone()));
+    AttachedPods::new(inventory, &networks.networks, pods)
 }
 
 /// Nodes on which connects have links to networks. They go with the last user of the network there.
@@ -473,12 +410,12 @@ fn connect_activity(activity: &NetworkActivity) -> Activity {
     }
 }
 
-fn objects<T: InventoryKind>(objects: &Sources<T>) -> impl Iterator<Item = &T> {
+pub(crate) fn objects<T: InventoryKind>(objects: &Sources<T>) -> impl Iterator<Item = &T> {
     objects.iter().map(|(_, sourced)| &sourced.object)
 }
 
 /// A warning that is about no object of a file.
-fn without_location(message: String) -> Problem {
+pub(crate) fn without_location(message: String) -> Problem {
     Problem {
         message,
         ..Problem::default()

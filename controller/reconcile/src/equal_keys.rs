@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use patchbay_model::{NadKey, Networks, Pod, PodKey, Topology};
-use patchbay_resources::conversion::pod;
-use patchbay_resources::manifests::{Inventory, Problem};
+use patchbay_resources::manifests::Problem;
 
 /// Value of the annotation `k8s.ovn.org/pod-networks` that one port of a network may have.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -52,22 +51,21 @@ impl Owner {
 }
 
 /// Returns a warning for each network and kind of key, with the first pods that share a key.
-pub(crate) fn equal_key_warnings(inventory: &Inventory, networks: &Networks) -> Vec<Problem> {
+pub(crate) fn equal_key_warnings<'a>(
+    pods: impl Iterator<Item = &'a Pod>,
+    networks: &Networks,
+) -> Vec<Problem> {
     let mut owners: HashMap<(&str, PortKey), Owner> = HashMap::new();
     let mut found: BTreeMap<(&str, bool), (String, usize)> = BTreeMap::new();
-    for (_, sourced) in inventory.pods.in_order() {
-        let pod = pod(&sourced.object);
-        if !pod.is_wired() {
-            continue;
-        }
-        for (network, key) in port_keys(&pod, networks) {
+    for pod in pods.filter(|pod| pod.is_wired()) {
+        for (network, key) in port_keys(pod, networks) {
             let owner = owners
                 .entry((network, key.clone()))
                 .or_insert_with(|| Owner {
                     pod: pod.key.clone(),
                     machine: pod.machine.as_ref().map(|machine| machine.name.clone()),
                 });
-            if !owner.shares(&key, &pod) {
+            if !owner.shares(&key, pod) {
                 let is_id = matches!(key, PortKey::TunnelId(_));
                 found
                     .entry((network, is_id))

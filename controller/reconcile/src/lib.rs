@@ -47,6 +47,7 @@
 pub mod activity;
 mod central;
 mod cluster;
+mod connects;
 mod default_pods;
 mod equal_keys;
 mod ignored;

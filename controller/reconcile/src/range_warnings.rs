@@ -1,9 +1,10 @@
 //! Warnings about ranges that have no address for a node or a network.
 
 use ipnet::IpNet;
+use patchbay_allocate::networks::NodeIds;
 use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{
-    ClusterSettings, IpFamily, MasqueradePlace, Network, Networks, Node, NodeId, Role, Topology,
+    ClusterSettings, IpFamily, MasqueradePlace, Network, Networks, NodeId, Role, Topology,
 };
 
 /// IP families, in the order of warnings.
@@ -14,11 +15,10 @@ const FAMILIES: [IpFamily; 2] = [IpFamily::V4, IpFamily::V6];
 pub(crate) fn range_warnings(
     settings: &ClusterSettings,
     networks: &Networks,
-    nodes: &[Node],
+    nodes: &NodeIds,
 ) -> Vec<String> {
     // The addresses of a node follow from its id.
-    let last = nodes.iter().filter_map(|node| Some((node, node.id?)));
-    let last = last.max_by_key(|(_, id)| *id);
+    let last = nodes.iter().max_by_key(|(_, id)| *id);
     let primary = || networks.iter().filter(|one| one.role == Role::Primary);
     let mut warnings = Vec::new();
     if let Some((node, id)) = last {
@@ -75,9 +75,6 @@ fn small_ranges(network: &Network, id: NodeId) -> impl Iterator<Item = (&'static
     })
 }
 
-fn node_warning(kind: &str, range: IpNet, node: &Node, id: NodeId) -> String {
-    format!(
-        "the {kind} {range} has no address for node {}, whose id is {id}",
-        node.name
-    )
+fn node_warning(kind: &str, range: IpNet, node: &str, id: NodeId) -> String {
+    format!("the {kind} {range} has no address for node {node}, whose id is {id}")
 }

@@ -52,6 +52,17 @@ pub fn networks<'a>(
     Networks::from_definitions(nads.into_iter().map(definition), &labelled(namespaces))
 }
 
+/// All networks of an inventory.
+pub fn networks_of(inventory: &Inventory) -> Networks {
+    let nads = inventory.network_attachment_definitions.iter();
+    let namespaces = inventory.namespaces.iter();
+    networks(
+        nads.map(|(_, nad)| &nad.object),
+        namespaces.map(|(_, namespace)| &namespace.object),
+    )
+    .with_undecoded(undecoded_networks(inventory))
+}
+
 /// Networks of custom resources that cannot be decoded. Rows of these networks may exist.
 pub fn undecoded_networks(inventory: &Inventory) -> BTreeSet<String> {
     let undecoded = inventory.undecoded.iter();

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use patchbay_model::{ClusterSettings, Definition, Feature, NetworkActivity, Networks};
+use patchbay_model::{
+    AttachedNetworks, ClusterSettings, Definition, Feature, NetworkActivity, Networks,
+};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{EgressIP, Object as _, Pod};
 
-use super::pods::{AttachedPods, attached_networks};
+use super::pods::AttachedPods;
 
 /// The nodes of networks whose definitions belong to a UserDefinedNetwork or a
 /// ClusterUserDefinedNetwork. All other ones are on all nodes.
@@ -18,15 +20,16 @@ use super::pods::{AttachedPods, attached_networks};
 /// connects a network with.
 pub(super) fn of_networks(
     inventory: &Inventory,
+    networks: &Networks,
     pods: &AttachedPods,
     settings: &ClusterSettings,
 ) -> NetworkActivity {
-    let networks = super::networks_of(inventory);
     let mut uses = pods.uses();
     if settings.has_feature(Feature::EgressIp) {
-        uses.extend(uses_of_egress_ips(inventory, &networks));
+        uses.extend(uses_of_egress_ips(inventory, networks));
     }
-    NetworkActivity::new(limited(inventory), uses, &connected(inventory, &networks))
+    let limited = limited(inventory, pods.networks());
+    NetworkActivity::new(limited, uses, &connected(inventory, networks))
 }
 
 /// `true` if [`of_networks`] lacks no users: all pods and connects are known, and all EgressIPs
@@ -42,8 +45,7 @@ pub(super) fn is_known(inventory: &Inventory, settings: &ClusterSettings) -> boo
 }
 
 /// Networks all of whose definitions belong to a custom resource.
-fn limited(inventory: &Inventory) -> BTreeSet<Arc<str>> {
-    let attached = attached_networks(inventory);
+fn limited(inventory: &Inventory, attached: &AttachedNetworks) -> BTreeSet<Arc<str>> {
     let (mut limited, mut others) = (BTreeSet::new(), BTreeSet::new());
     for (_, nad) in inventory.network_attachment_definitions.iter() {
         let definition = attached.definition(&conversion::nad_key(&nad.object));

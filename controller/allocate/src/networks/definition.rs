@@ -1,6 +1,6 @@
 //! Attachment definitions of custom resources: their metadata and their owner.
 
-use patchbay_resources::manifests::{InventoryKind, ObjectKey};
+use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Object, ObjectMeta, OwnerReference};
 
@@ -69,6 +69,24 @@ pub(super) fn is_controlled_by<T: InventoryKind>(
             && owner.name == object.name_any()
             && (owner.uid == uid || owner.uid.is_empty() || uid.is_empty())
     })
+}
+
+/// Namespaces and names of the definitions of a custom resource.
+pub(super) fn own_definitions<T: InventoryKind>(
+    object: &T,
+    inventory: &Inventory,
+) -> Vec<ObjectKey> {
+    let nads = &inventory.network_attachment_definitions;
+    let key = ObjectKey::of(object.meta());
+    if key.namespace.is_some() {
+        let own = nads.get(&key);
+        let is_own = own.is_some_and(|nad| is_controlled_by(&nad.object, object));
+        return is_own.then_some(key).into_iter().collect();
+    }
+    let own = nads.iter();
+    own.filter(|(_, nad)| is_controlled_by(&nad.object, object))
+        .map(|(key, _)| key.clone())
+        .collect()
 }
 
 /// Returns `true` if the object has the finalizer.

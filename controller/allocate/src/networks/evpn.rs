@@ -5,12 +5,12 @@ use std::fmt;
 
 use patchbay_model::config_check::user_defined_config;
 use patchbay_model::{ClusterSettings, CniEvpn, CniVrf, Feature, GatewayMode};
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, RefusedObject, describe};
+use patchbay_resources::manifests::{Inventory, Problem, RefusedObject, describe};
 use patchbay_resources::object::{Object as _, VTEP};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, EvpnConfig, Transport, VrfConfig};
 use thiserror::Error;
 
-use super::definition::is_controlled_by;
+use super::definition::own_definitions;
 use crate::cursor::Cursor;
 
 /// Type of the condition of a VTEP that networks may use.
@@ -116,8 +116,6 @@ pub(super) fn refuse_networks(inventory: &mut Inventory, settings: &ClusterSetti
         let Some(EvpnProblem::VtepUnknown(vtep)) = problem(cudn, inventory, settings) else {
             return None;
         };
-        let mut nads = inventory.network_attachment_definitions.iter();
-        let is_defined = nads.any(|(_, nad)| is_controlled_by(&nad.object, cudn));
         let refused = || RefusedObject {
             kind: ClusterUserDefinedNetwork::KIND,
             key: key.clone(),
@@ -130,7 +128,7 @@ pub(super) fn refuse_networks(inventory: &mut Inventory, settings: &ClusterSetti
                 message: format!("VTEP {vtep} cannot be read"),
             }],
         };
-        (!is_defined).then(refused)
+        own_definitions(cudn, inventory).is_empty().then(refused)
     });
     let refused: Vec<RefusedObject> = without_vtep.collect();
     for object in refused {
@@ -163,9 +161,8 @@ impl FabricIds {
             )
         });
         for cudn in unknown {
-            let nads = inventory.network_attachment_definitions.iter();
-            let mut own = nads.filter(|(_, nad)| is_controlled_by(&nad.object, cudn));
-            let config = own.find_map(|(_, nad)| {
+            let config = own_definitions(cudn, inventory).iter().find_map(|key| {
+                let nad = inventory.network_attachment_definitions.get(key)?;
                 user_defined_config(nad.object.spec.config.as_deref())
                     .ok()??
                     .evpn
@@ -250,14 +247,4 @@ impl FabricIds {
 /// The VNI of a valid VRF.
 fn vni(vrf: &VrfConfig) -> u32 {
     vrf.vni.try_into().unwrap_or_default()
-}
-
-/// Namespaces and names of the definitions of a network.
-pub(super) fn own_definitions(
-    cudn: &ClusterUserDefinedNetwork,
-    inventory: &Inventory,
-) -> Vec<ObjectKey> {
-    let nads = inventory.network_attachment_definitions.iter();
-    let own = nads.filter(|(_, nad)| is_controlled_by(&nad.object, cudn));
-    own.map(|(key, _)| key.clone()).collect()
 }

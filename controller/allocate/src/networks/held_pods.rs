@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use patchbay_model::{NODE_CHASSIS_ID, names};
-use patchbay_resources::manifests::Inventory;
+use patchbay_model::NODE_CHASSIS_ID;
+use patchbay_resources::conversion::networks_of;
+use patchbay_resources::manifests::{Inventory, Objects};
 use patchbay_resources::object::Time;
 use patchbay_resources::set_condition;
-use patchbay_resources::udn::{Layer2Config, NetworkRole, NetworkStatus};
+use patchbay_resources::udn::NetworkStatus;
 
 use super::annotations::{annotation, annotation_field};
+use super::conditions::{PORTS_AVAILABLE, condition};
 use super::pods::AttachedPods;
+use super::resource::{NetworkResource, change_status};
 
-/// Condition: pods on all nodes can get ports of the network. OVN-Kubernetes has none for it.
-pub const PORTS_AVAILABLE: &str = "PortsAvailable";
 /// Most nodes that a message names.
 const MAX_NODES: usize = 5;
 
@@ -22,65 +23,44 @@ const MAX_NODES: usize = 5;
 /// condition, and one that had some a true one.
 pub fn note_held_pods(inventory: &mut Inventory, now: &Time) {
     let nodes = inventory.nodes.iter();
-    let nodes =
-        nodes.filter(|(_, node)| annotation(&node.object.metadata, NODE_CHASSIS_ID).is_none());
-    let nodes: BTreeSet<String> = nodes.map(|(key, _)| key.name.clone()).collect();
+    let nodes: BTreeSet<String> = nodes
+        .filter(|(_, node)| annotation(&node.object.metadata, NODE_CHASSIS_ID).is_none())
+        .map(|(key, _)| key.name.clone())
+        .collect();
     let mut held = BTreeMap::<Arc<str>, BTreeSet<Arc<str>>>::new();
     // The pods of a large cluster are read only if a node holds some.
     if !nodes.is_empty() {
-        let (pods, _) = AttachedPods::collect(inventory);
+        let pods = AttachedPods::read(inventory, &networks_of(inventory));
         let uses = pods.uses().into_iter();
         for (network, node) in uses.filter(|(_, node)| nodes.contains(&**node)) {
             held.entry(network).or_default().insert(node);
         }
     }
-    let note = |status: &mut Option<NetworkStatus>, network: &str| {
-        let Some(NetworkStatus { conditions }) = status else {
-            return;
-        };
-        if let Some(nodes) = held.get(network) {
-            let message = describe(nodes);
-            set_condition(
-                conditions,
-                PORTS_AVAILABLE,
-                false,
-                "NoChassisId",
-                message,
-                now,
-            );
-        } else if conditions.iter().any(|one| one.type_ == PORTS_AVAILABLE) {
-            let message = "All nodes with pods of the network have a chassis id.";
-            set_condition(
-                conditions,
-                PORTS_AVAILABLE,
-                true,
-                "ChassisIds",
-                message,
-                now,
-            );
-        }
-    };
-    inventory.user_defined_networks.change_each(|key, udn| {
-        let spec = &udn.object.spec;
-        if needs_chassis(spec.layer3.is_some(), spec.layer2.as_ref()) {
-            let namespace = key.namespace.as_deref().unwrap_or_default();
-            let network = names::udn_network(namespace, &key.name);
-            note(&mut udn.object.status, &network);
-        }
-    });
-    let cudns = &mut inventory.cluster_user_defined_networks;
-    cudns.change_each(|key, cudn| {
-        let config = &cudn.object.spec.network;
-        if needs_chassis(config.layer3.is_some(), config.layer2.as_ref()) {
-            let network = names::cudn_network(&key.name);
-            note(&mut cudn.object.status, &network);
-        }
-    });
+    note_held(&mut inventory.user_defined_networks, &held, now);
+    note_held(&mut inventory.cluster_user_defined_networks, &held, now);
 }
 
-/// `true` if zones do not complete a network without the chassis id of their node.
-fn needs_chassis(is_layer3: bool, layer2: Option<&Layer2Config>) -> bool {
-    is_layer3 || layer2.is_some_and(|config| config.role == NetworkRole::Primary)
+fn note_held<T: NetworkResource>(
+    objects: &mut Objects<T>,
+    held: &BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    now: &Time,
+) {
+    change_status(objects, |key, sourced, status| {
+        let was_held = condition(status.as_ref(), PORTS_AVAILABLE).is_some();
+        let (true, Some(NetworkStatus { conditions })) = (sourced.object.needs_chassis(), status)
+        else {
+            return;
+        };
+        let (holds, reason, message) = match held.get(&*T::network_name(key)) {
+            Some(nodes) => (false, "NoChassisId", describe(nodes)),
+            None if was_held => {
+                let message = "All nodes with pods of the network have a chassis id.";
+                (true, "ChassisIds", message.to_owned())
+            }
+            None => return,
+        };
+        set_condition(conditions, PORTS_AVAILABLE, holds, reason, message, now);
+    });
 }
 
 fn describe(nodes: &BTreeSet<Arc<str>>) -> String {

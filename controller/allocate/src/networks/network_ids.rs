@@ -1,53 +1,88 @@
 //! Network ids and tunnel keys, kept in annotations of attachment definitions.
 
 mod defined;
+mod memory;
 mod refused;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use defined::{DefinedNetwork, nad_problem, read_networks};
+use defined::{DefinedNetwork, Definitions, nad_problem};
+pub(super) use memory::NetworkIdMemory;
+use memory::NetworkNumbers;
 use refused::RefusedNetworks;
 
-use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{
     ClusterSettings, DatapathKey, NETWORK_ID, NETWORK_NAME, NetworkId, ROUTER_TUNNEL_KEY,
+    TUNNEL_KEYS,
 };
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, describe};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Objects, Problem, describe};
+use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::Object as _;
 
-use super::annotations::{annotate, annotation, annotation_field};
-use super::memory::{Memory, NetworkNumbers};
+use super::annotations::{annotation, annotation_field, write_annotations};
 
 /// Annotation of a node of an older OVN-Kubernetes: ids of networks.
 const NODE_NETWORK_IDS: &str = "k8s.ovn.org/network-ids";
 
-/// Allocates missing network ids, and missing router keys of primary layer2 networks.
+/// Ids and tunnel keys of networks, for the annotations of their attachment definitions.
+#[derive(Debug)]
+pub(super) struct NetworkIds {
+    networks: Vec<(DefinedNetwork, NetworkNumbers)>,
+    /// Networks whose definitions are refused.
+    pub(super) refused: BTreeSet<String>,
+    /// Definitions that this cluster cannot have.
+    pub(super) warnings: Vec<Problem>,
+    /// Annotations that cannot be read or contradict each other.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl NetworkIds {
+    /// Writes the annotations of the attachment definitions.
+    pub(super) fn write(&self, nads: &mut Objects<NetworkAttachmentDefinition>) {
+        for (network, numbers) in &self.networks {
+            let keys: Vec<u32> = numbers.keys.iter().map(|key| key.get()).collect();
+            let keys = serde_json::Value::from(keys).to_string();
+            for nad in &network.nads {
+                let values = [
+                    (NETWORK_NAME, Some(network.name.clone())),
+                    (NETWORK_ID, Some(numbers.id.to_string())),
+                    (TUNNEL_KEYS, Some(keys.clone())),
+                ];
+                write_annotations(nads, nad, values);
+            }
+        }
+    }
+}
+
+/// Assigns missing network ids, and missing router keys of primary layer2 networks.
 ///
-/// Networks are in the order of their first definitions. An allocated id or key is the next free
+/// Networks are in the order of their first definitions. An assigned id or key is the next free
 /// one after the last one, but a network without an id gets the one that nodes of an older
-/// OVN-Kubernetes note. Ids and keys that a running manager has allocated are written again after a
-/// foreign change. A network whose annotations cannot be used is not changed. The returned problems
-/// name its annotations. Ids and keys in the annotations of refused definitions stay reserved.
-pub(super) fn complete(
-    inventory: &mut Inventory,
+/// OVN-Kubernetes note. Ids and keys that a running manager has assigned are written again after a
+/// foreign change. A network whose annotations cannot be used is not changed. Ids and keys in the
+/// annotations of refused definitions stay reserved.
+pub(super) fn assign_network_ids(
+    inventory: &Inventory,
     settings: &ClusterSettings,
-    memory: &mut Memory,
-) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let (mut networks, refused) = read_networks(inventory, settings, memory, &mut problems);
-    let refused = RefusedNetworks::read(inventory, &refused, &networks);
+    memory: &mut NetworkIdMemory,
+) -> NetworkIds {
+    let Definitions {
+        mut networks,
+        refused: refused_nads,
+        warnings,
+        mut problems,
+    } = Definitions::read(inventory, settings, memory);
+    let refused = RefusedNetworks::read(inventory, &refused_nads, &networks);
     let mut ids = reserve_ids(inventory, &mut networks, memory, &mut problems);
     ids.extend(refused.ids);
     allocate_ids(inventory, &mut networks, ids, memory, &mut problems);
     let mut keys = reserve_keys(inventory, &mut networks, &mut problems);
     keys.extend(refused.keys);
-    memory.refused = refused.names;
-    let mut known = std::mem::take(&mut memory.networks);
-    for network in &networks {
+    let mut assigned = Vec::with_capacity(networks.len());
+    let mut known = std::mem::take(&mut memory.known);
+    for network in networks {
         let (false, Some(id)) = (network.is_unusable, network.id) else {
-            let numbers = known.remove(&network.name);
-            let numbers = numbers.map(|numbers| (network.name.clone(), numbers));
-            memory.networks.extend(numbers);
+            memory.known.extend(known.remove_entry(&network.name));
             continue;
         };
         let network_keys = match &network.keys {
@@ -58,30 +93,24 @@ pub(super) fn complete(
                 // The range has sixteen times as many keys as there can be networks and connects.
                 let key = memory.router_keys.next(|key| !keys.contains(&key));
                 keys.extend(key);
-                [Some(DatapathKey::of_network(id)), key]
-                    .into_iter()
-                    .flatten()
+                std::iter::once(DatapathKey::of_network(id))
+                    .chain(key)
                     .collect()
             }
         };
-        let texts: Vec<u32> = network_keys.iter().map(|key| key.get()).collect();
-        let texts = serde_json::Value::from(texts).to_string();
-        for nad in &network.nads {
-            let Some(nad) = inventory.network_attachment_definitions.get_mut(nad) else {
-                continue;
-            };
-            let meta = &mut nad.object.metadata;
-            annotate(meta, NETWORK_NAME, &network.name);
-            annotate(meta, NETWORK_ID, id.to_string());
-            annotate(meta, TUNNEL_KEYS, &texts);
-        }
         let numbers = NetworkNumbers {
             id,
             keys: network_keys,
         };
-        memory.networks.insert(network.name.clone(), numbers);
+        memory.known.insert(network.name.clone(), numbers.clone());
+        assigned.push((network, numbers));
     }
-    problems
+    NetworkIds {
+        networks: assigned,
+        refused: refused.names,
+        warnings,
+        problems,
+    }
 }
 
 /// Allocates an id for each network without one.
@@ -89,7 +118,7 @@ fn allocate_ids(
     inventory: &Inventory,
     networks: &mut [DefinedNetwork],
     mut taken: BTreeSet<NetworkId>,
-    memory: &mut Memory,
+    memory: &mut NetworkIdMemory,
     problems: &mut Vec<Problem>,
 ) {
     let ids = 1..=u32::from(NetworkId::MAX.get());
@@ -101,7 +130,7 @@ fn allocate_ids(
     }
     for network in networks.iter_mut().filter(without_id) {
         let is_free = |id: u32| NetworkId::try_new(id.into()).is_ok_and(|id| !taken.contains(&id));
-        let id = memory.network_ids.next(ids.clone(), is_free);
+        let id = memory.cursor.next(ids.clone(), is_free);
         network.id = id.and_then(|id| NetworkId::try_new(id.into()).ok());
         taken.extend(network.id);
         if let (None, Some(nad)) = (network.id, network.nads.first()) {
@@ -137,11 +166,11 @@ fn ids_of_nodes(inventory: &Inventory) -> BTreeMap<String, NetworkId> {
 fn reserve_ids(
     inventory: &Inventory,
     networks: &mut [DefinedNetwork],
-    memory: &Memory,
+    memory: &NetworkIdMemory,
     problems: &mut Vec<Problem>,
 ) -> BTreeSet<NetworkId> {
     let mut owners = BTreeMap::<NetworkId, String>::new();
-    let is_known = |network: &DefinedNetwork| memory.networks.contains_key(&network.name);
+    let is_known = |network: &DefinedNetwork| memory.known.contains_key(&network.name);
     for network in networks.iter().filter(|network| is_known(network)) {
         owners.extend(network.id.map(|id| (id, network.name.clone())));
     }

@@ -7,19 +7,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use patchbay_model::{
-    IpFamily, NODE_SUBNETS, NetConf, Network, NetworkActivity, Node, PodSubnet, SubnetPool,
+    IpFamily, NODE_SUBNETS, NetConf, NetworkActivity, Networks, Node, PodSubnet, SubnetPool,
     Topology, names,
 };
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
+use patchbay_resources::conversion::{self, nad_key};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Objects, Problem, Sourced};
 use patchbay_resources::object::{self as core, Time};
 use smallvec::SmallVec;
 
-use super::annotations::{annotate, annotation_field};
-use super::manager::ManagerSettings;
-use super::memory::Memory;
-use super::{activity, status};
+use super::activity;
+use super::annotations::{annotation_field, write_annotations};
+use super::conditions::is_created;
+use super::numbered_networks::NumberedNetworks;
+use super::settings::ManagerSettings;
 
 /// The default network's entry, which OVN-Kubernetes owns.
 const DEFAULT_NETWORK: &str = "default";
@@ -34,50 +36,92 @@ pub(super) fn no_subnet(node: &str, network: &str) -> String {
     )
 }
 
-/// Result of the allocation of node subnets.
+/// Subnets of nodes at the end of the last pass.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeSubnetMemory {
+    /// Positions in the ranges of layer3 networks.
+    positions: BTreeMap<(String, IpNet), u64>,
+    /// Nodes of the subnets of layer3 networks, by network.
+    owners: BTreeMap<String, SubnetOwners>,
+    /// Since when networks have no users on nodes that have their subnets, with dynamic allocation.
+    unused_since: BTreeMap<(String, String), Timestamp>,
+}
+
+impl NodeSubnetMemory {
+    /// Forgets a network that is gone.
+    pub(super) fn forget(&mut self, network: &str) {
+        self.positions.retain(|(of, _), _| of != network);
+    }
+
+    /// Time at which the first subnet without users goes. `None`: none does.
+    pub(super) fn next_expiry(&self, grace_period: SignedDuration) -> Option<Timestamp> {
+        let since = self.unused_since.values().min()?;
+        since.checked_add(grace_period).ok()
+    }
+}
+
+/// Subnets of nodes in layer3 networks.
 #[derive(Debug, Default)]
 pub(super) struct NodeSubnets {
+    /// Subnets of the nodes whose annotations are to be written, by network.
+    changed: Vec<(ObjectKey, BTreeMap<String, Vec<IpNet>>)>,
     pub(super) failures: Failures,
     /// Annotations that cannot be read.
     pub(super) problems: Vec<Problem>,
+    /// Subnets that are replaced.
+    pub(super) warnings: Vec<Problem>,
 }
 
-/// Allocates the missing subnets of nodes in layer3 networks, and removes subnets of networks that
+impl NodeSubnets {
+    /// Writes the annotations of the nodes.
+    pub(super) fn write(&self, nodes: &mut Objects<core::Node>) {
+        for (key, subnets) in &self.changed {
+            let json = || serde_json::json!(subnets).to_string();
+            let value = (!subnets.is_empty()).then(json);
+            write_annotations(nodes, key, [(NODE_SUBNETS, value)]);
+        }
+    }
+}
+
+/// Assigns the missing subnets of nodes in layer3 networks, and removes subnets of networks that
 /// no longer exist. Nodes are in the order of the manifests.
 ///
 /// A node has one subnet of each family. One that is another node's, or none of the network's, is
-/// replaced, with a warning of the inventory.
+/// replaced, with a warning.
 ///
 /// `active`: nodes that get subnets of a network; the default network has all. `None`: all nodes. A
 /// node on which a network has no users any more loses its subnet after the grace period, if all
 /// users are known. Subnets of networks whose definitions are refused stay as they are.
-pub(super) fn complete(
-    inventory: &mut Inventory,
+pub(super) fn assign_node_subnets(
+    inventory: &Inventory,
+    numbered: &NumberedNetworks,
     settings: &ManagerSettings,
     active: Option<&NetworkActivity>,
-    memory: &mut Memory,
+    memory: &mut NodeSubnetMemory,
     now: &Time,
 ) -> NodeSubnets {
-    let mut result = NodeSubnets::default();
-    let nodes = read_nodes(inventory, &mut result.problems);
+    let mut assigned = NodeSubnets::default();
+    let nodes = read_nodes(inventory, &mut assigned.problems);
     let mut pools: Vec<Pool> = Vec::new();
     if let Some(subnets) = &settings.default_network {
         pools.push(Pool::new(DEFAULT_NETWORK, subnets, memory, nodes.len()));
     }
-    for network in layer3_networks(inventory, &memory.refused) {
-        let subnets = &network.pod_subnets;
-        pools.push(Pool::new(&network.name, subnets, memory, nodes.len()));
-    }
-    let known = std::mem::take(&mut memory.node_subnet_owners);
+    let layer3 = numbered.networks.iter().filter(|network| {
+        network.topology == Topology::Layer3 && !numbered.refused.contains(&network.name)
+    });
+    pools.extend(
+        layer3.map(|network| Pool::new(&network.name, &network.pod_subnets, memory, nodes.len())),
+    );
+    let known = std::mem::take(&mut memory.owners);
     let is_activity_known = activity::is_known(inventory, &settings.cluster);
     let mut unused = BTreeMap::new();
     for pool in &mut pools {
         let known = known.get(&pool.network);
         for (index, message) in pool.restore(&nodes, known) {
-            let key = &nodes[index].0;
-            if let Some(object) = inventory.nodes.get(key) {
-                inventory.warnings.push(problem(object, key, &message));
-            }
+            let (key, _) = &nodes[index];
+            let object = inventory.nodes.get(key);
+            let problem = object.map(|object| problem(object, key, &message));
+            assigned.warnings.extend(problem);
         }
         for (index, (key, node)) in nodes.iter().enumerate() {
             let is_active = pool.network == DEFAULT_NETWORK
@@ -93,64 +137,64 @@ pub(super) fn complete(
                 continue;
             }
             pool.held[index] = node.subnets_of(&pool.network).into();
-            let failures = result.failures.entry(pool.network.clone()).or_default();
+            let failures = assigned.failures.entry(pool.network.clone()).or_default();
             failures.push(key.name.clone());
         }
     }
-    let wanted = wanted_networks(inventory, &memory.left);
+    assigned.changed = changed_subnets(&nodes, &pools, inventory, numbered);
+    memory.unused_since = unused;
+    memory.positions = pools.iter().flat_map(Pool::positions).collect();
+    let owners = pools.into_iter().map(|pool| (pool.network, pool.owners));
+    memory.owners = owners.collect();
+    assigned
+}
+
+/// Subnets by network of the nodes whose annotations have others. Networks without a pool that are
+/// wanted cannot be had at the moment, so their subnets stay.
+fn changed_subnets(
+    nodes: &[(ObjectKey, Node)],
+    pools: &[Pool],
+    inventory: &Inventory,
+    numbered: &NumberedNetworks,
+) -> Vec<(ObjectKey, BTreeMap<String, Vec<IpNet>>)> {
+    let wanted = wanted_networks(inventory, &numbered.networks, &numbered.left);
     let is_kept = |network: &str| {
-        network == DEFAULT_NETWORK || wanted.contains(network) || memory.refused.contains(network)
+        network == DEFAULT_NETWORK || wanted.contains(network) || numbered.refused.contains(network)
     };
+    let kept: Vec<&Pool> = pools.iter().filter(|pool| is_kept(&pool.network)).collect();
     let pooled: BTreeSet<&str> = pools.iter().map(|pool| pool.network.as_str()).collect();
+    let mut changed = Vec::new();
     for (index, (key, node)) in nodes.iter().enumerate() {
-        let held = pools
+        let held = kept
             .iter()
-            .map(|pool| (pool.network.as_str(), pool.held[index].as_slice()))
-            .filter(|(network, _)| is_kept(network));
+            .map(|pool| (pool.network.as_str(), pool.held[index].as_slice()));
         let others = node
             .subnets
             .iter()
             .map(|(network, subnets)| (network.as_str(), subnets.as_slice()))
-            .filter(|(network, _)| is_kept(network) && !pooled.contains(network));
-        if let Some(subnets) = changed_subnets(node, held, others)
-            && let Some(object) = inventory.nodes.get_mut(key)
+            .filter(|(network, _)| !pooled.contains(network) && is_kept(network));
+        let mut subnets: BTreeMap<&str, &[IpNet]> = held.chain(others).collect();
+        subnets.retain(|_, subnets| !subnets.is_empty());
+        let known = node.subnets.iter();
+        let known = known.map(|(network, subnets)| (network.as_str(), subnets.as_slice()));
+        if !known.eq(subnets
+            .iter()
+            .map(|(network, subnets)| (*network, *subnets)))
         {
-            write(&mut object.object, &subnets);
+            let owned = subnets
+                .into_iter()
+                .map(|(network, subnets)| (network.to_owned(), subnets.to_vec()));
+            changed.push((key.clone(), owned.collect()));
         }
     }
-    memory.unused_since = unused;
-    memory.node_subnets = pools.iter().flat_map(Pool::positions).collect();
-    let owners = pools.into_iter().map(|pool| (pool.network, pool.owners));
-    memory.node_subnet_owners = owners.collect();
-    result
-}
-
-/// Subnets of a node by network, if they are not those of its annotation.
-///
-/// `others`: subnets of networks without a pool, which are wanted but cannot be had at the moment.
-fn changed_subnets<'a>(
-    node: &'a Node,
-    held: impl Iterator<Item = (&'a str, &'a [IpNet])>,
-    others: impl Iterator<Item = (&'a str, &'a [IpNet])>,
-) -> Option<BTreeMap<String, Vec<IpNet>>> {
-    let mut subnets: BTreeMap<&str, &[IpNet]> = held.chain(others).collect();
-    subnets.retain(|_, subnets| !subnets.is_empty());
-    let is_same = subnets.len() == node.subnets.len()
-        && subnets
-            .iter()
-            .all(|(network, subnets)| node.subnets_of(network) == *subnets);
-    (!is_same).then(|| {
-        let subnets = subnets.into_iter();
-        let owned = subnets.map(|(network, subnets)| (network.to_owned(), subnets.to_vec()));
-        owned.collect()
-    })
+    changed
 }
 
 /// Nodes whose subnets can be read.
 fn read_nodes(inventory: &Inventory, problems: &mut Vec<Problem>) -> Vec<(ObjectKey, Node)> {
     let mut nodes = Vec::new();
     for (key, object) in inventory.nodes.in_order() {
-        let (node, errors) = patchbay_resources::conversion::node(&object.object);
+        let (node, errors) = conversion::node(&object.object);
         // Node ids have been looked at before.
         let errors = errors
             .into_iter()
@@ -164,6 +208,7 @@ fn read_nodes(inventory: &Inventory, problems: &mut Vec<Problem>) -> Vec<(Object
     nodes
 }
 
+/// Problem of the subnets of a node.
 pub(super) fn problem(node: &Sourced<core::Node>, key: &ObjectKey, message: &str) -> Problem {
     Problem {
         location: node.origin.location().cloned(),
@@ -173,52 +218,41 @@ pub(super) fn problem(node: &Sourced<core::Node>, key: &ObjectKey, message: &str
     }
 }
 
-fn write(node: &mut core::Node, subnets: &BTreeMap<String, Vec<IpNet>>) {
-    if !subnets.is_empty() {
-        annotate(
-            &mut node.metadata,
-            NODE_SUBNETS,
-            serde_json::json!(subnets).to_string(),
-        );
-    } else if let Some(annotations) = &mut node.metadata.annotations {
-        annotations.remove(NODE_SUBNETS);
-    }
-}
-
-/// The layer3 networks, without those whose definitions are refused.
-fn layer3_networks(inventory: &Inventory, refused: &BTreeSet<String>) -> Vec<Network> {
-    let networks = super::networks_of(inventory);
-    let layer3 = networks
-        .iter()
-        .filter(|network| network.topology == Topology::Layer3 && !refused.contains(&network.name));
-    layer3.cloned().collect()
-}
-
 /// Names of all networks that anybody wants, also of those that cannot be had at the moment. A CUDN
 /// that selects no namespace wants none, and one that has left all its namespaces only what it
 /// joins.
-fn wanted_networks(inventory: &Inventory, left: &BTreeSet<String>) -> BTreeSet<String> {
+fn wanted_networks(
+    inventory: &Inventory,
+    networks: &Networks,
+    left: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    let layer3 = networks
+        .iter()
+        .filter(|network| network.topology == Topology::Layer3)
+        .map(|network| network.name.clone());
     let nads = inventory.network_attachment_definitions.iter();
-    let configured = nads
+    let unusable = nads
+        .filter(|(_, nad)| networks.by_nad(&nad_key(&nad.object)).is_none())
         .filter_map(|(_, nad)| NetConf::parse(nad.object.spec.config.as_deref()?).ok()?)
         .filter(|network| network.topology == Topology::Layer3)
         .map(|network| network.name);
     let udns = inventory.user_defined_networks.iter().map(|(key, _)| {
         names::udn_network(key.namespace.as_deref().unwrap_or_default(), &key.name)
     });
-    let cudns = inventory.cluster_user_defined_networks.iter();
-    let cudns = cudns
-        .filter(|(_, cudn)| !status::is_created(cudn.object.status.as_ref()))
+    let cudns = inventory
+        .cluster_user_defined_networks
+        .iter()
+        .filter(|(_, cudn)| !is_created(cudn.object.status.as_ref()))
         .map(|(key, _)| names::cudn_network(&key.name))
         .filter(|network| !left.contains(network));
-    configured.chain(udns).chain(cudns).collect()
+    layer3.chain(unusable).chain(udns).chain(cudns).collect()
 }
 
 /// There is no subnet left.
 struct NoSubnet;
 
 /// Names of the nodes that have the subnets of one network.
-pub(super) type SubnetOwners = BTreeMap<IpNet, Arc<str>>;
+type SubnetOwners = BTreeMap<IpNet, Arc<str>>;
 
 /// Subnets of one node in one network, mostly one of each family.
 type HeldSubnets = SmallVec<[IpNet; 2]>;
@@ -233,11 +267,11 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(network: &str, subnets: &[PodSubnet], memory: &Memory, nodes: usize) -> Self {
+    fn new(network: &str, subnets: &[PodSubnet], memory: &NodeSubnetMemory, nodes: usize) -> Self {
         let ranges = subnets.iter().filter_map(|subnet| {
             let mut range = SubnetPool::new(subnet.cidr, subnet.host_prefix?);
             let key = (network.to_owned(), subnet.cidr);
-            range.set_position(memory.node_subnets.get(&key).copied().unwrap_or_default());
+            range.set_position(memory.positions.get(&key).copied().unwrap_or_default());
             Some(range)
         });
         Self {
@@ -317,7 +351,7 @@ impl Pool {
         index: usize,
         node: &str,
         settings: &ManagerSettings,
-        memory: &Memory,
+        memory: &NodeSubnetMemory,
         now: &Time,
     ) -> Option<((String, String), Timestamp)> {
         let subnets = &mut self.held[index];

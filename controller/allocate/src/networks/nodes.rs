@@ -1,218 +1,270 @@
 //! Node ids, chassis ids and transit addresses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use patchbay_model::NODE_TRANSIT_ADDRESSES;
+use ipnet::IpNet;
 use patchbay_model::arithmetic::nth_address;
-use patchbay_model::{ClusterSettings, FIRST_NODE_ID, IpFamily, NODE_CHASSIS_ID, NODE_ID, NodeId};
+use patchbay_model::{
+    ClusterSettings, FIRST_NODE_ID, IpFamily, NODE_CHASSIS_ID, NODE_ID, NODE_TRANSIT_ADDRESSES,
+    NodeId, transit_addresses,
+};
 use patchbay_resources::manifests::{ObjectKey, Objects, Problem, Sourced};
 use patchbay_resources::object as core;
 use sha2::{Digest, Sha256};
 
-use super::annotations::{annotate, annotation, annotation_field};
-use super::memory::Memory;
+use super::annotations::{annotation, annotation_field, write_annotations};
+use crate::cursor::Cursor;
 
 /// The ids that nodes may have; 0 and 1 are not theirs.
 const NODE_IDS: std::ops::RangeInclusive<u32> = FIRST_NODE_ID as u32..=5000;
 
-/// Allocates missing ids and transit addresses of nodes.
+/// Ids of nodes at the end of the last pass, and the position of their allocator.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeIdMemory {
+    cursor: Cursor,
+    /// Ids by name of the node.
+    known: BTreeMap<String, NodeId>,
+}
+
+/// Ids of all nodes, and the transit addresses that follow from new ones.
+#[derive(Debug, Default)]
+pub struct NodeIds {
+    nodes: BTreeMap<ObjectKey, NodeNumbers>,
+    /// New nodes with the id of a known one, whose annotations go.
+    copies: Vec<ObjectKey>,
+    /// Annotations that cannot be read or contradict each other.
+    pub(super) problems: Vec<Problem>,
+}
+
+#[derive(Debug)]
+struct NodeNumbers {
+    id: NodeId,
+    /// Addresses of the id, IPv4 first. `None`: those of the annotation stay.
+    transit: Option<Vec<IpNet>>,
+}
+
+impl NodeIds {
+    /// Names and ids of the nodes that have one, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, NodeId)> {
+        let nodes = self.nodes.iter();
+        nodes.map(|(key, numbers)| (&*key.name, numbers.id))
+    }
+
+    /// Id of a node. `None`: it has none.
+    pub(super) fn get(&self, node: &str) -> Option<NodeId> {
+        let numbers = self.nodes.get(&ObjectKey::cluster(node))?;
+        Some(numbers.id)
+    }
+
+    /// Writes the annotations of the nodes.
+    pub(super) fn write(&self, nodes: &mut Objects<core::Node>) {
+        for key in &self.copies {
+            write_annotations(
+                nodes,
+                key,
+                [(NODE_ID, None), (NODE_TRANSIT_ADDRESSES, None)],
+            );
+        }
+        for (key, NodeNumbers { id, transit }) in &self.nodes {
+            write_annotations(nodes, key, [(NODE_ID, Some(id.to_string()))]);
+            if let Some(addresses) = transit {
+                let by_family = addresses.iter().map(|net| {
+                    let family = IpFamily::of_net(*net).long_name();
+                    (family, net.to_string())
+                });
+                let json = serde_json::json!(by_family.collect::<BTreeMap<_, _>>());
+                let value = Some(json.to_string());
+                write_annotations(nodes, key, [(NODE_TRANSIT_ADDRESSES, value)]);
+            }
+        }
+    }
+}
+
+/// A node with the values of its annotations.
+struct AnnotatedNode<'a> {
+    key: &'a ObjectKey,
+    node: &'a Sourced<core::Node>,
+    id: Option<&'a str>,
+    has_transit: bool,
+    transit: Result<Vec<IpNet>, serde_json::Error>,
+}
+
+impl<'a> AnnotatedNode<'a> {
+    /// `is_copy`: the annotations are those of a known node.
+    fn new(key: &'a ObjectKey, node: &'a Sourced<core::Node>, is_copy: bool) -> Self {
+        let meta = &node.object.metadata;
+        let value = |key| annotation(meta, key).filter(|_| !is_copy);
+        Self {
+            key,
+            node,
+            id: value(NODE_ID),
+            has_transit: value(NODE_TRANSIT_ADDRESSES).is_some(),
+            transit: if is_copy {
+                Ok(Vec::new())
+            } else {
+                transit_addresses(meta.annotations.as_ref())
+            },
+        }
+    }
+
+    fn problem(&self, annotation: &str, message: impl Into<String>) -> Problem {
+        Problem {
+            location: self.node.origin.location().cloned(),
+            object: Some(format!("Node {}", self.key)),
+            field: Some(annotation_field(annotation)),
+            message: message.into(),
+        }
+    }
+}
+
+/// Assigns missing ids and transit addresses of nodes.
 ///
-/// Ids are allocated in the order of the manifests. A node that has lost its annotation gets the id
+/// Ids are assigned in the order of the manifests. A node that has lost its annotation gets the id
 /// that it had. A new node with the id of a known one gets another id. The transit addresses follow
-/// from an id that is allocated. A node whose annotations cannot be read is not changed.
-pub(super) fn complete(
-    nodes: &mut Objects<core::Node>,
+/// from an id that is assigned. A node whose annotations cannot be read is not changed.
+pub(super) fn assign_node_ids(
+    nodes: &Objects<core::Node>,
     settings: &ClusterSettings,
-    memory: &mut Memory,
-) -> Vec<Problem> {
-    let known = std::mem::take(&mut memory.node_numbers);
-    forget_ids_of_others(nodes, &known);
-    let (mut problems, mut ids) = annotated_ids(nodes);
-    let annotated: BTreeSet<ObjectKey> = nodes
-        .iter()
-        .filter(|(_, node)| annotation(&node.object.metadata, NODE_TRANSIT_ADDRESSES).is_some())
-        .map(|(key, _)| key.clone())
-        .collect();
-    let own_ids: BTreeMap<ObjectKey, NodeId> =
-        ids.iter().map(|(id, key)| (key.clone(), *id)).collect();
-    let keys: Vec<ObjectKey> = nodes
-        .in_order()
-        .into_iter()
-        .map(|(key, _)| key.clone())
-        .collect();
-    for key in keys {
-        let Some(node) = nodes.get_mut(&key) else {
-            continue;
-        };
-        let id = if annotation(&node.object.metadata, NODE_ID).is_some() {
-            own_ids.get(&key).copied()
+    memory: &mut NodeIdMemory,
+) -> NodeIds {
+    let known = std::mem::take(&mut memory.known);
+    let owners: BTreeMap<NodeId, &String> = known.iter().map(|(name, id)| (*id, name)).collect();
+    let mut assigned = NodeIds::default();
+    let mut annotated = Vec::with_capacity(nodes.len());
+    for (key, node) in nodes.in_order() {
+        let id = annotation(&node.object.metadata, NODE_ID).and_then(|text| text.parse().ok());
+        let owner = id.and_then(|id: NodeId| owners.get(&id));
+        let is_copy = !known.contains_key(&key.name)
+            && owner.is_some_and(|owner| nodes.named(owner).is_some());
+        assigned.copies.extend(is_copy.then(|| key.clone()));
+        annotated.push(AnnotatedNode::new(key, node, is_copy));
+    }
+    let mut ids = annotated_ids(&annotated, &mut assigned.problems);
+    let own_ids: BTreeMap<&ObjectKey, NodeId> = ids.iter().map(|(id, key)| (*key, *id)).collect();
+    for node in &mut annotated {
+        let name = &node.key.name;
+        let former = known.get(name).copied();
+        let id = if node.id.is_some() {
+            own_ids.get(node.key).copied()
         } else {
             let is_free =
                 |id: u32| NodeId::try_new(id.into()).is_ok_and(|id| !ids.contains_key(&id));
-            let former = known.get(&key.name).copied();
             let id = former.filter(|id| is_free(id.get().into())).or_else(|| {
-                let next = memory.node_ids.next(NODE_IDS, is_free);
+                let next = memory.cursor.next(NODE_IDS, is_free);
                 next.and_then(|id| NodeId::try_new(id.into()).ok())
             });
             if id.is_none() {
-                let message = "all node ids up to 5000 are in use";
-                problems.push(problem(node, &key, NODE_ID, message));
+                let problem = node.problem(NODE_ID, "all node ids up to 5000 are in use");
+                assigned.problems.push(problem);
             }
             id
         };
         let Some(id) = id else {
-            let former = known.get(&key.name).map(|id| (key.name.clone(), *id));
-            memory.node_numbers.extend(former);
+            memory.known.extend(former.map(|id| (name.clone(), id)));
             continue;
         };
-        let meta = &mut node.object.metadata;
-        let is_new = annotation(meta, NODE_ID).is_none();
-        annotate(meta, NODE_ID, id.to_string());
-        if is_new || annotation(meta, NODE_TRANSIT_ADDRESSES).is_none() {
-            annotate(
-                meta,
-                NODE_TRANSIT_ADDRESSES,
-                transit_addresses(settings, id),
-            );
+        let mut transit = None;
+        if node.id.is_none() || !node.has_transit {
+            let addresses = transit_addresses_of(settings, id);
+            node.transit = Ok(addresses.clone());
+            transit = Some(addresses);
         }
-        memory.node_numbers.insert(key.name.clone(), id);
-        ids.entry(id).or_insert(key);
+        memory.known.insert(name.clone(), id);
+        ids.entry(id).or_insert(node.key);
+        let numbers = NodeNumbers { id, transit };
+        assigned.nodes.insert(node.key.clone(), numbers);
     }
-    problems.extend(unreadable_transit_addresses(nodes));
-    problems.extend(shared_transit_addresses(nodes, &annotated));
-    problems
-}
-
-/// Removes the ids of new nodes that are those of known ones.
-fn forget_ids_of_others(nodes: &mut Objects<core::Node>, known: &BTreeMap<String, NodeId>) {
-    let owners: BTreeMap<NodeId, &String> = known.iter().map(|(name, id)| (*id, name)).collect();
-    let keys: Vec<ObjectKey> = nodes.iter().map(|(key, _)| key.clone()).collect();
-    for key in keys.iter().filter(|key| !known.contains_key(&key.name)) {
-        let id =
-            |node: &Sourced<core::Node>| annotation(&node.object.metadata, NODE_ID)?.parse().ok();
-        let owner = nodes
-            .get(key)
-            .and_then(id)
-            .and_then(|id: NodeId| owners.get(&id));
-        let is_taken = owner.is_some_and(|owner| nodes.named(owner).is_some());
-        if let Some(node) = nodes.get_mut(key).filter(|_| is_taken) {
-            let annotations = node.object.metadata.annotations.get_or_insert_default();
-            annotations.remove(NODE_ID);
-            annotations.remove(NODE_TRANSIT_ADDRESSES);
-        }
-    }
-}
-
-/// Adds missing chassis ids of nodes: a UUID made from the name.
-pub(super) fn invent_chassis_ids(nodes: &mut Objects<core::Node>) -> Vec<Problem> {
-    let problems = shared_chassis_ids(nodes);
-    nodes.change_each(|key, node| {
-        let meta = &mut node.object.metadata;
-        if annotation(meta, NODE_CHASSIS_ID).is_none() {
-            annotate(meta, NODE_CHASSIS_ID, invented_chassis_id(&key.name));
-        }
+    let unreadable = annotated.iter().filter_map(|node| {
+        let error = node.transit.as_ref().err()?;
+        let message = format!("cannot read the addresses: {error}");
+        Some(node.problem(NODE_TRANSIT_ADDRESSES, message))
     });
-    problems
+    assigned.problems.extend(unreadable);
+    assigned
+        .problems
+        .extend(shared_transit_addresses(annotated));
+    assigned
+}
+
+/// Ids in annotations, with their nodes. Those that cannot be used are problems.
+fn annotated_ids<'a>(
+    nodes: &[AnnotatedNode<'a>],
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<NodeId, &'a ObjectKey> {
+    let mut ids = BTreeMap::<NodeId, &'a ObjectKey>::new();
+    for node in nodes {
+        let Some(text) = node.id else {
+            continue;
+        };
+        let id = text.parse::<NodeId>().ok();
+        let Some(id) = id.filter(|id| NODE_IDS.contains(&id.get().into())) else {
+            let (first, last) = NODE_IDS.into_inner();
+            let message = format!("node id {text:?} is not a number in {first}..={last}");
+            problems.push(node.problem(NODE_ID, message));
+            continue;
+        };
+        let owner = *ids.entry(id).or_insert(node.key);
+        if owner != node.key {
+            let message = format!("node id {id} is already that of node {owner}");
+            problems.push(node.problem(NODE_ID, message));
+        }
+    }
+    ids
 }
 
 /// Transit addresses that two nodes have. A node whose id implies the address keeps it.
-fn shared_transit_addresses(
-    nodes: &Objects<core::Node>,
-    annotated: &BTreeSet<ObjectKey>,
-) -> Vec<Problem> {
-    let mut nodes = nodes.in_order();
-    nodes.sort_by_key(|(key, _)| annotated.contains(*key));
+fn shared_transit_addresses(mut nodes: Vec<AnnotatedNode<'_>>) -> Vec<Problem> {
+    nodes.sort_by_key(|node| node.has_transit);
     let mut owners = BTreeMap::new();
     let mut problems = Vec::new();
-    for (key, node) in nodes {
-        // Unreadable addresses are reported by `unreadable_transit_addresses`.
-        let addresses =
-            patchbay_model::transit_addresses(node.object.metadata.annotations.as_ref());
-        for address in addresses.unwrap_or_default() {
-            let address = address.addr();
-            let other = *owners.entry(address).or_insert(key);
-            if other != key {
+    for node in &nodes {
+        for address in node.transit.iter().flatten().map(IpNet::addr) {
+            let other = *owners.entry(address).or_insert(node.key);
+            if other != node.key {
                 let message = format!("transit address {address} is already that of node {other}");
-                problems.push(problem(node, key, NODE_TRANSIT_ADDRESSES, message));
+                problems.push(node.problem(NODE_TRANSIT_ADDRESSES, message));
             }
         }
     }
     problems
 }
 
-fn annotated_ids(nodes: &Objects<core::Node>) -> (Vec<Problem>, BTreeMap<NodeId, ObjectKey>) {
-    let (mut problems, mut ids) = (Vec::new(), BTreeMap::<NodeId, ObjectKey>::new());
-    for (key, node) in nodes.in_order() {
-        let Some(text) = annotation(&node.object.metadata, NODE_ID) else {
-            continue;
-        };
-        let id = text
-            .parse::<NodeId>()
-            .ok()
-            .filter(|id| NODE_IDS.contains(&u32::from(id.get())));
-        match id {
-            None => problems.push(problem(
-                node,
-                key,
-                NODE_ID,
-                format!(
-                    "node id {text:?} is not a number in {}..={}",
-                    NODE_IDS.start(),
-                    NODE_IDS.end()
-                ),
-            )),
-            Some(id) => match ids.get(&id) {
-                Some(other) => {
-                    let message = format!("node id {id} is already that of node {other}");
-                    problems.push(problem(node, key, NODE_ID, message));
-                }
-                None => {
-                    ids.insert(id, key.clone());
-                }
-            },
-        }
-    }
-    (problems, ids)
+/// The node's address in each transit range of the cluster, IPv4 first: the base of the range plus
+/// the node's id.
+fn transit_addresses_of(settings: &ClusterSettings, id: NodeId) -> Vec<IpNet> {
+    let ranges = settings.transit_subnets.iter();
+    let of_families = ranges.filter(|range| settings.has_family(IpFamily::of_net(**range)));
+    let addresses = of_families.filter_map(|range| {
+        let address = nth_address(*range, id.get().into())?;
+        let net = IpNet::new(address, range.prefix_len()).ok()?;
+        Some((IpFamily::of_net(*range).long_name(), net))
+    });
+    addresses
+        .collect::<BTreeMap<_, _>>()
+        .into_values()
+        .collect()
 }
 
-fn shared_chassis_ids(nodes: &Objects<core::Node>) -> Vec<Problem> {
-    let mut chassis = BTreeMap::new();
-    let mut problems = Vec::new();
+/// Adds missing chassis ids of nodes: a UUID made from the name. Returns ids that two nodes have.
+pub(super) fn invent_chassis_ids(nodes: &mut Objects<core::Node>) -> Vec<Problem> {
+    let mut owners = BTreeMap::new();
+    let (mut problems, mut without_id) = (Vec::new(), Vec::new());
     for (key, node) in nodes.in_order() {
         let Some(id) = annotation(&node.object.metadata, NODE_CHASSIS_ID) else {
+            without_id.push(key.clone());
             continue;
         };
-        if let Some(other) = chassis.insert(id, key) {
+        if let Some(other) = owners.insert(id, key) {
             let message = format!("chassis id {id} is already that of node {other}");
-            problems.push(problem(node, key, NODE_CHASSIS_ID, message));
+            let node = AnnotatedNode::new(key, node, false);
+            problems.push(node.problem(NODE_CHASSIS_ID, message));
         }
     }
-    problems
-}
-
-fn unreadable_transit_addresses(nodes: &Objects<core::Node>) -> Vec<Problem> {
-    let nodes = nodes.in_order().into_iter();
-    let unreadable = nodes.filter_map(|(key, node)| {
-        let error =
-            patchbay_model::transit_addresses(node.object.metadata.annotations.as_ref()).err()?;
-        let message = format!("cannot read the addresses: {error}");
-        Some(problem(node, key, NODE_TRANSIT_ADDRESSES, message))
-    });
-    unreadable.collect()
-}
-
-fn problem(
-    node: &Sourced<core::Node>,
-    key: &ObjectKey,
-    annotation: &str,
-    message: impl Into<String>,
-) -> Problem {
-    Problem {
-        location: node.origin.location().cloned(),
-        object: Some(format!("Node {key}")),
-        field: Some(annotation_field(annotation)),
-        message: message.into(),
+    for key in without_id {
+        let id = Some(invented_chassis_id(&key.name));
+        write_annotations(nodes, &key, [(NODE_CHASSIS_ID, id)]);
     }
+    problems
 }
 
 /// Chassis id of a node without the annotation: a UUID of version 8 (RFC 9562) over the first
@@ -230,37 +282,22 @@ fn invented_chassis_id(node: &str) -> String {
         .to_string()
 }
 
-/// The node's address in each transit range of the cluster: the base of the range plus the node's
-/// id.
-fn transit_addresses(settings: &ClusterSettings, id: NodeId) -> String {
-    let mut addresses = BTreeMap::new();
-    for range in &settings.transit_subnets {
-        let family = IpFamily::of_net(*range);
-        if settings.has_family(family)
-            && let Some(address) = nth_address(*range, id.get().into())
-        {
-            addresses.insert(
-                family.long_name(),
-                format!("{address}/{}", range.prefix_len()),
-            );
-        }
-    }
-    serde_json::json!(addresses).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::inventory;
     use super::*;
 
+    /// Assigns ids and writes them.
+    fn assign(nodes: &mut Objects<core::Node>, memory: &mut NodeIdMemory) -> Vec<Problem> {
+        let ids = assign_node_ids(nodes, &ClusterSettings::default(), memory);
+        ids.write(nodes);
+        ids.problems
+    }
+
     fn ids(yaml: &str) -> Result<Vec<(String, String)>, Vec<String>> {
         let mut nodes = inventory(yaml).nodes;
         let mut problems = invent_chassis_ids(&mut nodes);
-        problems.extend(complete(
-            &mut nodes,
-            &ClusterSettings::default(),
-            &mut Memory::default(),
-        ));
+        problems.extend(assign(&mut nodes, &mut NodeIdMemory::default()));
         if !problems.is_empty() {
             return Err(problems.iter().map(ToString::to_string).collect());
         }
@@ -294,19 +331,19 @@ mod tests {
     #[test]
     fn a_node_gets_back_the_id_that_it_had() {
         let mut nodes = inventory(&(node("a", "") + &node("b", ""))).nodes;
-        let (settings, mut memory) = (ClusterSettings::default(), Memory::default());
-        complete(&mut nodes, &settings, &mut memory);
+        let mut memory = NodeIdMemory::default();
+        assign(&mut nodes, &mut memory);
         let wanted = nodes.clone();
         let key = ObjectKey::cluster("a");
         nodes.get_mut(&key).unwrap().object.metadata.annotations = None;
-        assert!(complete(&mut nodes, &settings, &mut memory).is_empty());
+        assert!(assign(&mut nodes, &mut memory).is_empty());
         assert_eq!(nodes, wanted);
         // A new node does not take the id of a known one.
         let copied = inventory(&node("aa", "k8s.ovn.org/node-id: '3'")).nodes;
         for (_, node) in copied.iter() {
             nodes.insert(node.clone());
         }
-        assert!(complete(&mut nodes, &settings, &mut memory).is_empty());
+        assert!(assign(&mut nodes, &mut memory).is_empty());
         let id = |name: &str| annotation(&nodes.named(name).unwrap().metadata, NODE_ID);
         assert_eq!([id("aa"), id("a"), id("b")], ["4", "2", "3"].map(Some));
     }
@@ -316,8 +353,8 @@ mod tests {
         let addresses =
             r#"k8s.ovn.org/node-transit-switch-port-ifaddr: '{"ipv4":"100.88.0.9/16"}'"#;
         let mut nodes = inventory(&node("a", addresses)).nodes;
-        let (settings, mut memory) = (ClusterSettings::default(), Memory::default());
-        assert!(complete(&mut nodes, &settings, &mut memory).is_empty());
+        let mut memory = NodeIdMemory::default();
+        assert!(assign(&mut nodes, &mut memory).is_empty());
         let meta = &nodes.named("a").unwrap().metadata;
         assert_eq!(
             annotation(meta, NODE_TRANSIT_ADDRESSES),
@@ -412,9 +449,8 @@ mod tests {
     fn chassis_and_transit_addresses_are_filled_in() {
         let mut nodes =
             inventory(&(node("a", "k8s.ovn.org/node-chassis-id: c1") + &node("b", ""))).nodes;
-        let settings = ClusterSettings::default();
         assert!(invent_chassis_ids(&mut nodes).is_empty());
-        assert!(complete(&mut nodes, &settings, &mut Memory::default()).is_empty());
+        assert!(assign(&mut nodes, &mut NodeIdMemory::default()).is_empty());
         let read = |name: &str, key: &str| {
             annotation(&nodes.named(name).unwrap().metadata, key)
                 .unwrap()

@@ -1,29 +1,28 @@
 //! Addresses of pods in layer2 and localnet networks, which are given for the whole cluster.
 
+mod attached;
 mod attempt;
 mod claim;
+mod memory;
 mod network;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use patchbay_model::{
-    AttachedNetworks, Definition, NadKey, POD_NETWORKS, PRIMARY_NETWORK_LABEL, Pod, PodAttachment,
-    PodNetworks, PrimaryDefinition, attachments, waits_for_primary_network,
-};
-use patchbay_resources::conversion;
+use ipnet::IpNet;
+use patchbay_model::{Definition, POD_NETWORKS, Pod, PodAttachment, PodNetworks};
 use patchbay_resources::ipam_claim::{IPAMClaim, IpamClaimStatus, OwnerPod};
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
-use patchbay_resources::object::{Object, Time};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Objects, Problem};
+use patchbay_resources::object::{Object as _, Time};
 use patchbay_resources::set_condition;
 
-use super::annotations::{annotate, annotation_field};
-use super::manager::ManagerSettings;
-use super::memory::{FailedAttempt, Memory};
-use super::networks_of;
-use attempt::{Attempt, Node};
+use super::annotations::{annotation_field, write_annotations};
+use super::nodes::NodeIds;
+use super::settings::ManagerSettings;
+pub use attached::AttachedPods;
+use attempt::{Attempt, AttemptError, older_layout};
 use claim::{Claim, kept_addresses};
+use memory::FailedAttempt;
+pub(super) use memory::PodMemory;
 use network::NetworkAddresses;
 
 /// Condition of an IPAMClaim: whether it has addresses.
@@ -40,98 +39,36 @@ pub(super) enum Claims {
     Missing,
 }
 
-/// Pods that are attached to networks, with these.
-pub(super) struct AttachedPods {
-    /// In the order in which they were given.
-    pods: Vec<(ObjectKey, Pod, Vec<PodAttachment>)>,
-    /// Pods that wait for their first primary network. They use no network yet.
-    waiting: BTreeSet<ObjectKey>,
+/// What the addresses of pods follow from.
+pub(super) struct PodPass<'a> {
+    pub(super) inventory: &'a Inventory,
+    pub(super) pods: &'a AttachedPods,
+    pub(super) node_ids: &'a NodeIds,
+    pub(super) settings: &'a ManagerSettings,
+    pub(super) claims: Claims,
+    pub(super) now: &'a Time,
 }
 
-impl AttachedPods {
-    /// Reads all pods that have ports. Reasons why they are not attached become warnings.
-    pub(super) fn read(inventory: &mut Inventory) -> Self {
-        let (pods, warnings) = Self::collect(inventory);
-        inventory.warnings.extend(warnings);
-        pods
-    }
+/// Addresses of pods, and the claims that keep them.
+#[derive(Debug)]
+pub struct PodAddresses {
+    /// Addresses of the pods that have got some.
+    pub networks: BTreeMap<ObjectKey, PodNetworks>,
+    claims: Objects<IPAMClaim>,
+    /// Pods that get no addresses, or whose addresses are not kept.
+    pub(super) warnings: Vec<Problem>,
+}
 
-    /// Reads all pods that have ports, and the reasons why some are not attached.
-    pub(super) fn collect(inventory: &Inventory) -> (Self, Vec<Problem>) {
-        let mut warnings = Vec::new();
-        let networks = attached_networks(inventory);
-        let primary: BTreeMap<&str, Option<&NadKey>> = networks
-            .primary()
-            .map(|(namespace, key)| (&**namespace, key))
-            .collect();
-        let (mut pods, mut waiting) = (Vec::new(), BTreeSet::new());
-        for (key, object) in inventory.pods.in_order() {
-            let mut pod = conversion::pod(&object.object);
-            let mut warn = |message: String| {
-                warnings.push(Problem {
-                    location: object.origin.location().cloned(),
-                    object: Some(format!("Pod {key}")),
-                    message,
-                    ..Problem::default()
-                });
-            };
-            if !pod.is_wired() {
-                continue;
-            }
-            let primary = match primary.get(&*pod.key.namespace) {
-                None => PrimaryDefinition::Default,
-                Some(None) => PrimaryDefinition::Missing,
-                Some(Some(key)) => PrimaryDefinition::Definition(key),
-            };
-            let (attached, problems) = attachments(&pod, &primary, |key| networks.definition(key));
-            for problem in &pod.problems {
-                warn(problem.to_string());
-            }
-            for problem in &problems {
-                warn(problem.to_string());
-            }
-            if waits_for_primary_network(&pod, &problems) {
-                waiting.insert(key.clone());
-            }
-            // Most pods of a large cluster are on the default network only.
-            if !attached.is_empty() {
-                // Nothing here selects pods.
-                pod.labels.clear();
-                pods.push((key.clone(), pod, attached));
-            }
+impl PodAddresses {
+    /// Writes the annotations of the pods, and the claims. Warnings become those of the inventory.
+    pub fn write(self, inventory: &mut Inventory) {
+        for (key, networks) in &self.networks {
+            let value = Some(networks.to_json());
+            write_annotations(&mut inventory.pods, key, [(POD_NETWORKS, value)]);
         }
-        (Self { pods, waiting }, warnings)
+        inventory.ipam_claims = self.claims;
+        inventory.warnings.extend(self.warnings);
     }
-
-    /// Networks with the nodes of their pods.
-    pub(super) fn uses(&self) -> Vec<(Arc<str>, Arc<str>)> {
-        let pods = self.pods.iter();
-        let pods = pods.filter(|(key, _, _)| !self.waiting.contains(key));
-        let uses = pods.flat_map(|(_, pod, attached)| {
-            let uses = attached.iter().zip(pod.node.iter().cycle());
-            uses.map(|(attachment, node)| (attachment.network.name.clone(), node.clone()))
-        });
-        uses.collect()
-    }
-}
-
-pub(super) fn attached_networks(inventory: &Inventory) -> AttachedNetworks {
-    let nads = inventory.network_attachment_definitions.iter();
-    let definitions: Vec<_> = nads
-        .map(|(_, nad)| conversion::definition(&nad.object))
-        .collect();
-    let networks = networks_of(inventory);
-    let labelled = inventory
-        .namespaces
-        .iter()
-        .filter(|(_, namespace)| {
-            namespace
-                .object
-                .labels()
-                .contains_key(PRIMARY_NETWORK_LABEL)
-        })
-        .map(|(key, _)| key.name.clone());
-    AttachedNetworks::new(&networks, &definitions, &labelled.collect())
 }
 
 /// Gives pods addresses, MAC addresses and tunnel ids in layer2 networks, and in localnet networks
@@ -140,114 +77,155 @@ pub(super) fn attached_networks(inventory: &Inventory) -> AttachedNetworks {
 /// Addresses that pods and claims have already are kept. A pod that gets no addresses is a warning;
 /// it is tried again when it changes, or when addresses become free. While claims are missing, no
 /// pod gets addresses in networks that keep them, because they may be those of such a claim.
-pub(super) fn complete(
-    inventory: &mut Inventory,
-    pods: &AttachedPods,
-    settings: &ManagerSettings,
-    claims: Claims,
-    memory: &mut Memory,
-    now: &Time,
-) {
-    let mut networks = known_networks(inventory);
-    reserve_claims(inventory, &mut networks);
-    for (_, pod, attached) in &pods.pods {
-        for attachment in attached {
-            let network = networks.get_mut(&*attachment.network.name);
-            if let (Some(network), Some(known)) = (network, pod.networks.get(&attachment.key)) {
-                network.reserve(pod, &attachment.key, known);
-            }
+pub(super) fn address_pods(
+    pass: &PodPass<'_>,
+    memory: &mut BTreeMap<String, PodMemory>,
+) -> PodAddresses {
+    let mut addressed = PodAddresses {
+        networks: BTreeMap::new(),
+        claims: pass.inventory.ipam_claims.clone(),
+        warnings: Vec::new(),
+    };
+    let mut networks = known_networks(pass.pods);
+    reserve_claims(&addressed.claims, &mut networks);
+    for (pod, attachment) in pass.pods.attachments() {
+        let network = networks.get_mut(&*attachment.network.name);
+        if let (Some(network), Some(known)) = (network, pod.networks.get(&attachment.key)) {
+            network.reserve(pod, &attachment.key, known);
         }
     }
     for (name, network) in &mut networks {
-        if !memory.pods.contains_key(name) {
+        if !memory.contains_key(name) {
             network.start();
         }
-        network.resume(memory.pods.entry(name.clone()).or_default());
+        network.resume(memory.entry(name.clone()).or_default());
     }
-    memory.pods.retain(|name, _| networks.contains_key(name));
-    for (key, pod, attached) in &pods.pods {
-        let mut annotated = pod.networks.clone();
-        for attachment in attached {
+    memory.retain(|name, _| networks.contains_key(name));
+    for (key, pod, attachments) in pass.pods.iter() {
+        for attachment in attachments {
             let name = &*attachment.network.name;
-            let (Some(network), Some(memory)) = (networks.get_mut(name), memory.pods.get_mut(name))
-            else {
-                continue;
-            };
+            let annotated = addressed.networks.get(key).unwrap_or(&pod.networks);
             if annotated.get(&attachment.key).is_some() || !pod.has_readable_networks() {
                 continue;
             }
-            if claims == Claims::Missing && attachment.network.keeps_addresses {
-                warn(inventory, key, missing_claims(key, inventory, name));
-                continue;
-            }
-            let claim = match (claims, &attachment.request.claim) {
-                (Claims::Complete | Claims::Missing, _) => Claim::of(attachment, inventory),
-                (Claims::Unknown, None) => None,
-                (Claims::Unknown, Some(name)) => {
-                    let message = format!(
-                        "IPAMClaim {name} is not known, so the addresses in {} are not kept",
-                        attachment.key
-                    );
-                    warn(inventory, key, message);
-                    None
-                }
-            };
-            let attempt = Attempt {
-                pod,
-                attachment,
-                node: Node::read(inventory, pod, settings),
-                claim: claim.as_ref().map(|(_, claim)| claim),
-                settings: &settings.cluster,
-            };
-            let (owner, fingerprint) = (attempt.owner(), attempt.fingerprint());
-            let failed = memory.failed.get(&owner);
-            if let Some(failed) = failed.filter(|failed| failed.fingerprint == fingerprint) {
-                // Repeating it would use up tunnel ids.
-                warn(inventory, key, failed.message.clone());
-                continue;
-            }
-            let outcome = attempt.make(network, memory);
-            if let Some((claim_key, _)) = &claim {
-                let addresses = outcome.as_ref().map(|given| &given.addresses[..]);
-                note_claim(inventory, claim_key, pod, addresses, now);
-            }
-            match outcome {
-                Ok(given) => annotated.insert(&attachment.key, given),
-                Err(error) => {
-                    let message = format!("failed to update pod {key}: {error}");
-                    warn(inventory, key, message.clone());
-                    let failed = FailedAttempt {
-                        fingerprint,
-                        message,
-                    };
-                    memory.failed.insert(owner, failed);
-                }
+            if let (Some(network), Some(memory)) = (networks.get_mut(name), memory.get_mut(name)) {
+                pass.address(key, pod, attachment, (network, memory), &mut addressed);
             }
         }
-        write(inventory, key, pod, &annotated);
     }
     for (name, network) in &networks {
-        if let Some(memory) = memory.pods.get_mut(name) {
+        if let Some(memory) = memory.get_mut(name) {
             network.remember(memory);
+        }
+    }
+    addressed
+}
+
+impl PodPass<'_> {
+    /// Gives a pod addresses in a network.
+    fn address(
+        &self,
+        key: &ObjectKey,
+        pod: &Pod,
+        attachment: &PodAttachment,
+        (network, memory): (&mut NetworkAddresses, &mut PodMemory),
+        addressed: &mut PodAddresses,
+    ) {
+        if self.claims == Claims::Missing && attachment.network.keeps_addresses {
+            let message = self.missing_claims(key, &attachment.network.name);
+            addressed.warnings.push(self.warning(key, message));
+            return;
+        }
+        let claim = match (self.claims, &attachment.request.claim) {
+            (Claims::Complete | Claims::Missing, _) => Claim::of(attachment, &addressed.claims),
+            (Claims::Unknown, None) => None,
+            (Claims::Unknown, Some(name)) => {
+                let message = format!(
+                    "IPAMClaim {name} is not known, so the addresses in {} are not kept",
+                    attachment.key
+                );
+                addressed.warnings.push(self.warning(key, message));
+                None
+            }
+        };
+        let attempt = Attempt {
+            pod,
+            attachment,
+            older_layout: older_layout(self.inventory, pod, self.node_ids, self.settings),
+            claim: claim.as_ref().map(|(_, claim)| claim),
+            settings: &self.settings.cluster,
+        };
+        let (owner, fingerprint) = (attempt.owner(), attempt.fingerprint());
+        let failed = memory.failed.get(&owner);
+        if let Some(failed) = failed.filter(|failed| failed.fingerprint == fingerprint) {
+            // Repeating it would use up tunnel ids.
+            let warning = self.warning(key, failed.message.clone());
+            addressed.warnings.push(warning);
+            return;
+        }
+        let outcome = attempt.make(network, memory);
+        if let Some((claim_key, _)) = &claim {
+            let addresses = outcome.as_ref().map(|given| &given.addresses[..]);
+            note_claim(&mut addressed.claims, claim_key, pod, addresses, self.now);
+        }
+        match outcome {
+            Ok(given) => {
+                let networks = addressed.networks.entry(key.clone());
+                let networks = networks.or_insert_with(|| pod.networks.clone());
+                networks.insert(&attachment.key, given);
+            }
+            Err(error) => {
+                let message = format!("failed to update pod {key}: {error}");
+                addressed.warnings.push(self.warning(key, message.clone()));
+                let failed = FailedAttempt {
+                    fingerprint,
+                    message,
+                };
+                memory.failed.insert(owner, failed);
+            }
+        }
+    }
+
+    /// Reason why a pod waits for claims.
+    fn missing_claims(&self, pod: &ObjectKey, network: &str) -> String {
+        let outcome = if self.inventory.unlisted.contains(IPAMClaim::KIND) {
+            "listed"
+        } else {
+            "decoded"
+        };
+        format!(
+            "failed to update pod {pod}: IPAMClaims cannot be {outcome}, and one may keep \
+             addresses of network {network}"
+        )
+    }
+
+    fn warning(&self, key: &ObjectKey, message: String) -> Problem {
+        let pod = self.inventory.pods.get(key);
+        Problem {
+            location: pod.and_then(|pod| pod.origin.location().cloned()),
+            object: Some(format!("Pod {key}")),
+            field: Some(annotation_field(POD_NETWORKS)),
+            message,
         }
     }
 }
 
 /// Networks whose addresses are given here.
-fn known_networks(inventory: &Inventory) -> BTreeMap<String, NetworkAddresses> {
-    let networks = attached_networks(inventory);
-    let known = networks.definitions().filter_map(|(_, definition)| {
-        let Definition::Network(network) = definition else {
-            return None;
-        };
-        let addresses = NetworkAddresses::new(network)?;
-        Some((network.name.to_string(), addresses))
-    });
-    known.collect()
+fn known_networks(pods: &AttachedPods) -> BTreeMap<String, NetworkAddresses> {
+    let mut known = BTreeMap::new();
+    for (_, definition) in pods.networks().definitions() {
+        if let Definition::Network(network) = definition
+            && !known.contains_key(&*network.name)
+            && let Some(addresses) = NetworkAddresses::new(network)
+        {
+            known.insert(network.name.to_string(), addresses);
+        }
+    }
+    known
 }
 
-fn reserve_claims(inventory: &Inventory, networks: &mut BTreeMap<String, NetworkAddresses>) {
-    for (_, claim) in inventory.ipam_claims.iter() {
+fn reserve_claims(claims: &Objects<IPAMClaim>, networks: &mut BTreeMap<String, NetworkAddresses>) {
+    for (_, claim) in claims.iter() {
         if let Some(network) = networks.get_mut(&claim.object.spec.network) {
             let addresses = kept_addresses(&claim.object).filter_map(Result::ok);
             network.reserve_claim(addresses);
@@ -257,13 +235,13 @@ fn reserve_claims(inventory: &Inventory, networks: &mut BTreeMap<String, Network
 
 /// Notes on a claim what its pod got. A claim that has addresses stays as it is.
 fn note_claim(
-    inventory: &mut Inventory,
+    claims: &mut Objects<IPAMClaim>,
     key: &ObjectKey,
     pod: &Pod,
-    outcome: Result<&[ipnet::IpNet], &attempt::AttemptError>,
+    outcome: Result<&[IpNet], &AttemptError>,
     now: &Time,
 ) {
-    let Some(claim) = inventory.ipam_claims.get_mut(key) else {
+    let Some(claim) = claims.get_mut(key) else {
         return;
     };
     let status = claim
@@ -297,48 +275,4 @@ fn note_claim(
     if let Some(condition) = conditions.find(|one| one.type_ == IPS_ALLOCATED) {
         condition.observed_generation = generation;
     }
-}
-
-/// Reason why a pod waits for claims.
-fn missing_claims(pod: &ObjectKey, inventory: &Inventory, network: &str) -> String {
-    let outcome = if inventory.unlisted.contains(IPAMClaim::KIND) {
-        "listed"
-    } else {
-        "decoded"
-    };
-    format!(
-        "failed to update pod {pod}: IPAMClaims cannot be {outcome}, and one may keep addresses of \
-         network {network}"
-    )
-}
-
-fn warn(inventory: &mut Inventory, key: &ObjectKey, message: String) {
-    let pod = inventory.pods.get(key);
-    inventory.warnings.push(Problem {
-        location: pod.and_then(|pod| pod.origin.location().cloned()),
-        object: Some(format!("Pod {key}")),
-        field: Some(annotation_field(POD_NETWORKS)),
-        message,
-    });
-}
-
-fn write(inventory: &mut Inventory, key: &ObjectKey, pod: &Pod, annotated: &PodNetworks) {
-    if pod.networks == *annotated {
-        return;
-    }
-    if let Some(object) = inventory.pods.get_mut(key) {
-        annotate(
-            &mut object.object.metadata,
-            POD_NETWORKS,
-            annotated.to_json(),
-        );
-    }
-}
-
-/// Address of each family at a distance from the start of its subnet.
-fn addresses_at(subnets: &[ipnet::IpNet], distance: u128) -> Vec<IpAddr> {
-    let addresses = subnets.iter();
-    addresses
-        .filter_map(|subnet| patchbay_model::arithmetic::nth_address(*subnet, distance))
-        .collect()
 }

@@ -1,17 +1,18 @@
 //! Mirrored EndpointSlices: the endpoints of services with their addresses in primary networks.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    ENDPOINT_NETWORK, HEADLESS_LABEL, IpFamily, MIRRORED_SERVICE_LABEL, NadKey, Pod,
+    ENDPOINT_NETWORK, HEADLESS_LABEL, IpFamily, MIRRORED_SERVICE_LABEL, NadKey, Networks,
 };
 use patchbay_resources::conversion;
-use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Objects, Origin, Problem, Sourced};
 use patchbay_resources::object::{Endpoint, EndpointSlice, Object, ObjectMeta};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+
+use super::pods::PodAddresses;
 
 /// Label of a slice: the program that manages it.
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -30,12 +31,31 @@ const FQDN: &str = "FQDN";
 /// Bytes of a hash at the end of the name of a mirrored slice.
 const NAME_BYTES: usize = 3;
 
+/// EndpointSlices with the mirrored ones.
+#[derive(Debug)]
+pub(super) struct MirroredSlices {
+    slices: Objects<EndpointSlice>,
+    /// Slices that are not mirrored.
+    warnings: Vec<Problem>,
+}
+
+impl MirroredSlices {
+    /// Writes the slices. Warnings become those of the inventory.
+    pub(super) fn write(self, inventory: &mut Inventory) {
+        inventory.endpoint_slices = self.slices;
+        inventory.warnings.extend(self.warnings);
+    }
+}
+
 /// Mirrors the slices in namespaces with a primary network. A slice waits until all its pods have
 /// addresses there, and one without endpoints gets no new mirror. Slices of headless services have
 /// none. A mirrored slice goes with the slice that it mirrors, and with further mirrors of it;
 /// without a network it stays as it is, as in OVN-Kubernetes.
-pub(super) fn complete(inventory: &mut Inventory) {
-    let networks = super::networks_of(inventory);
+pub(super) fn mirror_slices(
+    inventory: &Inventory,
+    networks: &Networks,
+    addresses: &PodAddresses,
+) -> MirroredSlices {
     let mut mirrors = mirrors(inventory);
     let mut wanted = Vec::new();
     let mut warnings = Vec::new();
@@ -68,7 +88,12 @@ pub(super) fn complete(inventory: &mut Inventory) {
         };
         let is_other = |one: &String| *one != name;
         mirrors.insert(source, existing.into_iter().filter(is_other).collect());
-        match mirror(inventory, &slice.object, service, &network.name, definition) {
+        let places = PodPlaces {
+            inventory,
+            addresses,
+            definition,
+        };
+        match places.mirror(&slice.object, service, &network.name) {
             Ok(mirror) => wanted.push((name, slice.position, mirror)),
             // In a cluster the endpoint goes a moment after its pod.
             Err(MirrorError::NoPod(_)) if matches!(slice.origin, Origin::Cluster) => {}
@@ -80,27 +105,17 @@ pub(super) fn complete(inventory: &mut Inventory) {
             }),
         }
     }
-    inventory.warnings.extend(warnings);
+    let mut slices = inventory.endpoint_slices.clone();
     for ((namespace, _), names) in mirrors {
         for name in names {
-            let key = ObjectKey::namespaced(namespace.clone(), name);
-            inventory.endpoint_slices.remove(&key);
+            slices.remove(&ObjectKey::namespaced(namespace.clone(), name));
         }
     }
     for (name, position, mut mirror) in wanted {
         mirror.metadata.name = Some(name);
-        let key = ObjectKey::of(&mirror.metadata);
-        match inventory.endpoint_slices.get_mut(&key) {
-            Some(existing) => update(&mut existing.object, mirror),
-            None => {
-                inventory.endpoint_slices.insert(Sourced {
-                    object: mirror,
-                    origin: Origin::Rendered(format!("EndpointSlice {key}")),
-                    position,
-                });
-            }
-        }
+        put_mirror(&mut slices, mirror, position);
     }
+    MirroredSlices { slices, warnings }
 }
 
 /// Reason why a slice is not mirrored. Its former mirror stays as it is.
@@ -170,44 +185,6 @@ fn mirror_name(service: &str, source: &ObjectKey) -> String {
     format!("{service}-{}", digits.concat())
 }
 
-fn mirror(
-    inventory: &Inventory,
-    source: &EndpointSlice,
-    service: &str,
-    network: &str,
-    definition: &NadKey,
-) -> Result<EndpointSlice, MirrorError> {
-    let family = match source.address_type.as_str() {
-        "IPv6" => IpFamily::V6,
-        _ => IpFamily::V4,
-    };
-    let endpoints = source.endpoints.iter().flatten();
-    let endpoints =
-        endpoints.map(|endpoint| mirrored_endpoint(inventory, endpoint, family, definition));
-    let version = source.resource_version().unwrap_or_default();
-    Ok(EndpointSlice {
-        metadata: ObjectMeta {
-            generate_name: Some(generate_name(source, network)),
-            namespace: source.namespace(),
-            labels: Some(BTreeMap::from([
-                (MANAGED_BY.to_owned(), MIRROR_MANAGER.to_owned()),
-                (MIRRORED_SERVICE_LABEL.to_owned(), service.to_owned()),
-            ])),
-            annotations: Some(BTreeMap::from([
-                (ENDPOINT_NETWORK.to_owned(), network.to_owned()),
-                (SOURCE.to_owned(), source.name_any()),
-                (SOURCE_VERSION.to_owned(), version),
-            ])),
-            owner_references: source.metadata.owner_references.clone(),
-            ..ObjectMeta::default()
-        },
-        address_type: source.address_type.clone(),
-        endpoints: Some(endpoints.collect::<Result<_, _>>()?),
-        ports: source.ports.clone(),
-        ..EndpointSlice::default()
-    })
-}
-
 /// Start of the name of a mirrored slice: network and start of the source's name, or the latter
 /// alone if the former cannot be in a name. Names of user-defined networks have an underscore, so
 /// they cannot.
@@ -223,54 +200,111 @@ fn generate_name(source: &EndpointSlice, network: &str) -> String {
     }
 }
 
-/// An endpoint with the address of its pod in the network. Pods on the network of their node keep
-/// theirs.
-fn mirrored_endpoint(
-    inventory: &Inventory,
-    endpoint: &Endpoint,
-    family: IpFamily,
-    definition: &NadKey,
-) -> Result<Endpoint, MirrorError> {
-    let target = |field: &str| {
-        let target = endpoint.target_ref.as_ref();
-        target.and_then(|target| target[field].as_str())
-    };
-    let (Some("Pod"), Some(name)) = (target("kind"), target("name")) else {
-        return Ok(endpoint.clone());
-    };
-    let namespace = target("namespace").unwrap_or(&definition.namespace);
-    let key = ObjectKey::namespaced(namespace, name);
-    let Some(pod) = inventory.pods.get(&key) else {
-        return Err(MirrorError::NoPod(key));
-    };
-    let pod = conversion::pod(&pod.object);
-    if pod.has_host_network {
-        return Ok(endpoint.clone());
+/// Pods with their addresses in the network of a definition.
+struct PodPlaces<'a> {
+    inventory: &'a Inventory,
+    /// Addresses that are not written yet.
+    addresses: &'a PodAddresses,
+    definition: &'a NadKey,
+}
+
+impl PodPlaces<'_> {
+    fn mirror(
+        &self,
+        source: &EndpointSlice,
+        service: &str,
+        network: &str,
+    ) -> Result<EndpointSlice, MirrorError> {
+        let family = match source.address_type.as_str() {
+            "IPv6" => IpFamily::V6,
+            _ => IpFamily::V4,
+        };
+        let endpoints = source.endpoints.iter().flatten();
+        let mirrored = endpoints.map(|endpoint| self.mirrored_endpoint(endpoint, family));
+        let version = source.resource_version().unwrap_or_default();
+        Ok(EndpointSlice {
+            metadata: ObjectMeta {
+                generate_name: Some(generate_name(source, network)),
+                namespace: source.namespace(),
+                labels: Some(BTreeMap::from([
+                    (MANAGED_BY.to_owned(), MIRROR_MANAGER.to_owned()),
+                    (MIRRORED_SERVICE_LABEL.to_owned(), service.to_owned()),
+                ])),
+                annotations: Some(BTreeMap::from([
+                    (ENDPOINT_NETWORK.to_owned(), network.to_owned()),
+                    (SOURCE.to_owned(), source.name_any()),
+                    (SOURCE_VERSION.to_owned(), version),
+                ])),
+                owner_references: source.metadata.owner_references.clone(),
+                ..ObjectMeta::default()
+            },
+            address_type: source.address_type.clone(),
+            endpoints: Some(mirrored.collect::<Result<_, _>>()?),
+            ports: source.ports.clone(),
+            ..EndpointSlice::default()
+        })
     }
-    let address = address(&pod, family, definition).ok_or_else(|| MirrorError::NoAddress {
-        pod: key,
-        family,
-        definition: definition.clone(),
-    })?;
-    let mut mirrored = endpoint.clone();
-    mirrored.addresses = vec![address.to_string()];
-    Ok(mirrored)
+
+    /// An endpoint with the address of its pod in the network. Pods on the network of their node
+    /// keep theirs.
+    fn mirrored_endpoint(
+        &self,
+        endpoint: &Endpoint,
+        family: IpFamily,
+    ) -> Result<Endpoint, MirrorError> {
+        let target = |field: &str| {
+            let target = endpoint.target_ref.as_ref();
+            target.and_then(|target| target[field].as_str())
+        };
+        let (Some("Pod"), Some(name)) = (target("kind"), target("name")) else {
+            return Ok(endpoint.clone());
+        };
+        let namespace = target("namespace").unwrap_or(&self.definition.namespace);
+        let key = ObjectKey::namespaced(namespace, name);
+        let Some(pod) = self.inventory.pods.get(&key) else {
+            return Err(MirrorError::NoPod(key));
+        };
+        let pod = conversion::pod(&pod.object);
+        if pod.has_host_network {
+            return Ok(endpoint.clone());
+        }
+        let networks = self.addresses.networks.get(&key).unwrap_or(&pod.networks);
+        let network = networks.get(&self.definition.to_string());
+        let mut addresses = network
+            .into_iter()
+            .flat_map(|network| network.addresses.iter().map(IpNet::addr));
+        let Some(address) = addresses.find(|address| IpFamily::of(*address) == family) else {
+            return Err(MirrorError::NoAddress {
+                pod: key,
+                family,
+                definition: self.definition.clone(),
+            });
+        };
+        let mut mirrored = endpoint.clone();
+        mirrored.addresses = vec![address.to_string()];
+        Ok(mirrored)
+    }
 }
 
-fn address(pod: &Pod, family: IpFamily, definition: &NadKey) -> Option<IpAddr> {
-    let network = pod.networks.get(&definition.to_string())?;
-    let mut addresses = network.addresses.iter().map(IpNet::addr);
-    addresses.find(|address| IpFamily::of(*address) == family)
-}
-
-/// Updates the fields of a mirrored slice that differ.
-fn update(existing: &mut EndpointSlice, mirror: EndpointSlice) {
-    let meta = &mut existing.metadata;
+/// Puts a mirrored slice, or updates the fields that differ. One that has the fields is not copied.
+fn put_mirror(slices: &mut Objects<EndpointSlice>, mirror: EndpointSlice, position: u64) {
+    let key = ObjectKey::of(&mirror.metadata);
+    let Some(existing) = slices.get(&key) else {
+        slices.insert(Sourced {
+            object: mirror,
+            origin: Origin::Rendered(format!("EndpointSlice {key}")),
+            position,
+        });
+        return;
+    };
+    let mut updated = existing.clone();
+    let meta = &mut updated.object.metadata;
     let labels = mirror.metadata.labels.unwrap_or_default();
     meta.labels.get_or_insert_default().extend(labels);
     let annotations = mirror.metadata.annotations.unwrap_or_default();
     meta.annotations.get_or_insert_default().extend(annotations);
     meta.owner_references = mirror.metadata.owner_references;
-    existing.endpoints = mirror.endpoints;
-    existing.ports = mirror.ports;
+    updated.object.endpoints = mirror.endpoints;
+    updated.object.ports = mirror.ports;
+    slices.put(updated);
 }

@@ -2,172 +2,62 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use patchbay_model::{NetworkActivity, names};
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, SourceLocation, describe};
-use patchbay_resources::object::{Condition, Time};
+use patchbay_model::{ClusterSettings, NetworkActivity};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Objects, Problem, describe};
+use patchbay_resources::object::Time;
 use patchbay_resources::set_condition;
-use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UserDefinedNetwork};
+use patchbay_resources::udn::NetworkStatus;
 
+use super::conditions::{
+    NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CREATED, NODES_SELECTED, TRANSPORT_ACCEPTED, condition,
+    is_created,
+};
 use super::evpn::EvpnProblem;
 use super::node_subnets::{Failures, no_subnet, problem};
+use super::outcome::DefinitionOutcome;
+use super::resource::{NetworkResource, change_status, is_allocated};
+use super::transport::accepted_condition;
 
-/// Condition: the network has its attachment definitions.
-pub const NETWORK_CREATED: &str = "NetworkCreated";
-/// Condition: the transport of the network can be used.
-pub const TRANSPORT_ACCEPTED: &str = "TransportAccepted";
-/// Condition: all nodes have their subnets.
-pub const NETWORK_ALLOCATION_SUCCEEDED: &str = "NetworkAllocationSucceeded";
-/// Condition: nodes have the network, with dynamic allocation.
-const NODES_SELECTED: &str = "NodesSelected";
-
-/// Outcome of the attachment definition of a UDN.
-pub(super) enum UdnOutcome {
-    /// It is there.
-    Created,
-    /// Somebody deletes it.
-    DefinitionDeleted,
-    /// Error message.
-    Failed(String),
-}
-
-/// Sets the condition of a UDN: its attachment definition.
-pub(super) fn udn_created(udn: &mut UserDefinedNetwork, outcome: UdnOutcome, now: &Time) {
-    let (created, reason, message) = match outcome {
-        UdnOutcome::Created => (
-            true,
-            "NetworkAttachmentDefinitionCreated",
-            "NetworkAttachmentDefinition has been created".into(),
-        ),
-        UdnOutcome::DefinitionDeleted => (
-            false,
-            "NetworkAttachmentDefinitionDeleted",
-            "NetworkAttachmentDefinition is being deleted".into(),
-        ),
-        UdnOutcome::Failed(error) => (false, "SyncError", error),
-    };
-    let status = udn.status.get_or_insert_default();
-    set_condition(
-        &mut status.conditions,
-        NETWORK_CREATED,
-        created,
-        reason,
-        message,
-        now,
-    );
-}
-
-/// Outcome of the attachment definitions of a CUDN.
-pub(super) enum CudnOutcome {
-    /// They are in these namespaces.
-    Created(BTreeSet<String>),
-    /// Somebody deletes some, whose namespaces and names these are.
-    DefinitionsDeleted(Vec<String>),
-    /// Error messages, one for each namespace.
-    Failed(Vec<String>),
-    /// The network is on an EVPN fabric, and cannot be.
-    Evpn(EvpnProblem),
-}
-
-/// Notes whether the CUDN has its attachment definitions.
-pub(super) fn cudn_definitions(
-    cudn: &mut ClusterUserDefinedNetwork,
-    outcome: &CudnOutcome,
+/// Notes whether a custom resource has its attachment definitions.
+pub(super) fn note_definitions<T: NetworkResource>(
+    object: &mut T,
+    outcome: &DefinitionOutcome,
     now: &Time,
 ) {
-    let (created, reason, message) = match outcome {
-        CudnOutcome::Created(namespaces) => {
-            let namespaces = namespaces
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(", ");
-            let message = format!(
-                "NetworkAttachmentDefinition has been created in following namespaces: [{namespaces}]"
-            );
-            (true, "NetworkAttachmentDefinitionCreated", message)
-        }
-        CudnOutcome::DefinitionsDeleted(definitions) => (
-            false,
-            "NetworkAttachmentDefinitionDeleted",
-            format!(
-                "NetworkAttachmentDefinition are being deleted: [{}]",
-                definitions.join(" ")
-            ),
-        ),
-        CudnOutcome::Failed(errors) => (
-            false,
-            "NetworkAttachmentDefinitionSyncError",
-            errors.join("\n"),
-        ),
-        CudnOutcome::Evpn(EvpnProblem::Config(problem)) => {
-            (false, "EVPNConfigError", (*problem).to_owned())
-        }
-        CudnOutcome::Evpn(EvpnProblem::VtepMissing(vtep)) => (
-            false,
-            "VTEPNotFound",
-            format!(
-                "Cannot create network: VTEP '{vtep}' does not exist. Create the VTEP CR first or update the CUDN to \
-                 reference an existing VTEP."
-            ),
-        ),
-        CudnOutcome::Evpn(EvpnProblem::VtepUnknown(vtep)) => (
-            false,
-            "VTEPUnknown",
-            format!(
-                "Cannot create network: VTEPs cannot be listed, so VTEP '{vtep}' is not known."
-            ),
-        ),
-        CudnOutcome::Evpn(EvpnProblem::VtepNotAccepted(vtep)) => (
-            false,
-            "VTEPNotAccepted",
-            format!(
-                "Cannot create network: VTEP '{vtep}' exists but is not accepted. The VTEP must be in Accepted \
-                 status before the network can be created."
-            ),
-        ),
-    };
-    let conditions = &mut cudn.status.get_or_insert_default().conditions;
+    let (created, reason, message) = outcome.condition(object.as_cudn().is_some());
+    let conditions = &mut object.status_mut().get_or_insert_default().conditions;
     set_condition(conditions, NETWORK_CREATED, created, reason, message, now);
+}
+
+/// Notes whether packets can travel as a ClusterUserDefinedNetwork wants. `problem`: reason why it
+/// cannot be on its fabric.
+pub(super) fn note_transport<T: NetworkResource>(
+    object: &mut T,
+    problem: Option<&EvpnProblem>,
+    inventory: &Inventory,
+    settings: &ClusterSettings,
+    now: &Time,
+) {
+    let cudn = object.as_cudn();
+    let found = cudn.and_then(|cudn| accepted_condition(cudn, problem, inventory, settings));
+    if let Some((is_accepted, reason, message)) = found {
+        let conditions = &mut object.status_mut().get_or_insert_default().conditions;
+        let kind = TRANSPORT_ACCEPTED;
+        set_condition(conditions, kind, is_accepted, &reason, message, now);
+    }
 }
 
 /// Notes for every network that was created whether all nodes have got their subnets. Nodes that
 /// have not are warnings about the network's custom resource, or about the node if it has none.
-pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Time) {
+pub(super) fn note_allocation(inventory: &mut Inventory, failures: &Failures, now: &Time) {
     let mut warnings = Vec::new();
     let mut others: BTreeMap<&String, &Vec<String>> = failures.iter().collect();
-    let mut warn = |network: &String, object: String, location: Option<SourceLocation>| {
-        let nodes = others.remove(network);
-        for node in nodes.into_iter().flatten() {
-            let error = no_subnet(node, network);
-            warnings.push(Problem {
-                location: location.clone(),
-                object: Some(object.clone()),
-                field: None,
-                message: format!("Error occurred for node {node}: {error}"),
-            });
-        }
-    };
-    let udns = &mut inventory.user_defined_networks;
-    udns.change_each(|key, udn| {
-        let namespace = key.namespace.as_deref().unwrap_or_default();
-        let network = names::udn_network(namespace, &key.name);
-        note_allocation(&mut udn.object.status, failures.get(&network), now);
-        warn(
-            &network,
-            describe(&udn.object),
-            udn.origin.location().cloned(),
-        );
-    });
-    let cudns = &mut inventory.cluster_user_defined_networks;
-    cudns.change_each(|key, cudn| {
-        let network = names::cudn_network(&key.name);
-        note_allocation(&mut cudn.object.status, failures.get(&network), now);
-        warn(
-            &network,
-            describe(&cudn.object),
-            cudn.origin.location().cloned(),
-        );
-    });
+    let (udns, cudns) = (
+        &mut inventory.user_defined_networks,
+        &mut inventory.cluster_user_defined_networks,
+    );
+    note_allocation_of_kind(udns, &mut others, &mut warnings, now);
+    note_allocation_of_kind(cudns, &mut others, &mut warnings, now);
     for (network, nodes) in others {
         for node in nodes {
             let key = ObjectKey::cluster(node);
@@ -179,88 +69,67 @@ pub(super) fn allocated(inventory: &mut Inventory, failures: &Failures, now: &Ti
     inventory.warnings.extend(warnings);
 }
 
-/// Notes for every network how many nodes have users of it, once there has been one. As in
-/// OVN-Kubernetes, a localnet network without subnets has no such condition: its cluster manager
-/// allocates nothing for it.
-pub(super) fn nodes_selected(inventory: &mut Inventory, active: &NetworkActivity, now: &Time) {
-    let count = |network: &str| active.nodes(network).map_or(0, BTreeSet::len);
-    let udns = &mut inventory.user_defined_networks;
-    udns.change_each(|key, udn| {
-        let namespace = key.namespace.as_deref().unwrap_or_default();
-        let count = count(&names::udn_network(namespace, &key.name));
-        note_nodes(&mut udn.object.status, count, now);
+/// Takes the failures of networks of a kind, and notes them.
+fn note_allocation_of_kind<T: NetworkResource>(
+    objects: &mut Objects<T>,
+    failures: &mut BTreeMap<&String, &Vec<String>>,
+    warnings: &mut Vec<Problem>,
+    now: &Time,
+) {
+    change_status(objects, |key, sourced, status| {
+        let network = T::network_name(key);
+        let failed = failures.remove(&network);
+        if is_created(status.as_ref())
+            && let Some(NetworkStatus { conditions }) = status
+        {
+            let (reason, message) = match failed.and_then(|nodes| nodes.first()) {
+                None => (
+                    "NetworkAllocationSucceeded",
+                    "Network allocation succeeded for all synced nodes.".to_owned(),
+                ),
+                Some(node) => (
+                    "InternalError",
+                    format!(
+                        "Network allocation failed for at least one node: {node}, check UDN events for more info."
+                    ),
+                ),
+            };
+            let kind = NETWORK_ALLOCATION_SUCCEEDED;
+            set_condition(conditions, kind, failed.is_none(), reason, message, now);
+        }
+        warnings.extend(failed.into_iter().flatten().map(|node| Problem {
+            location: sourced.origin.location().cloned(),
+            object: Some(describe(&sourced.object)),
+            field: None,
+            message: format!(
+                "Error occurred for node {node}: {}",
+                no_subnet(node, &network)
+            ),
+        }));
     });
-    let cudns = &mut inventory.cluster_user_defined_networks;
-    cudns.change_each(|key, cudn| {
-        let localnet = cudn.object.spec.network.localnet.as_ref();
-        if localnet.is_some_and(|config| config.subnets.is_none()) {
+}
+
+/// Notes for the networks of a kind how many nodes have users of them, once there has been one. As
+/// in OVN-Kubernetes, a localnet network without subnets has no such condition: its cluster manager
+/// allocates nothing for it.
+pub(super) fn note_selected_nodes<T: NetworkResource>(
+    objects: &mut Objects<T>,
+    active: &NetworkActivity,
+    now: &Time,
+) {
+    change_status(objects, |key, sourced, status| {
+        let nodes = active.nodes(&T::network_name(key));
+        let count = nodes.map_or(0, BTreeSet::len);
+        let is_known = condition(status.as_ref(), NODES_SELECTED).is_some();
+        if !is_allocated(&sourced.object) || (count == 0 && !is_known) {
             return;
         }
-        let count = count(&names::cudn_network(&key.name));
-        note_nodes(&mut cudn.object.status, count, now);
+        let message = match count {
+            0 => "no nodes currently rendered with network".to_owned(),
+            count => format!("{count} node(s) rendered with network"),
+        };
+        let conditions = &mut status.get_or_insert_default().conditions;
+        let reason = "DynamicAllocation";
+        set_condition(conditions, NODES_SELECTED, count > 0, reason, message, now);
     });
-}
-
-fn note_nodes(status: &mut Option<NetworkStatus>, count: usize, now: &Time) {
-    let conditions = status.iter().flat_map(|status| &status.conditions);
-    let is_known = conditions
-        .into_iter()
-        .any(|one| one.type_ == NODES_SELECTED);
-    if count == 0 && !is_known {
-        return;
-    }
-    let message = match count {
-        0 => "no nodes currently rendered with network".to_owned(),
-        count => format!("{count} node(s) rendered with network"),
-    };
-    let conditions = &mut status.get_or_insert_default().conditions;
-    set_condition(
-        conditions,
-        NODES_SELECTED,
-        count > 0,
-        "DynamicAllocation",
-        message,
-        now,
-    );
-}
-
-/// `true` if all definitions of a network exist that it should have.
-pub(super) fn is_created(status: Option<&NetworkStatus>) -> bool {
-    status.is_some_and(|status| has_created(&status.conditions))
-}
-
-fn has_created(conditions: &[Condition]) -> bool {
-    let created =
-        |condition: &Condition| condition.type_ == NETWORK_CREATED && condition.status == "True";
-    conditions.iter().any(created)
-}
-
-fn note_allocation(status: &mut Option<NetworkStatus>, failed: Option<&Vec<String>>, now: &Time) {
-    let Some(NetworkStatus { conditions }) = status else {
-        return;
-    };
-    if !has_created(conditions) {
-        return;
-    }
-    let failed = failed.and_then(|nodes| nodes.first());
-    let (reason, message) = match failed {
-        None => (
-            "NetworkAllocationSucceeded",
-            "Network allocation succeeded for all synced nodes.".to_owned(),
-        ),
-        Some(node) => (
-            "InternalError",
-            format!(
-                "Network allocation failed for at least one node: {node}, check UDN events for more info."
-            ),
-        ),
-    };
-    set_condition(
-        conditions,
-        NETWORK_ALLOCATION_SUCCEEDED,
-        failed.is_none(),
-        reason,
-        message,
-        now,
-    );
 }

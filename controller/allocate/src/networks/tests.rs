@@ -11,9 +11,10 @@ mod slices;
 mod strangers;
 mod unlisted;
 
+use patchbay_model::ClusterSettings;
 use patchbay_model::TUNNEL_KEYS;
 use patchbay_model::{NETWORK_ID, NETWORK_NAME, NODE_ID, NODE_SUBNETS};
-use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::manifests::{Inventory, ObjectKey};
 use patchbay_resources::object::Time;
 use patchbay_resources::udn::NetworkStatus;
 

@@ -1,15 +1,16 @@
 //! Condition of a ClusterUserDefinedNetwork with another transport than an overlay: whether packets
 //! can travel as it wants.
 
+use patchbay_model::{ClusterSettings, Feature};
 use patchbay_resources::cnc::{NetworkSelectionType, NetworkSelector};
 use patchbay_resources::manifests::Inventory;
-use patchbay_resources::object::{Object as _, RouteAdvertisements, Time};
+use patchbay_resources::object::{Object as _, RouteAdvertisements};
+use patchbay_resources::selector;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, Transport};
-use patchbay_resources::{selector, set_condition};
 use serde::Deserialize as _;
 
+use super::conditions::{TRANSPORT_ACCEPTED, condition};
 use super::evpn::EvpnProblem;
-use super::status::TRANSPORT_ACCEPTED;
 
 /// Type of a condition of RouteAdvertisements.
 const ACCEPTED: &str = "Accepted";
@@ -20,7 +21,7 @@ const POD_NETWORK: &str = "PodNetwork";
 
 /// Announcement of a network's pods to routers outside of the cluster.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Advertised {
+enum Advertised {
     /// The feature is off.
     FeatureOff,
     /// Nothing advertises the network.
@@ -35,12 +36,12 @@ pub(super) enum Advertised {
 
 impl Advertised {
     /// Looks for objects that advertise a network.
-    pub(super) fn of(
+    fn find(
         cudn: &ClusterUserDefinedNetwork,
         inventory: &Inventory,
-        is_feature_on: bool,
+        settings: &ClusterSettings,
     ) -> Self {
-        if !is_feature_on {
+        if !settings.has_feature(Feature::RouteAdvertisements) {
             return Self::FeatureOff;
         }
         let objects = inventory.route_advertisements.iter();
@@ -77,17 +78,17 @@ fn advertises(object: &RouteAdvertisements, cudn: &ClusterUserDefinedNetwork) ->
         && selectors.any(|one| selector::matches(&one.network_selector, cudn.labels()))
 }
 
-/// Notes whether packets can travel as the network wants. A network with an overlay has no such
-/// condition. What is not known leaves a condition as it is.
-pub(super) fn note(
-    cudn: &mut ClusterUserDefinedNetwork,
+/// Status, reason and message of the condition whether packets can travel as the network wants.
+/// `None`: a network with an overlay has no such condition. What is not known leaves a condition as
+/// it is.
+pub(super) fn accepted_condition(
+    cudn: &ClusterUserDefinedNetwork,
     problem: Option<&EvpnProblem>,
-    advertised: &Advertised,
-    now: &Time,
-) {
-    let Some(transport) = cudn.spec.network.transport else {
-        return;
-    };
+    inventory: &Inventory,
+    settings: &ClusterSettings,
+) -> Option<(bool, String, String)> {
+    let transport = cudn.spec.network.transport?;
+    let advertised = Advertised::find(cudn, inventory, settings);
     // The value of the field, which reasons start with, and the name in the last message.
     let (prefix, name) = match transport {
         Transport::NoOverlay => ("NoOverlay", "no-overlay"),
@@ -95,12 +96,12 @@ pub(super) fn note(
     };
     let is_unknown = match problem {
         Some(problem) => matches!(problem, EvpnProblem::VtepUnknown(_)),
-        None => *advertised == Advertised::Unknown,
+        None => advertised == Advertised::Unknown,
     };
     if is_unknown && has_known_condition(cudn) {
-        return;
+        return None;
     }
-    let (is_accepted, reason, message) = match (problem, advertised) {
+    Some(match (problem, &advertised) {
         (Some(EvpnProblem::Config(problem)), _) => {
             (false, "EVPNConfigError".to_owned(), (*problem).to_owned())
         }
@@ -149,23 +150,13 @@ pub(super) fn note(
             format!("{prefix}TransportAccepted"),
             format!("Transport has been configured as '{name}'."),
         ),
-    };
-    let conditions = &mut cudn.status.get_or_insert_default().conditions;
-    set_condition(
-        conditions,
-        TRANSPORT_ACCEPTED,
-        is_accepted,
-        &reason,
-        message,
-        now,
-    );
+    })
 }
 
 /// `true` if the network has the condition, and everything was known that it follows from.
 fn has_known_condition(cudn: &ClusterUserDefinedNetwork) -> bool {
-    let conditions = cudn.status.iter().flat_map(|status| &status.conditions);
-    let mut conditions = conditions.filter(|condition| condition.type_ == TRANSPORT_ACCEPTED);
-    conditions.any(|condition| !condition.reason.ends_with(UNKNOWN))
+    let condition = condition(cudn.status.as_ref(), TRANSPORT_ACCEPTED);
+    condition.is_some_and(|condition| !condition.reason.ends_with(UNKNOWN))
 }
 
 #[cfg(test)]
@@ -173,7 +164,7 @@ mod tests {
     use super::super::resolve;
     use super::super::testing::inventory;
     use super::*;
-    use patchbay_model::{ClusterSettings, Feature};
+    use patchbay_resources::object::Time;
 
     const NETWORK: &str = "
 apiVersion: k8s.ovn.org/v1

@@ -201,6 +201,13 @@ impl<T: InventoryKind> Objects<T> {
         self.0.insert(key, Shared(sourced));
     }
 
+    /// Inserts the object unless it is there as it is, so that clones go on sharing it.
+    pub fn put(&mut self, sourced: Sourced<T>) {
+        if self.get(&ObjectKey::of(sourced.object.meta())) != Some(&sourced) {
+            self.insert(sourced);
+        }
+    }
+
     /// Removes the object with this key. Returns `true` if it was there.
     pub fn remove(&mut self, key: &ObjectKey) -> bool {
         self.0.remove(key).is_some()

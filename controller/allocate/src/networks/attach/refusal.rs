@@ -1,11 +1,14 @@
 //! Writes that an API server refuses, in the status of custom resources.
 
-use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Objects};
 use patchbay_resources::object::{Object as _, Time};
-use patchbay_resources::udn::{ClusterUserDefinedNetwork, NetworkStatus, UserDefinedNetwork};
+use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
+use crate::networks::conditions::{NETWORK_CREATED, condition, is_created};
 use crate::networks::definition::{controller, has_finalizer};
-use crate::networks::status::{self, NETWORK_CREATED};
+use crate::networks::outcome::DefinitionOutcome;
+use crate::networks::resource::NetworkResource;
+use crate::networks::status::note_definitions;
 
 /// Write of an object that an API server refuses.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -54,39 +57,51 @@ pub fn note_refused_definitions(
         let Some(owner) = nad.and_then(controller).cloned() else {
             continue;
         };
-        if owner.kind == UserDefinedNetwork::KIND {
+        let is_first = !noted.contains(&owner.uid);
+        let is_noted = if owner.kind == UserDefinedNetwork::KIND {
             let namespace = one.key.namespace.clone().unwrap_or_default();
             let key = ObjectKey::namespaced(namespace, owner.name);
-            keep::<UserDefinedNetwork>(before, after, &key, |udn| &mut udn.status);
-            if let Some(udn) = after.user_defined_networks.get_mut(&key) {
-                let outcome = status::UdnOutcome::Failed(error);
-                status::udn_created(&mut udn.object, outcome, now);
-                noted.push(owner.uid);
-            }
+            note_refused::<UserDefinedNetwork>(before, after, &key, is_first, error, now)
         } else {
             let key = ObjectKey::cluster(owner.name);
-            let is_first = !noted.contains(&owner.uid);
-            let mut errors = Vec::new();
-            if is_first {
-                keep::<ClusterUserDefinedNetwork>(before, after, &key, |cudn| &mut cudn.status);
-            } else if let Some(cudn) = after.cluster_user_defined_networks.get(&key) {
-                let conditions = cudn
-                    .object
-                    .status
-                    .iter()
-                    .flat_map(|status| &status.conditions);
-                let created = conditions.filter(|condition| condition.type_ == NETWORK_CREATED);
-                errors.extend(created.map(|condition| condition.message.clone()));
-            }
-            errors.push(error);
-            if let Some(cudn) = after.cluster_user_defined_networks.get_mut(&key) {
-                let outcome = status::CudnOutcome::Failed(errors);
-                status::cudn_definitions(&mut cudn.object, &outcome, now);
-                noted.push(owner.uid);
-            }
-        }
+            note_refused::<ClusterUserDefinedNetwork>(before, after, &key, is_first, error, now)
+        };
+        noted.extend(is_noted.then_some(owner.uid));
     }
     noted
+}
+
+/// Notes a refused definition in the status of its custom resource, after those that were noted
+/// before. Returns `false` if there is no such object.
+///
+/// With the first one, the finalizers of the custom resource are those that it had, and so are its
+/// conditions, so that one that stays has no other time.
+fn note_refused<T: NetworkResource>(
+    before: &Inventory,
+    after: &mut Inventory,
+    key: &ObjectKey,
+    is_first: bool,
+    error: String,
+    now: &Time,
+) -> bool {
+    let Some(new) = T::objects_mut(after).get_mut(key) else {
+        return false;
+    };
+    let mut errors = Vec::new();
+    if !is_first {
+        let created = condition(new.object.status(), NETWORK_CREATED);
+        errors.extend(created.map(|condition| condition.message.clone()));
+    } else if let Some(old) = T::objects(before).get(key) {
+        if old.object.meta().deletion_timestamp.is_some() {
+            let finalizers = &mut new.object.meta_mut().finalizers;
+            finalizers.clone_from(&old.object.meta().finalizers);
+        }
+        *new.object.status_mut() = old.object.status().cloned();
+    }
+    errors.push(error);
+    let outcome = DefinitionOutcome::Failed(errors);
+    note_definitions(&mut new.object, &outcome, now);
+    true
 }
 
 /// Notes in the status of custom resources that their finalizers could not be written. Everything
@@ -98,29 +113,11 @@ pub fn note_refused_finalizers(
     cudns: &[RefusedWrite],
     now: &Time,
 ) {
-    for RefusedWrite { key, message } in udns {
-        let udn = replace_refused::<UserDefinedNetwork>(before, after, key);
-        if let Some((step, udn)) = udn {
-            let step = match step {
-                FinalizerStep::Add => "add",
-                FinalizerStep::Remove => "remove",
-            };
-            let error = format!("failed to {step} finalizer to UserDefinedNetwork: {message}");
-            status::udn_created(udn, status::UdnOutcome::Failed(error), now);
-        }
+    for write in udns {
+        note_refused_finalizer::<UserDefinedNetwork>(before, after, write, now);
     }
-    for RefusedWrite { key, message } in cudns {
-        let cudn = replace_refused::<ClusterUserDefinedNetwork>(before, after, key);
-        if let Some((step, cudn)) = cudn {
-            let step = match step {
-                FinalizerStep::Add => "add finalizer to",
-                FinalizerStep::Remove => "remove finalizer from",
-            };
-            let name = &key.name;
-            let error = format!("failed to {step} ClusterUserDefinedNetwork {name:?}: {message}");
-            let outcome = status::CudnOutcome::Failed(vec![error]);
-            status::cudn_definitions(cudn, &outcome, now);
-        }
+    for write in cudns {
+        note_refused_finalizer::<ClusterUserDefinedNetwork>(before, after, write, now);
     }
 }
 
@@ -129,71 +126,52 @@ pub fn note_refused_finalizers(
 /// are.
 pub fn note_undefined_definitions(inventory: &mut Inventory, message: &str, now: &Time) {
     let error = format!("failed to create NetworkAttachmentDefinition: {message}");
-    inventory.user_defined_networks.change_each(|_, udn| {
-        let udn = &mut udn.object;
-        if udn.metadata.deletion_timestamp.is_none() && !status::is_created(udn.status.as_ref()) {
-            status::udn_created(udn, status::UdnOutcome::Failed(error.clone()), now);
+    let outcome = DefinitionOutcome::Failed(vec![error]);
+    note_undefined(&mut inventory.user_defined_networks, &outcome, now);
+    note_undefined(&mut inventory.cluster_user_defined_networks, &outcome, now);
+}
+
+fn note_undefined<T: NetworkResource>(
+    objects: &mut Objects<T>,
+    outcome: &DefinitionOutcome,
+    now: &Time,
+) {
+    objects.change_each(|_, sourced| {
+        let object = &mut sourced.object;
+        if object.meta().deletion_timestamp.is_none() && !is_created(object.status()) {
+            note_definitions(object, outcome, now);
         }
     });
-    inventory
-        .cluster_user_defined_networks
-        .change_each(|_, cudn| {
-            let cudn = &mut cudn.object;
-            if cudn.metadata.deletion_timestamp.is_none()
-                && !status::is_created(cudn.status.as_ref())
-            {
-                let outcome = status::CudnOutcome::Failed(vec![error.clone()]);
-                status::cudn_definitions(cudn, &outcome, now);
-            }
-        });
 }
 
-/// Change of a custom resource that an API server refuses.
-#[derive(Clone, Copy, Debug)]
-enum FinalizerStep {
-    Add,
-    Remove,
-}
-
-/// Makes a custom resource what it was before, if its finalizer differs. Returns it.
-fn replace_refused<'a, T: InventoryKind>(
-    before: &Inventory,
-    after: &'a mut Inventory,
-    key: &ObjectKey,
-) -> Option<(FinalizerStep, &'a mut T)> {
-    let old = T::objects(before).get(key)?;
-    let new = T::objects(after).get(key);
-    let is_kept = new.is_some_and(|new| has_finalizer(new.object.meta()));
-    let step = match (has_finalizer(old.object.meta()), is_kept) {
-        (false, true) => FinalizerStep::Add,
-        (true, false) => FinalizerStep::Remove,
-        _ => return None,
-    };
-    let objects = T::objects_mut(after);
-    objects.insert(old.clone());
-    objects
-        .get_mut(key)
-        .map(|sourced| (step, &mut sourced.object))
-}
-
-/// Restores the finalizers of a custom resource, and its conditions, so that one that stays has no
-/// other time.
-fn keep<T: InventoryKind + Clone>(
+/// Makes a custom resource what it was before, if its finalizer differs, and notes the error.
+fn note_refused_finalizer<T: NetworkResource>(
     before: &Inventory,
     after: &mut Inventory,
-    key: &ObjectKey,
-    status_of: fn(&mut T) -> &mut Option<NetworkStatus>,
+    RefusedWrite { key, message }: &RefusedWrite,
+    now: &Time,
 ) {
-    let (Some(old), Some(new)) = (
-        T::objects(before).get(key),
-        T::objects_mut(after).get_mut(key),
-    ) else {
+    let Some(old) = T::objects(before).get(key) else {
         return;
     };
-    let mut old = old.object.clone();
-    if old.meta().deletion_timestamp.is_some() {
-        let finalizers = &mut new.object.meta_mut().finalizers;
-        finalizers.clone_from(&old.meta().finalizers);
+    let new = T::objects(after).get(key);
+    let is_kept = new.is_some_and(|new| has_finalizer(new.object.meta()));
+    let was_kept = has_finalizer(old.object.meta());
+    if is_kept == was_kept {
+        return;
     }
-    status_of(&mut new.object).clone_from(status_of(&mut old));
+    let mut refused = old.clone();
+    let step = if is_kept { "add" } else { "remove" };
+    let error = if refused.object.as_cudn().is_some() {
+        let preposition = if is_kept { "to" } else { "from" };
+        let name = &key.name;
+        format!(
+            "failed to {step} finalizer {preposition} ClusterUserDefinedNetwork {name:?}: {message}"
+        )
+    } else {
+        format!("failed to {step} finalizer to UserDefinedNetwork: {message}")
+    };
+    let outcome = DefinitionOutcome::Failed(vec![error]);
+    note_definitions(&mut refused.object, &outcome, now);
+    T::objects_mut(after).insert(refused);
 }

@@ -3,123 +3,81 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::config_check::checked_config;
-use patchbay_model::{ClusterSettings, CniConfig, Feature, names};
+use patchbay_model::{ClusterSettings, CniConfig};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Object, Time};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
-use crate::networks::definition::{controller, has_finalizer, is_controlled_by, remove_finalizer};
+use crate::networks::definition::{controller, has_finalizer, own_definitions, remove_finalizer};
 use crate::networks::deletion::{Deletion, delete_definition};
-use crate::networks::transport::{self, Advertised};
-use crate::networks::{evpn, status};
+use crate::networks::evpn;
+use crate::networks::outcome::DefinitionOutcome;
+use crate::networks::resource::{NetworkResource, is_allocated};
+use crate::networks::status::{note_definitions, note_transport};
 
 /// Removes the definitions of custom resources that are being deleted, and then the finalizer that
 /// keeps those. A custom resource stays while a definition of somebody else defines its network.
-pub(super) fn finish_deleted(inventory: &mut Inventory, settings: &ClusterSettings, now: &Time) {
-    let mut definitions = Definitions::default();
-    let udns = inventory.user_defined_networks.iter();
-    let deleted: Vec<ObjectKey> = udns
-        .filter(|(_, udn)| is_deleted_with_finalizer(&udn.object))
+pub(super) fn finish_deleted<T: NetworkResource>(
+    inventory: &mut Inventory,
+    definitions: &mut Definitions,
+    settings: &ClusterSettings,
+    now: &Time,
+) {
+    let deleted: Vec<ObjectKey> = T::objects(inventory)
+        .iter()
+        .filter(|(_, sourced)| is_deleted_with_finalizer(&sourced.object))
         .map(|(key, _)| key.clone())
         .collect();
     for key in deleted {
-        let Some(udn) = inventory.user_defined_networks.get(&key) else {
+        let Some(mut sourced) = T::objects(inventory).get(&key).cloned() else {
             continue;
         };
-        let nads = &inventory.network_attachment_definitions;
-        let is_own = nads
-            .get(&key)
-            .is_some_and(|nad| is_controlled_by(&nad.object, &udn.object));
-        let removed = if is_own {
-            delete_definition(inventory, &key)
-        } else {
-            Ok(Deletion::Done)
-        };
-        let namespace = key.namespace.as_deref().unwrap_or_default();
-        let network = names::udn_network(namespace, &key.name);
-        let is_defined = definitions.has_network(&network, inventory, settings);
-        let Some(udn) = inventory.user_defined_networks.get_mut(&key) else {
-            continue;
-        };
-        let error = match removed {
-            Ok(Deletion::Done) if !is_defined => {
-                let meta = &mut udn.object.metadata;
-                remove_finalizer(meta);
-                if meta.finalizers.is_some() {
-                    // As in OVN-Kubernetes, it has no problem any more.
-                    status::udn_created(&mut udn.object, status::UdnOutcome::Created, now);
-                }
-                continue;
-            }
-            Ok(_) => {
-                format!("cannot remove UDN, controller for network {network} is still running")
-            }
-            Err(error) => error.to_string(),
-        };
-        status::udn_created(&mut udn.object, status::UdnOutcome::Failed(error), now);
-    }
-    let cudns = inventory.cluster_user_defined_networks.iter();
-    let deleted: Vec<ObjectKey> = cudns
-        .filter(|(_, cudn)| is_deleted_with_finalizer(&cudn.object))
-        .map(|(key, _)| key.clone())
-        .collect();
-    for key in deleted {
-        let Some(cudn) = inventory.cluster_user_defined_networks.get(&key) else {
-            continue;
-        };
-        let nads = inventory.network_attachment_definitions.iter();
-        let own: Vec<ObjectKey> = nads
-            .filter(|(_, nad)| is_controlled_by(&nad.object, &cudn.object))
-            .map(|(key, _)| key.clone())
-            .collect();
-        let network = names::cudn_network(&key.name);
-        let localnet = cudn.object.spec.network.localnet.as_ref();
-        let is_unmanaged = localnet.is_some_and(|localnet| localnet.subnets.is_none());
+        let object = &mut sourced.object;
         let mut errors = Vec::new();
         let mut is_waiting = false;
-        for nad in own {
+        for nad in own_definitions(object, inventory) {
             match delete_definition(inventory, &nad) {
-                Ok(deletion) => is_waiting |= deletion == Deletion::Waiting && !is_unmanaged,
+                Ok(deletion) => {
+                    is_waiting |= deletion == Deletion::Waiting && is_allocated(object);
+                }
                 Err(error) => errors.push(error.to_string()),
             }
         }
+        let network = T::network_name(&key);
         is_waiting |= definitions.has_network(&network, inventory, settings);
-        let transport = inventory.cluster_user_defined_networks.get(&key);
-        let transport = transport.map(|cudn| {
-            let is_feature_on = settings.has_feature(Feature::RouteAdvertisements);
-            let problem = evpn::problem(&cudn.object, inventory, settings);
-            let advertised = Advertised::of(&cudn.object, inventory, is_feature_on);
-            (problem, advertised)
-        });
-        let Some(cudn) = inventory.cluster_user_defined_networks.get_mut(&key) else {
-            continue;
-        };
         if errors.is_empty() && is_waiting {
             errors.push(format!(
-                "cannot remove cluster UDN, controller for network {network} is still running"
+                "cannot remove {}, controller for network {network} is still running",
+                if object.as_cudn().is_some() {
+                    "cluster UDN"
+                } else {
+                    "UDN"
+                }
             ));
         }
-        let outcome = if errors.is_empty() {
-            let meta = &mut cudn.object.metadata;
-            remove_finalizer(meta);
-            if meta.finalizers.is_none() {
-                continue;
-            }
-            status::CudnOutcome::Created(BTreeSet::new())
-        } else {
-            status::CudnOutcome::Failed(errors)
-        };
-        status::cudn_definitions(&mut cudn.object, &outcome, now);
-        if let Some((problem, advertised)) = &transport {
-            transport::note(&mut cudn.object, problem.as_ref(), advertised, now);
+        if errors.is_empty() {
+            remove_finalizer(object.meta_mut());
         }
+        // As in OVN-Kubernetes, an object that others keep has no problem any more.
+        let outcome = if errors.is_empty() {
+            DefinitionOutcome::Created(BTreeSet::new())
+        } else {
+            DefinitionOutcome::Failed(errors)
+        };
+        if object.meta().finalizers.is_some() {
+            let cudn = object.as_cudn();
+            let problem = cudn.and_then(|cudn| evpn::problem(cudn, inventory, settings));
+            note_definitions(object, &outcome, now);
+            note_transport(object, problem.as_ref(), inventory, settings, now);
+        }
+        T::objects_mut(inventory).put(sourced);
     }
 }
 
 /// Definitions of networks. They are read when the first custom resource is deleted.
 #[derive(Default)]
-struct Definitions(Option<BTreeMap<String, BTreeSet<ObjectKey>>>);
+pub(super) struct Definitions(Option<BTreeMap<String, BTreeSet<ObjectKey>>>);
 
 impl Definitions {
     /// `true` if a definition that exists still defines the network.

@@ -10,10 +10,11 @@ use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::Object as _;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
+use super::memory::NetworkIdMemory;
 use crate::networks::annotations::{annotation, annotation_field};
-use crate::networks::memory::Memory;
 
 /// A network, its attachment definitions, and the allocations in their annotations.
+#[derive(Debug)]
 pub(super) struct DefinedNetwork {
     pub(super) name: String,
     /// Keys of the definitions. The first one defines the network.
@@ -32,106 +33,122 @@ pub(super) struct DefinedNetwork {
     pub(super) is_unusable: bool,
 }
 
-/// Reads the networks of all attachment definitions, and returns the keys of the definitions that
-/// this cluster cannot have, too. These are warnings, because users may have definitions of their
-/// own.
-pub(super) fn read_networks(
-    inventory: &mut Inventory,
-    settings: &ClusterSettings,
-    memory: &mut Memory,
-    problems: &mut Vec<Problem>,
-) -> (Vec<DefinedNetwork>, Vec<ObjectKey>) {
-    let mut networks: Vec<DefinedNetwork> = Vec::new();
-    let mut refused = Vec::new();
-    let mut by_name = BTreeMap::<String, usize>::new();
-    let mut warnings = Vec::new();
-    let mut configs = Vec::new();
-    for (key, nad) in inventory.network_attachment_definitions.in_order() {
-        match checked_config(
-            &key.to_string(),
-            nad.object.spec.config.as_deref(),
-            settings,
-        ) {
-            Ok(Some(config)) => configs.push((key, nad, config)),
-            Ok(None) => {}
-            Err(error) => {
-                let message = format!("Failed to parse network config: {error}");
+/// What all attachment definitions define.
+pub(super) struct Definitions {
+    pub(super) networks: Vec<DefinedNetwork>,
+    /// Definitions that this cluster cannot have.
+    pub(super) refused: Vec<ObjectKey>,
+    /// Refused definitions. These are warnings, because users may have definitions of their own.
+    pub(super) warnings: Vec<Problem>,
+    /// Annotations that cannot be read.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Definitions {
+    /// Reads all attachment definitions. `memory` gets the primary ones.
+    pub(super) fn read(
+        inventory: &Inventory,
+        settings: &ClusterSettings,
+        memory: &mut NetworkIdMemory,
+    ) -> Self {
+        let mut networks: Vec<DefinedNetwork> = Vec::new();
+        let mut refused = Vec::new();
+        let mut by_name = BTreeMap::<String, usize>::new();
+        let (mut warnings, mut problems) = (Vec::new(), Vec::new());
+        let mut configs = Vec::new();
+        for (key, nad) in inventory.network_attachment_definitions.in_order() {
+            match checked_config(
+                &key.to_string(),
+                nad.object.spec.config.as_deref(),
+                settings,
+            ) {
+                Ok(Some(config)) => configs.push((key, nad, config)),
+                Ok(None) => {}
+                Err(error) => {
+                    let message = format!("Failed to parse network config: {error}");
+                    warnings.push(nad_problem(nad, "spec.config".into(), message));
+                    refused.push(key.clone());
+                }
+            }
+        }
+        memory.primary = primary_definitions(&configs, &refused, &memory.primary);
+        let is_defined = |name: &str| configs.iter().any(|(_, _, config)| config.name == name);
+        let mut missing = missing_networks(inventory);
+        missing.retain(|(_, network)| !is_defined(&network.name));
+        let mut missing = missing.into_iter().peekable();
+        for (key, nad, config) in configs {
+            while let Some((_, network)) = missing.next_if(|(position, _)| *position < nad.position)
+            {
+                networks.push(network);
+            }
+            let namespace = key.namespace.clone().unwrap_or_default();
+            let mut primary = memory
+                .primary
+                .get(&namespace)
+                .filter(|_| config.is_primary());
+            if let Some(primary) = primary.take_if(|primary| *primary != key) {
+                let message = format!(
+                    "NAD {primary} is primary for the namespace, NAD {key} can't be primary"
+                );
                 warnings.push(nad_problem(nad, "spec.config".into(), message));
-                refused.push(key.clone());
+                continue;
             }
-        }
-    }
-    memory.primary = primary_definitions(&configs, &refused, &memory.primary);
-    let is_defined = |name: &str| configs.iter().any(|(_, _, config)| config.name == name);
-    let mut missing = missing_networks(inventory);
-    missing.retain(|(_, network)| !is_defined(&network.name));
-    let mut missing = missing.into_iter().peekable();
-    for (key, nad, config) in configs {
-        while let Some((_, network)) = missing.next_if(|(position, _)| *position < nad.position) {
-            networks.push(network);
-        }
-        let namespace = key.namespace.clone().unwrap_or_default();
-        let mut primary = memory
-            .primary
-            .get(&namespace)
-            .filter(|_| config.is_primary());
-        if let Some(primary) = primary.take_if(|primary| *primary != key) {
-            let message =
-                format!("NAD {primary} is primary for the namespace, NAD {key} can't be primary");
-            warnings.push(nad_problem(nad, "spec.config".into(), message));
-            continue;
-        }
-        let index = *by_name.entry(config.name.clone()).or_insert(networks.len());
-        let is_rendered = is_owned_by_network(&nad.object, &config.name);
-        let needs_router_key = config.is_primary() && config.topology == "layer2";
-        let name = config.name.clone();
-        let config = config.canonical();
-        if index == networks.len() {
-            networks.push(DefinedNetwork {
-                name,
-                nads: vec![key.clone()],
-                is_rendered,
-                needs_router_key,
-                id: None,
-                keys: None,
-                config,
-                inconsistent_nads: Vec::new(),
-                is_unusable: false,
-            });
-            continue;
-        }
-        let network = &mut networks[index];
-        let is_same = config == network.config;
-        if is_rendered && !network.is_rendered {
-            // The definitions so far belong to another owner.
-            (network.is_rendered, network.needs_router_key) = (true, needs_router_key);
-            if is_same {
-                network.nads.insert(0, key.clone());
+            let index = *by_name.entry(config.name.clone()).or_insert(networks.len());
+            let is_rendered = is_owned_by_network(&nad.object, &config.name);
+            let needs_router_key = config.is_primary() && config.topology == "layer2";
+            let name = config.name.clone();
+            let config = config.canonical();
+            if index == networks.len() {
+                networks.push(DefinedNetwork {
+                    name,
+                    nads: vec![key.clone()],
+                    is_rendered,
+                    needs_router_key,
+                    id: None,
+                    keys: None,
+                    config,
+                    inconsistent_nads: Vec::new(),
+                    is_unusable: false,
+                });
+                continue;
+            }
+            let network = &mut networks[index];
+            let is_same = config == network.config;
+            if is_rendered && !network.is_rendered {
+                // The definitions so far belong to another owner.
+                (network.is_rendered, network.needs_router_key) = (true, needs_router_key);
+                if is_same {
+                    network.nads.insert(0, key.clone());
+                } else {
+                    network.config = config;
+                    let foreign = std::mem::replace(&mut network.nads, vec![key.clone()]);
+                    network.inconsistent_nads.extend(foreign);
+                }
+            } else if is_same {
+                network.nads.push(key.clone());
             } else {
-                network.config = config;
-                let foreign = std::mem::replace(&mut network.nads, vec![key.clone()]);
-                network.inconsistent_nads.extend(foreign);
+                network.inconsistent_nads.push(key.clone());
             }
-        } else if is_same {
-            network.nads.push(key.clone());
-        } else {
-            network.inconsistent_nads.push(key.clone());
+        }
+        networks.extend(missing.map(|(_, network)| network));
+        for network in &mut networks {
+            restore_all(inventory, network, memory, &mut problems);
+            for other in &network.inconsistent_nads {
+                let message = format!(
+                    "NAD {other} CNI config does not match that of network {}",
+                    network.name
+                );
+                let nad = inventory.network_attachment_definitions.get(other);
+                warnings.extend(nad.map(|nad| nad_problem(nad, "spec.config".into(), message)));
+            }
+        }
+        Self {
+            networks,
+            refused,
+            warnings,
+            problems,
         }
     }
-    networks.extend(missing.map(|(_, network)| network));
-    for network in &mut networks {
-        restore_all(inventory, network, memory, problems);
-        for other in &network.inconsistent_nads {
-            let message = format!(
-                "NAD {other} CNI config does not match that of network {}",
-                network.name
-            );
-            let nad = inventory.network_attachment_definitions.get(other);
-            warnings.extend(nad.map(|nad| nad_problem(nad, "spec.config".into(), message)));
-        }
-    }
-    inventory.warnings.extend(warnings);
-    (networks, refused)
 }
 
 /// Networks of custom resources that are missing because they cannot be decoded, with their
@@ -197,10 +214,10 @@ fn primary_definitions(
 fn restore_all(
     inventory: &Inventory,
     network: &mut DefinedNetwork,
-    memory: &Memory,
+    memory: &NetworkIdMemory,
     problems: &mut Vec<Problem>,
 ) {
-    let known = memory.networks.get(&network.name);
+    let known = memory.known.get(&network.name);
     for key in network.nads.clone() {
         let nad = inventory.network_attachment_definitions.get(&key);
         let counts = |nad: &&Sourced<NetworkAttachmentDefinition>| {

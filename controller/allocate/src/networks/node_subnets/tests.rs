@@ -1,6 +1,7 @@
 //! Subnets of nodes.
 
 use super::*;
+use crate::networks::nodes::NodeIds;
 use crate::networks::testing::inventory;
 
 const NETWORKS: &str = r#"
@@ -10,14 +11,30 @@ metadata: {name: net, namespace: blue, annotations: {k8s.ovn.org/network-id: '1'
 spec: {config: '{"name":"blue_net","netAttachDefName":"blue/net","type":"ovn-k8s-cni-overlay","topology":"layer3","subnets":"10.0.0.0/23/24,fd00::/48"}'}
 "#;
 
+/// Assigns subnets and writes them.
+fn assign(inventory: &mut Inventory, memory: &mut NodeSubnetMemory) -> NodeSubnets {
+    let numbered = NumberedNetworks {
+        networks: conversion::networks_of(inventory),
+        node_ids: NodeIds::default(),
+        refused: BTreeSet::new(),
+        left: BTreeSet::new(),
+        problems: Vec::new(),
+    };
+    let (settings, now) = (ManagerSettings::default(), Time(Timestamp::UNIX_EPOCH));
+    let mut subnets = assign_node_subnets(inventory, &numbered, &settings, None, memory, &now);
+    subnets.write(&mut inventory.nodes);
+    inventory.warnings.append(&mut subnets.warnings);
+    subnets
+}
+
 fn completed(inventory: &mut Inventory) -> NodeSubnets {
-    complete(
-        inventory,
-        &ManagerSettings::default(),
-        None,
-        &mut Memory::default(),
-        &Time(Timestamp::UNIX_EPOCH),
-    )
+    assign(inventory, &mut NodeSubnetMemory::default())
+}
+
+/// Another client writes the annotation of a node.
+fn annotate(inventory: &mut Inventory, node: &str, text: &str) {
+    let values = [(NODE_SUBNETS, Some(text.to_owned()))];
+    write_annotations(&mut inventory.nodes, &ObjectKey::cluster(node), values);
 }
 
 fn node(name: &str, subnets: &str) -> String {
@@ -92,14 +109,11 @@ fn a_subnet_of_another_node_is_replaced_and_an_unreadable_annotation_stays() {
 #[test]
 fn a_node_keeps_its_subnet_when_an_older_one_claims_it() {
     let mut inventory = inventory(&(NETWORKS.to_owned() + &node("a", "") + &node("b", "")));
-    let mut memory = Memory::default();
-    let (settings, now) = (ManagerSettings::default(), Time(Timestamp::UNIX_EPOCH));
-    complete(&mut inventory, &settings, None, &mut memory, &now);
+    let mut memory = NodeSubnetMemory::default();
+    assign(&mut inventory, &mut memory);
     let stolen = annotations(&inventory)[1].to_owned();
-    let key = ObjectKey::cluster("a");
-    let older = &mut inventory.nodes.get_mut(&key).unwrap().object;
-    annotate(&mut older.metadata, NODE_SUBNETS, stolen.clone());
-    complete(&mut inventory, &settings, None, &mut memory, &now);
+    annotate(&mut inventory, "a", &stolen);
+    assign(&mut inventory, &mut memory);
     assert_eq!(
         annotations(&inventory),
         [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:1::/64"]}"#, &stolen]
@@ -109,17 +123,14 @@ fn a_node_keeps_its_subnet_when_an_older_one_claims_it() {
 #[test]
 fn a_node_that_loses_its_annotation_gets_its_subnets_back() {
     let mut inventory = inventory(&(NETWORKS.to_owned() + &node("a", "") + &node("b", "")));
-    let mut memory = Memory::default();
-    let (settings, now) = (ManagerSettings::default(), Time(Timestamp::UNIX_EPOCH));
+    let mut memory = NodeSubnetMemory::default();
     let mut pass = |inventory: &mut Inventory| {
-        complete(inventory, &settings, None, &mut memory, &now);
+        assign(inventory, &mut memory);
     };
     pass(&mut inventory);
     let before = inventory.clone();
     for text in ["{}", r#"{"blue_net":["10.7.0.0/24"]}"#] {
-        let key = ObjectKey::cluster("a");
-        let node = &mut inventory.nodes.get_mut(&key).unwrap().object;
-        annotate(&mut node.metadata, NODE_SUBNETS, text);
+        annotate(&mut inventory, "a", text);
         pass(&mut inventory);
         assert_eq!(annotations(&inventory), annotations(&before), "{text}");
     }

@@ -4,18 +4,18 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 use patchbay_model::{
-    AddressError, ClusterSettings, IpFamily, NODE_ID, Pod, PodAttachment, PodNetwork, PodRoute,
+    AddressError, ClusterSettings, IpFamily, NodeId, Pod, PodAttachment, PodNetwork, PodRoute,
     Role, gateway_mac, link_local_address, mac_address, mac_of_name,
 };
-use patchbay_resources::manifests::{Inventory, ObjectKey};
+use patchbay_resources::manifests::Inventory;
 use thiserror::Error;
 
-use super::addresses_at;
 use super::claim::Claim;
-use super::network::{MacOwner, NetworkAddresses};
+use super::memory::PodMemory;
+use super::network::{MacOwner, NetworkAddresses, addresses_at};
 use crate::networks::annotations::annotation;
-use crate::networks::manager::{Layer2Layouts, ManagerSettings};
-use crate::networks::memory::PodMemory;
+use crate::networks::nodes::NodeIds;
+use crate::networks::settings::{Layer2Layouts, ManagerSettings};
 
 /// Annotation of a node: the layout of its layer2 networks.
 const LAYER2_LAYOUT: &str = "k8s.ovn.org/layer2-topology-version";
@@ -106,34 +106,28 @@ fn join(addresses: &[IpNet]) -> String {
     texts.join(" ")
 }
 
-/// The node of a pod.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Node {
-    /// Id of a node whose layer2 networks have no transit router.
-    older_layout: Option<u16>,
-}
-
-impl Node {
-    pub(super) fn read(inventory: &Inventory, pod: &Pod, settings: &ManagerSettings) -> Self {
-        let name = pod.node.as_deref().unwrap_or_default();
-        let node = inventory.nodes.get(&ObjectKey::cluster(name));
-        let meta = node.map(|node| &node.object.metadata);
-        let is_annotated = settings.workloads == Some(Layer2Layouts::Annotated);
-        let is_older = |meta: &&_| {
-            is_annotated && annotation(meta, LAYER2_LAYOUT) != Some(TRANSIT_ROUTER_LAYOUT)
-        };
-        let id = |meta| annotation(meta, NODE_ID)?.parse().ok();
-        Self {
-            older_layout: meta.filter(is_older).and_then(id),
-        }
+/// Id of the pod's node, if its layer2 networks have no transit router. `None`: they have.
+pub(super) fn older_layout(
+    inventory: &Inventory,
+    pod: &Pod,
+    node_ids: &NodeIds,
+    settings: &ManagerSettings,
+) -> Option<NodeId> {
+    if settings.workloads != Some(Layer2Layouts::Annotated) {
+        return None;
     }
+    let name = pod.node.as_deref()?;
+    let meta = &inventory.nodes.named(name)?.metadata;
+    let is_older = annotation(meta, LAYER2_LAYOUT) != Some(TRANSIT_ROUTER_LAYOUT);
+    is_older.then(|| node_ids.get(name))?
 }
 
 /// Request of a pod.
 pub(super) struct Attempt<'a> {
     pub(super) pod: &'a Pod,
     pub(super) attachment: &'a PodAttachment,
-    pub(super) node: Node,
+    /// Id of a node whose layer2 networks have no transit router.
+    pub(super) older_layout: Option<NodeId>,
     /// `None`: the addresses are not kept.
     pub(super) claim: Option<&'a Claim>,
     pub(super) settings: &'a ClusterSettings,
@@ -378,12 +372,12 @@ impl Attempt<'_> {
         if !network.gateways.iter().any(IpAddr::is_ipv6) {
             return None;
         }
-        let mac = match self.node.older_layout {
+        let mac = match self.older_layout {
             None => gateway_mac(gateways.iter().copied())?,
             Some(id) => {
                 let mut join = network.network.join_subnets.iter();
                 let first = join.find(|net| self.settings.has_family(IpFamily::of_net(**net)))?;
-                mac_address(*addresses_at(&[*first], id.into()).first()?)
+                mac_address(*addresses_at(&[*first], id.get().into()).first()?)
             }
         };
         link_local_address(&mac)

@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use patchbay_model::PodAttachment;
 use patchbay_resources::ipam_claim::IPAMClaim;
-use patchbay_resources::manifests::{Inventory, ObjectKey};
+use patchbay_resources::manifests::{ObjectKey, Objects};
 
 /// The claim that a pod names.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -23,7 +23,7 @@ impl Claim {
     /// definition. `None`: its addresses are not kept.
     pub(super) fn of(
         attachment: &PodAttachment,
-        inventory: &Inventory,
+        claims: &Objects<IPAMClaim>,
     ) -> Option<(ObjectKey, Self)> {
         let name = attachment.request.claim.as_ref()?;
         if !attachment.network.keeps_addresses {
@@ -31,7 +31,7 @@ impl Claim {
         }
         let (namespace, _) = attachment.key.split_once('/')?;
         let key = ObjectKey::namespaced(namespace, name);
-        let claim = match inventory.ipam_claims.get(&key) {
+        let claim = match claims.get(&key) {
             None => Self::Missing(name.clone()),
             Some(claim) if claim.object.spec.network != *attachment.network.name => {
                 Self::OfNetwork {

@@ -6,12 +6,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{
     AddressPool, AttachedNetwork, AttachedTopology, IpFamily, Pod, PodNetwork, Role, mac_address,
 };
 
-use super::addresses_at;
-use crate::networks::memory::PodMemory;
+use super::memory::PodMemory;
 
 /// Tunnel ids of pods.
 const TUNNEL_IDS: RangeInclusive<u32> = 1..=32_767;
@@ -270,4 +270,12 @@ fn pair(network: &AttachedNetwork, subnet: IpNet) -> Option<(IpAddr, IpAddr)> {
 /// Addresses of a range from the first one on.
 fn addresses_of(range: IpNet) -> impl Iterator<Item = IpAddr> {
     (0..).map_while(move |distance| addresses_at(&[range], distance).first().copied())
+}
+
+/// Address of each family at a distance from the start of its subnet.
+pub(super) fn addresses_at(subnets: &[IpNet], distance: u128) -> Vec<IpAddr> {
+    let addresses = subnets.iter();
+    addresses
+        .filter_map(|subnet| nth_address(*subnet, distance))
+        .collect()
 }

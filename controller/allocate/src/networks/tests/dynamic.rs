@@ -1,7 +1,7 @@
 //! Node subnets with dynamic allocation.
 
-use patchbay_model::{Feature, NODE_SUBNETS};
-use patchbay_resources::manifests::ObjectKey;
+use patchbay_model::{ClusterSettings, Feature, NODE_SUBNETS};
+use patchbay_resources::manifests::{Inventory, ObjectKey};
 
 use super::{NAMESPACES, annotation, at, conditions, node, udn};
 use crate::networks::testing::inventory;

@@ -1,7 +1,7 @@
 //! Networks on an EVPN fabric.
 
-use patchbay_model::{Feature, GatewayMode};
-use patchbay_resources::manifests::{ObjectKey, Origin, Sourced};
+use patchbay_model::{ClusterSettings, Feature, GatewayMode};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Sourced};
 use patchbay_resources::object::{VTEP, VtepSpec};
 use serde_json::json;
 

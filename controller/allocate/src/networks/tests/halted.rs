@@ -1,7 +1,7 @@
 //! ClusterUserDefinedNetworks whose definitions stay as they are, and foreign changes of
 //! definitions.
 
-use patchbay_model::Feature;
+use patchbay_model::{ClusterSettings, Feature};
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::{LabelSelector, Object as _};
 use serde_json::json;

@@ -8,7 +8,8 @@ use super::{NAMESPACES, SHARED, at, networks, resolved};
 use crate::RouterKeyCursor;
 use crate::connects::{ClusterController, ClusterObjects};
 use crate::networks::testing::inventory;
-use crate::networks::{ManagerSettings, NetworkManager, networks_of, resolve};
+use crate::networks::{ManagerSettings, NetworkManager, resolve};
+use patchbay_resources::conversion::networks_of;
 
 #[test]
 fn ids_that_contradict_each_other_are_errors() {

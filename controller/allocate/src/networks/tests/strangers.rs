@@ -144,7 +144,7 @@ fn definitions_of_one_network_may_be_written_differently() {
             "plain/net - - -"
         ]
     );
-    let known = crate::networks::networks_of(&inventory);
+    let known = patchbay_resources::conversion::networks_of(&inventory);
     assert_eq!(known.by_name("tenant").unwrap().nads.len(), 2);
 }
 

@@ -1,6 +1,6 @@
 //! Kinds that cannot be listed, and what depends on them.
 
-use patchbay_model::{Feature, NODE_SUBNETS};
+use patchbay_model::{ClusterSettings, Feature, NODE_SUBNETS};
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, ObjectKey};
 use patchbay_resources::object::{EgressIP, Object as _, RouteAdvertisements, VTEP};

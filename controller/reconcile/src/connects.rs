@@ -1,0 +1,80 @@
+//! ClusterNetworkConnects of manifests, with what the cluster manager allocates for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use patchbay_allocate::connects::{
+    AllocationWarning, ClusterController, ClusterObjects, Unconnected,
+};
+use patchbay_allocate::networks::NumberedNetworks;
+use patchbay_model::{ClusterSettings, NadKey, Networks};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
+use patchbay_resources::object::{Object as _, Time};
+
+use super::cluster::{objects, without_location};
+use super::warnings::connect_refusals;
+
+/// What is known of connects beside their annotations and status.
+pub(crate) struct AllocatedConnects {
+    /// Networks of connects that zones know nothing of, by connect.
+    pub(crate) unconnected: BTreeMap<String, Unconnected>,
+    /// Warnings of the cluster manager, and connects that are not accepted.
+    pub(crate) warnings: Vec<Problem>,
+    /// Attachment definitions that warnings are about.
+    pub(crate) reported: BTreeSet<NadKey>,
+}
+
+/// Sets annotations and status of all connects, as the cluster manager does.
+pub(crate) fn allocate_connects(
+    inventory: &mut Inventory,
+    networks: &NumberedNetworks,
+    settings: &ClusterSettings,
+    now: &Time,
+) -> AllocatedConnects {
+    let objects =
+        connect_objects(inventory, &networks.networks).with_nodes(networks.node_ids.iter());
+    let report = ClusterController::new(settings.clone()).reconcile(&objects, now);
+    let texts = report.warnings.iter().map(ToString::to_string);
+    let mut allocated = AllocatedConnects {
+        unconnected: BTreeMap::new(),
+        warnings: texts.map(without_location).collect(),
+        reported: BTreeSet::new(),
+    };
+    for warning in report.warnings {
+        if let AllocationWarning::Definition { nad, .. } = warning {
+            allocated.reported.insert(nad);
+        }
+    }
+    for outcome in report.outcomes {
+        let (is_accepted, annotations) = (outcome.is_accepted(), outcome.annotations());
+        let connects = &mut inventory.cluster_network_connects;
+        if let Some(sourced) = connects.get_mut(&ObjectKey::cluster(&*outcome.name)) {
+            let annotations = annotations.into_iter();
+            sourced
+                .object
+                .annotations_mut()
+                .extend(annotations.map(|(key, value)| (key.to_owned(), value)));
+            sourced.object.status = Some(outcome.status);
+        }
+        if !is_accepted {
+            let refusals = connect_refusals(inventory, &outcome.name);
+            allocated.warnings.extend(refusals);
+        }
+        allocated
+            .unconnected
+            .insert(outcome.name, outcome.unconnected);
+    }
+    allocated
+}
+
+/// The objects from which connects are allocated.
+pub(crate) fn connect_objects<'a>(
+    inventory: &'a Inventory,
+    networks: &'a Networks,
+) -> ClusterObjects<'a> {
+    ClusterObjects::new(
+        networks,
+        objects(&inventory.network_attachment_definitions),
+        objects(&inventory.namespaces),
+        objects(&inventory.cluster_network_connects),
+    )
+}
