@@ -36,6 +36,7 @@ mod node_subnet_owners;
 pub mod object_kind;
 mod objects;
 mod pod;
+mod pod_addressing;
 mod pod_attachments;
 mod pod_networks;
 mod policy;

@@ -18,8 +18,6 @@ use patchbay_rows::Inputs as _;
 use patchbay_zone::{Cell, Kind, MachineKey, ZoneObjects};
 use thiserror::Error;
 
-use super::addressing::Ranges;
-
 /// Pods and networks whose addresses an allocator allocates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AllocationScope {
@@ -162,7 +160,7 @@ impl PodAllocator {
             self.hold(pod, pods);
         }
         for pod in living() {
-            self.complete(pod, pods);
+            self.address_pod(pod, pods);
         }
         self.seen = Some(pods.clone());
         &self.unwritten
@@ -217,17 +215,12 @@ impl PodAllocator {
         addresses: Vec<IpNet>,
     ) {
         let network = &attachment.network;
-        let ranges = ranges(pod, pods, network);
-        for address in &addresses {
-            let subnet = address.trunc();
-            let is_known = ranges
-                .as_ref()
-                .is_some_and(|of| of.subnets.contains(&subnet));
-            if !is_known {
-                continue;
-            }
-            if let Some(ranges) = &ranges
-                && !self.pool(ranges, subnet).hold(address.addr())
+        let subnets = subnets(pod, pods, network).unwrap_or_default();
+        let in_subnets = addresses
+            .iter()
+            .filter(|address| subnets.contains(&address.trunc()));
+        for address in in_subnets {
+            if !self.pool(network, address.trunc()).hold(address.addr())
                 && !self.may_share(pod, pods, network, address.addr())
             {
                 let problem = AllocationProblem::Duplicate {
@@ -273,7 +266,7 @@ impl PodAllocator {
     }
 
     /// Allocates what a pod lacks, if its annotation can be read.
-    fn complete(&mut self, pod: &Arc<Pod>, pods: &ZoneObjects) {
+    fn address_pod(&mut self, pod: &Arc<Pod>, pods: &ZoneObjects) {
         if !pod.has_readable_networks() {
             return;
         }
@@ -330,26 +323,26 @@ impl PodAllocator {
     ) -> Result<Option<PodNetwork>, AllocationProblem> {
         let network = &attachment.network;
         let request = &attachment.request;
-        let Some(ranges) = ranges(pod, pods, network) else {
+        let Some(subnets) = subnets(pod, pods, network) else {
             return Ok(None);
         };
-        if !request.addresses.is_empty() && !ranges.subnets.is_empty() {
+        if !request.addresses.is_empty() && !subnets.is_empty() {
             return Err(AllocationProblem::NoRequests {
                 network: network.name.clone(),
                 attachment: attachment.key.clone(),
                 pod: pod.key.clone(),
             });
         }
-        let count = ranges.subnets.len().max(request.addresses.len());
+        let count = subnets.len().max(request.addresses.len());
         if count == 1 && request.gateways.len() > 1 {
             return Err(AllocationProblem::Gateways {
                 network: network.name.clone(),
             });
         }
-        let addresses = if ranges.subnets.is_empty() {
+        let addresses = if subnets.is_empty() {
             request.addresses.clone()
         } else {
-            self.next_addresses(&ranges)?
+            self.next_addresses(network, subnets)?
         };
         let mac = request
             .mac
@@ -358,43 +351,58 @@ impl PodAllocator {
                 Some(first) => mac_address(first.addr()),
                 None => mac_of_name(&format!("{} {} {}", pod.key, pod.uid, attachment.key)),
             });
-        let entry = ranges.entry(addresses, mac, &request.gateways, pods.settings());
-        Ok(Some(entry))
+        let settings = pods.settings();
+        Ok(Some(network.pod_network(
+            addresses,
+            mac,
+            &request.gateways,
+            settings,
+        )))
     }
 
-    fn next_addresses(&mut self, ranges: &Ranges<'_>) -> Result<Vec<IpNet>, AllocationProblem> {
-        let mut addresses = Vec::new();
-        for subnet in &ranges.subnets {
-            if let Some(address) = self.pool(ranges, *subnet).allocate() {
+    fn next_addresses(
+        &mut self,
+        network: &AttachedNetwork,
+        subnets: &[IpNet],
+    ) -> Result<Vec<IpNet>, AllocationProblem> {
+        let mut addresses: Vec<IpNet> = Vec::new();
+        for subnet in subnets {
+            if let Some(address) = self.pool(network, *subnet).allocate() {
                 addresses.push(with_length(address, *subnet));
                 continue;
             }
-            self.release_addresses(ranges, &addresses);
+            for address in addresses {
+                self.pool(network, address.trunc()).release(address.addr());
+            }
             return Err(AllocationProblem::Exhausted {
-                network: ranges.network.name.clone(),
+                network: network.name.clone(),
                 subnet: *subnet,
             });
         }
         Ok(addresses)
     }
 
-    fn release_addresses(&mut self, ranges: &Ranges<'_>, addresses: &[IpNet]) {
-        for address in addresses {
-            self.pool(ranges, address.trunc()).release(address.addr());
-        }
-    }
-
-    fn pool(&mut self, ranges: &Ranges<'_>, subnet: IpNet) -> &mut AddressPool {
-        let key = (ranges.network.name.clone(), subnet);
-        self.pools.entry(key).or_insert_with(|| ranges.pool(subnet))
+    fn pool(&mut self, network: &AttachedNetwork, subnet: IpNet) -> &mut AddressPool {
+        let key = (network.name.clone(), subnet);
+        self.pools
+            .entry(key)
+            .or_insert_with(|| network.address_pool(subnet))
     }
 }
 
-/// Ranges of a network for a pod. `None`: the pod's node has no subnet of the network yet.
-fn ranges<'a>(pod: &Pod, pods: &ZoneObjects, network: &'a AttachedNetwork) -> Option<Ranges<'a>> {
-    let node = pod.node.as_deref().and_then(|node| pods.node(node));
-    let subnets = node.and_then(|node| node.node.subnets.get(&*network.name));
-    Ranges::new(network, subnets.map_or(&[], Vec::as_slice))
+/// Subnets of a network for a pod, at most one of each family. `None`: the pod's node has no subnet of
+/// the network yet.
+fn subnets<'a>(
+    pod: &Pod,
+    pods: &'a ZoneObjects,
+    network: &'a AttachedNetwork,
+) -> Option<&'a [IpNet]> {
+    if network.topology != AttachedTopology::Layer3 {
+        return Some(&network.subnets);
+    }
+    let node = pod.node.as_deref().and_then(|node| pods.node(node))?;
+    let subnets = node.node.subnets.get(&*network.name)?;
+    (!subnets.is_empty()).then_some(subnets)
 }
 
 fn with_length(address: IpAddr, subnet: IpNet) -> IpNet {

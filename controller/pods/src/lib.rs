@@ -9,7 +9,6 @@
 //! [`ZoneObjects`](patchbay_zone::ZoneObjects) has the objects that the rows of one zone follow from. [`PodController`] keeps the
 //! rows in a database with the row engine (`patchbay-rows`). See `docs/design/pods.md`.
 
-mod addressing;
 mod allocation;
 mod capability;
 mod dhcp;

@@ -3,16 +3,17 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
+use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{
-    AddressError, ClusterSettings, IpFamily, NodeId, Pod, PodAttachment, PodNetwork, PodRoute,
-    Role, gateway_mac, link_local_address, mac_address, mac_of_name,
+    AddressError, AttachedNetwork, ClusterSettings, IpFamily, NodeId, Pod, PodAttachment,
+    PodNetwork, Role, gateway_mac, link_local_address, mac_address, mac_of_name,
 };
 use patchbay_resources::manifests::Inventory;
 use thiserror::Error;
 
 use super::claim::Claim;
 use super::memory::PodMemory;
-use super::network::{MacOwner, NetworkAddresses, addresses_at};
+use super::network::{MacOwner, NetworkAddresses};
 use crate::networks::annotations::annotation;
 use crate::networks::nodes::NodeIds;
 use crate::networks::settings::{Layer2Layouts, ManagerSettings};
@@ -172,7 +173,16 @@ impl Attempt<'_> {
                 Ok((self.take_mac(network, &addresses)?, addresses))
             });
         match given {
-            Ok((mac, addresses)) => Ok(self.place(network, tunnel_id, mac, addresses)),
+            Ok((mac, addresses)) => {
+                let network = &network.network;
+                let gateways = network.gateways(&addresses);
+                let requested = &self.attachment.request.gateways;
+                Ok(PodNetwork {
+                    link_local_gateway: self.link_local_gateway(network, &gateways),
+                    tunnel_id,
+                    ..network.pod_network(addresses, mac, requested, self.settings)
+                })
+            }
             Err(error) => {
                 network.release(tunnel_id, &taken);
                 Err(error)
@@ -326,58 +336,23 @@ impl Attempt<'_> {
         }
     }
 
-    fn place(
-        &self,
-        network: &NetworkAddresses,
-        tunnel_id: Option<u16>,
-        mac: String,
-        addresses: Vec<IpNet>,
-    ) -> PodNetwork {
-        let requested = &self.attachment.request.gateways;
-        let is_primary = network.network.role == Role::Primary;
-        let gateways = network.gateways_of(&addresses);
-        let routes = gateways.iter().flat_map(|gateway| {
-            let family = IpFamily::of(*gateway);
-            let services = self.settings.service_cidrs.iter();
-            let destinations = services.chain(&network.network.join_subnets);
-            destinations
-                .filter(move |dest| IpFamily::of_net(**dest) == family)
-                .map(|dest| PodRoute {
-                    dest: *dest,
-                    next_hop: *gateway,
-                })
-        });
-        PodNetwork {
-            addresses,
-            mac,
-            routes: routes.collect(),
-            link_local_gateway: self.link_local_gateway(network, &gateways),
-            gateways: if requested.is_empty() {
-                gateways
-            } else {
-                requested.clone()
-            },
-            tunnel_id,
-            role: if is_primary { "primary" } else { "secondary" }.to_owned(),
-        }
-    }
-
     /// Link-local address of the gateway's port. In the older layout that is the gateway router of
     /// the node.
     fn link_local_gateway(
         &self,
-        network: &NetworkAddresses,
+        network: &AttachedNetwork,
         gateways: &[IpAddr],
     ) -> Option<Ipv6Addr> {
-        if !network.gateways.iter().any(IpAddr::is_ipv6) {
+        let has_ipv6 = network.subnets.iter().any(|net| net.addr().is_ipv6());
+        if !(network.has_gateway() && has_ipv6) {
             return None;
         }
         let mac = match self.older_layout {
             None => gateway_mac(gateways.iter().copied())?,
             Some(id) => {
-                let mut join = network.network.join_subnets.iter();
+                let mut join = network.join_subnets.iter();
                 let first = join.find(|net| self.settings.has_family(IpFamily::of_net(**net)))?;
-                mac_address(*addresses_at(&[*first], id.get().into()).first()?)
+                mac_address(nth_address(*first, id.get().into())?)
             }
         };
         link_local_address(&mac)

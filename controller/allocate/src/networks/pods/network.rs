@@ -6,9 +6,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{
-    AddressPool, AttachedNetwork, AttachedTopology, IpFamily, Pod, PodNetwork, Role, mac_address,
+    AddressPool, AttachedNetwork, AttachedTopology, Pod, PodNetwork, Role, mac_address,
 };
 
 use super::memory::PodMemory;
@@ -19,9 +18,6 @@ const TUNNEL_IDS: RangeInclusive<u32> = 1..=32_767;
 /// Tunnel ids that are kept for the network's own ports once its allocator has started, except those
 /// that pods have then.
 const OWN_TUNNEL_IDS: RangeInclusive<u16> = 1..=9;
-
-/// Addresses of an infrastructure subnet that cannot be its management address.
-const SKIPPED_ADDRESSES: usize = 3;
 
 /// Owner of a MAC address. Two pods of one virtual machine are one owner.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -48,8 +44,6 @@ pub(super) struct NetworkAddresses {
     pub(super) network: Arc<AttachedNetwork>,
     /// One for each subnet.
     pub(super) pools: Vec<AddressPool>,
-    /// Gateway of each family; primary networks only.
-    pub(super) gateways: Vec<IpAddr>,
     /// `true` in the pass in which the allocators start.
     is_start: bool,
     tunnel_ids: BTreeSet<u16>,
@@ -69,48 +63,21 @@ impl NetworkAddresses {
         if !is_managed {
             return None;
         }
-        let pool = |subnet: &IpNet| {
-            let mut pool = AddressPool::new(*subnet);
-            for range in &network.infrastructure_subnets {
-                pool.exclude(*range);
-            }
-            for range in network
-                .excluded_subnets
-                .iter()
-                .chain(&network.reserved_subnets)
-            {
-                pool.keep_for_requests(*range);
-            }
-            pool
-        };
-        let mut state = Self {
+        let own = network.subnets.iter();
+        let own = own.filter_map(|subnet| network.own_addresses(*subnet));
+        let macs = own.flat_map(|(gateway, management)| [gateway, management].map(mac_address));
+        Some(Self {
             network: network.clone(),
-            pools: network.subnets.iter().map(pool).collect(),
-            gateways: Vec::new(),
+            pools: network
+                .subnets
+                .iter()
+                .map(|subnet| network.address_pool(*subnet))
+                .collect(),
             is_start: false,
             tunnel_ids: BTreeSet::new(),
             tunnel_owners: BTreeMap::new(),
-            macs: BTreeMap::new(),
-        };
-        if network.role == Role::Primary {
-            let own = own_addresses(network);
-            state.gateways.clone_from(&own[0]);
-            for address in own.concat() {
-                state.reserve_address(address);
-                state.macs.insert(mac_address(address), MacOwner::Network);
-            }
-        }
-        Some(state)
-    }
-
-    /// Gateways of a pod's addresses, in their order.
-    pub(super) fn gateways_of(&self, addresses: &[IpNet]) -> Vec<IpAddr> {
-        let gateways = addresses.iter().filter_map(|address| {
-            let family = IpFamily::of_net(*address);
-            let mut gateways = self.gateways.iter().copied();
-            gateways.find(|gateway| IpFamily::of(*gateway) == family)
-        });
-        gateways.collect()
+            macs: macs.map(|mac| (mac, MacOwner::Network)).collect(),
+        })
     }
 
     /// `true` if pods have tunnel ids.
@@ -226,56 +193,4 @@ impl NetworkAddresses {
 /// Owner of a tunnel id.
 fn tunnel_owner(pod: &Pod, attachment: &str) -> String {
     format!("{attachment}/{}/{}", pod.key, pod.uid)
-}
-
-/// Addresses of gateway and management port in each subnet.
-fn own_addresses(network: &AttachedNetwork) -> [Vec<IpAddr>; 2] {
-    let pairs = network
-        .subnets
-        .iter()
-        .filter_map(|subnet| pair(network, *subnet));
-    let (gateways, management) = pairs.unzip();
-    [gateways, management]
-}
-
-/// Gateway and management address in a subnet.
-///
-/// The gateway is the configured one, else the first usable address of the infrastructure subnets,
-/// else the first address. The management address is the next one of the infrastructure subnets,
-/// else the second address, or the first one if the gateway is the second.
-fn pair(network: &AttachedNetwork, subnet: IpNet) -> Option<(IpAddr, IpAddr)> {
-    let family = IpFamily::of_net(subnet);
-    let infrastructure = || {
-        let ranges = network.infrastructure_subnets.iter();
-        let ranges = ranges.filter(move |range| IpFamily::of_net(**range) == family);
-        // The gateway and the first and last address of the subnet are the ones that are skipped.
-        let usable = ranges.flat_map(|range| addresses_of(*range).take(SKIPPED_ADDRESSES + 1));
-        let is_last =
-            move |address: &IpAddr| family == IpFamily::V4 && *address == subnet.broadcast();
-        usable.filter(move |address| *address != subnet.network() && !is_last(address))
-    };
-    let nth = |distance| addresses_at(&[subnet], distance).first().copied();
-    let mut configured = network.default_gateways.iter().copied();
-    let gateway = configured
-        .find(|address| IpFamily::of(*address) == family)
-        .or_else(|| infrastructure().next())
-        .or_else(|| nth(1))?;
-    let management = infrastructure()
-        .find(|address| *address != gateway)
-        .or_else(|| nth(2).filter(|address| *address != gateway))
-        .or_else(|| nth(1))?;
-    Some((gateway, management))
-}
-
-/// Addresses of a range from the first one on.
-fn addresses_of(range: IpNet) -> impl Iterator<Item = IpAddr> {
-    (0..).map_while(move |distance| addresses_at(&[range], distance).first().copied())
-}
-
-/// Address of each family at a distance from the start of its subnet.
-pub(super) fn addresses_at(subnets: &[IpNet], distance: u128) -> Vec<IpAddr> {
-    let addresses = subnets.iter();
-    addresses
-        .filter_map(|subnet| nth_address(*subnet, distance))
-        .collect()
 }
