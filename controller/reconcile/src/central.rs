@@ -1,7 +1,10 @@
 //! Objects that have no rows in the one database of all nodes.
 
+use patchbay_allocate::vpcs;
+use patchbay_model::{ClusterSettings, Databases};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{Inventory, InventoryKind, Problem, describe};
+use patchbay_resources::object::Time;
 use patchbay_resources::udn::{
     ClusterUserDefinedNetwork, CudnTopology, UdnTopology, UserDefinedNetwork,
 };
@@ -12,8 +15,27 @@ const LAYER3: &str = "layer3 networks have other rows in each zone, so that they
 /// Reason why other networks have no rows.
 const NOT_WRITTEN: &str = "not supported in a database of all nodes yet: no rows are written";
 
-/// User-defined networks and connects, each with the reason why it has no rows.
-pub(crate) fn refusals(inventory: &Inventory) -> Vec<Problem> {
+/// Gives objects of VPCs their addresses and status, if all nodes have one database. Returns
+/// warnings about them, and [`refusals`].
+pub(crate) fn allocate(
+    inventory: &mut Inventory,
+    settings: &ClusterSettings,
+    now: &Time,
+) -> Vec<Problem> {
+    if settings.databases != Databases::Central {
+        return Vec::new();
+    }
+    let mut found = vpcs::resolve(inventory, now);
+    found.extend(refusals(inventory, settings));
+    found
+}
+
+/// User-defined networks and connects, each with the reason why it has no rows, if all nodes have
+/// one database.
+pub(crate) fn refusals(inventory: &Inventory, settings: &ClusterSettings) -> Vec<Problem> {
+    if settings.databases != Databases::Central {
+        return Vec::new();
+    }
     let udns = refused::<UserDefinedNetwork>(inventory, |udn| {
         reason(udn.spec.topology == UdnTopology::Layer3)
     });

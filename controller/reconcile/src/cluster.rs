@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use patchbay_allocate::connects::{Unconnected, refusals, with_condition};
-use patchbay_allocate::networks::{self as manager, AttachedPods, NumberedNetworks};
-use patchbay_allocate::vpcs as allocate_vpcs;
+use patchbay_allocate::networks::{assign_node_subnets, define_networks};
 use patchbay_connects::{Activity, ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::condition::ConditionReport;
 use patchbay_model::{
-    ClusterSettings, Databases, NetworkActivity, Networks, Node, NodeSubnetOwners, Pod,
+    ClusterSettings, Databases, NetworkActivity, Networks, Node, NodeSubnetOwners,
 };
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::networks_of;
@@ -23,12 +22,14 @@ use patchbay_resources::object::{self, Object, Time};
 use patchbay_resources::state::{StateFolder, restore};
 use patchbay_zone::ZoneObjects;
 
+use super::connects::{allocate_connects, connect_objects};
 use super::equal_keys::equal_key_warnings;
 use super::ignored::ignored_warnings;
+use super::pods::ClusterPods;
 use super::range_warnings::range_warnings;
 use super::warnings::connect_refusals;
 use super::zone_inputs::ZoneInputs;
-use super::{central, connects, pods, refused, warnings};
+use super::{central, refused, warnings};
 
 /// Position of the first added object, after those of manifests.
 const FIRST_ADDED_POSITION: u64 = u64::MAX / 2;
@@ -104,51 +105,29 @@ impl Cluster {
         settings: ClusterSettings,
         now: Time,
     ) -> Result<Self, LoadError> {
-        let networks = manager::define_networks(&mut inventory, &settings, &now)?;
-        let connects = connects::allocate_connects(&mut inventory, &networks, &settings, &now);
-        let mut pods = pods::read_pods(&inventory);
-        let attached = attach_pods(&inventory, &networks, &pods);
-        manager::assign_node_subnets(&mut inventory, &networks, &attached, &settings, &now);
-        let unaddressed = pods::address_pods(
-            &mut inventory,
-            &mut pods,
-            attached,
-            &networks,
-            &settings,
-            &now,
-        );
+        let numbered = define_networks(&mut inventory, &settings, &now)?;
+        let connects = allocate_connects(&mut inventory, &numbered, &settings, &now);
+        let mut pods = ClusterPods::read(&inventory);
+        let attached = pods.attach(&inventory, &numbered);
+        assign_node_subnets(&mut inventory, &numbered, &attached, &settings, &now);
+        pods.address(&mut inventory, attached, &numbered, &settings, &now);
         let mut found = inventory.warnings.clone();
-        found.extend(unaddressed.into_iter().map(without_location));
-        if settings.databases == Databases::Central {
-            found.extend(allocate_vpcs::resolve(&mut inventory, &now));
-            found.extend(central::refusals(&inventory));
-        }
-        let NumberedNetworks {
-            networks, node_ids, ..
-        } = networks;
-        found.extend(warnings::network_warnings(&inventory));
-        found.extend(warnings::host_bits_warnings(&inventory));
-        found.extend(warnings::selector_warnings(&inventory, &networks));
-        found.extend(warnings::namespace_warnings(&inventory));
-        found.extend(warnings::address_warnings(&inventory));
-        found.extend(equal_key_warnings(
-            pods.iter().map(|(_, pod)| &**pod),
-            &networks,
-        ));
-        found.extend(ignored_warnings(&inventory, &networks, &settings));
-        let ranges = range_warnings(&settings, &networks, &node_ids);
-        found.extend(ranges.into_iter().map(without_location));
+        found.append(&mut pods.warnings);
+        found.extend(central::allocate(&mut inventory, &settings, &now));
+        found.extend(warnings::object_warnings(&inventory, &numbered.networks));
+        found.extend(equal_key_warnings(pods.iter(), &numbered.networks));
+        found.extend(ignored_warnings(&inventory, &numbered.networks, &settings));
+        found.extend(range_warnings(&settings, &numbered));
         found.extend(connects.warnings);
         found.extend(warnings::definition_warnings(
             &inventory,
-            &networks,
+            &numbered.networks,
             &connects.reported,
         ));
-        let errors = warnings::texts(refused::errors(&inventory).collect());
         Ok(Self {
             unconnected: connects.unconnected,
             warnings: warnings::texts(found),
-            errors,
+            errors: warnings::texts(refused::errors(&inventory).collect()),
             ..Self::new(inventory, settings, now)
         })
     }
@@ -238,9 +217,7 @@ impl Cluster {
     /// message. They are among the warnings.
     pub fn refusals(&self) -> Vec<Problem> {
         let mut refusals = warnings::network_refusals(&self.inventory);
-        if self.settings.databases == Databases::Central {
-            refusals.extend(central::refusals(&self.inventory));
-        }
+        refusals.extend(central::refusals(&self.inventory, &self.settings));
         for connect in self.connects() {
             refusals.extend(connect_refusals(&self.inventory, &connect.name_any()));
         }
@@ -308,10 +285,8 @@ impl Cluster {
     /// rendered; `None`: all.
     pub fn inputs(&self, zone: &str, activity: Option<&NetworkActivity>) -> Inputs {
         let networks = self.networks();
-        let mut refusals = refusals(
-            &self.settings,
-            &connects::connect_objects(&self.inventory, &networks),
-        );
+        let objects_of_connects = connect_objects(&self.inventory, &networks);
+        let mut refusals = refusals(&self.settings, &objects_of_connects);
         Inputs {
             zone: zone.to_owned(),
             families: self.settings.families.clone(),
@@ -389,15 +364,6 @@ impl Cluster {
     }
 }
 
-fn attach_pods(
-    inventory: &Inventory,
-    networks: &NumberedNetworks,
-    pods: &[(ObjectKey, Arc<Pod>)],
-) -> AttachedPods {
-    let pods = pods.iter().map(|(key, pod)| (key, pod.clone()));
-    AttachedPods::new(inventory, &networks.networks, pods)
-}
-
 /// Nodes on which connects have links to networks. They go with the last user of the network there.
 fn connect_activity(activity: &NetworkActivity) -> Activity {
     let limited = activity.users();
@@ -412,12 +378,4 @@ fn connect_activity(activity: &NetworkActivity) -> Activity {
 
 pub(crate) fn objects<T: InventoryKind>(objects: &Sources<T>) -> impl Iterator<Item = &T> {
     objects.iter().map(|(_, sourced)| &sourced.object)
-}
-
-/// A warning that is about no object of a file.
-pub(crate) fn without_location(message: String) -> Problem {
-    Problem {
-        message,
-        ..Problem::default()
-    }
 }

@@ -10,8 +10,8 @@ use patchbay_model::{ClusterSettings, NadKey, Networks};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
 use patchbay_resources::object::{Object as _, Time};
 
-use super::cluster::{objects, without_location};
-use super::warnings::connect_refusals;
+use super::cluster::objects;
+use super::warnings::{connect_refusals, without_location};
 
 /// What is known of connects beside their annotations and status.
 pub(crate) struct AllocatedConnects {

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use patchbay_allocate::networks::{self as manager, AttachedPods, NumberedNetworks, PodAddresses};
+use patchbay_allocate::networks::{AttachedPods, NumberedNetworks, PodAddresses, address_pods};
 use patchbay_model::{ClusterSettings, NetworkObjects, PRIMARY_NETWORK_LABEL, Pod};
 use patchbay_pods::{AllocationScope, PodAllocator};
 use patchbay_resources::conversion::{network_objects, pod};
-use patchbay_resources::manifests::{Inventory, ObjectKey};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
 use patchbay_resources::object::{Object, Time};
 use patchbay_zone::ZoneObjects;
+
+use super::warnings::without_location;
 
 /// The objects that the attachments of pods follow from, for the zone of the node with this name.
 pub(crate) fn zone_pods(
@@ -37,75 +39,101 @@ pub(crate) fn labelled_namespaces(inventory: &Inventory) -> BTreeSet<String> {
     labelled.map(|(key, _)| key.name.clone()).collect()
 }
 
-/// Reads the pods of an inventory, in their order.
-pub(crate) fn read_pods(inventory: &Inventory) -> Vec<(ObjectKey, Arc<Pod>)> {
-    let pods = inventory.pods.in_order().into_iter();
-    pods.map(|(key, sourced)| (key.clone(), Arc::new(pod(&sourced.object))))
-        .collect()
+/// Pods of an inventory, read once.
+pub(crate) struct ClusterPods {
+    /// In the order of the manifests.
+    pods: Vec<(ObjectKey, Arc<Pod>)>,
+    /// Warnings about pods without a node or addresses.
+    pub(crate) warnings: Vec<Problem>,
 }
 
-/// Gives pods without addresses those that the controllers of a cluster would give them, and writes
-/// them into the pods' annotations. Returns warnings about pods that have none.
-///
-/// In layer2 networks, and in localnet networks with subnets, it is the cluster manager that does,
-/// and IPAMClaims keep the addresses. `now` is the time of their conditions.
-pub(crate) fn address_pods(
-    inventory: &mut Inventory,
-    pods: &mut [(ObjectKey, Arc<Pod>)],
-    attached: AttachedPods,
-    networks: &NumberedNetworks,
-    settings: &ClusterSettings,
-    now: &Time,
-) -> Vec<String> {
-    if pods.is_empty() {
-        return Vec::new();
-    }
-    let mut warnings: Vec<String> = node_warnings(inventory, pods).collect();
-    let mut addresses = manager::address_pods(inventory, networks, &attached, settings, now);
-    // Pods are changed in place.
-    drop(attached);
-    set_networks(pods, &addresses);
-    let mut zone = ZoneObjects::new("", settings);
-    let labelled = labelled_namespaces(inventory);
-    zone.set_objects(&network_objects(inventory, settings), &labelled);
-    for (_, pod) in pods.iter() {
-        zone.put_pod(pod.clone());
-    }
-    let mut allocator = PodAllocator::new(AllocationScope::AllZones);
-    for (key, networks) in allocator.allocate(&zone) {
-        let key = ObjectKey::namespaced(&*key.namespace, &*key.name);
-        addresses.networks.insert(key, networks.clone());
-    }
-    set_networks(pods, &addresses);
-    addresses.write(inventory);
-    let problems = allocator.problems();
-    warnings.extend(problems.map(|(pod, problem)| format!("Pod {pod}: {problem}")));
-    warnings
-}
-
-/// Sets the addresses that pods have got.
-fn set_networks(pods: &mut [(ObjectKey, Arc<Pod>)], addresses: &PodAddresses) {
-    for (key, pod) in pods {
-        if let Some(networks) = addresses.networks.get(key) {
-            Arc::make_mut(pod).networks.clone_from(networks);
+impl ClusterPods {
+    pub(crate) fn read(inventory: &Inventory) -> Self {
+        let pods = inventory.pods.in_order().into_iter();
+        Self {
+            pods: pods
+                .map(|(key, sourced)| (key.clone(), Arc::new(pod(&sourced.object))))
+                .collect(),
+            warnings: Vec::new(),
         }
     }
-}
 
-/// Warnings about pods without a node, which have no ports.
-fn node_warnings(
-    inventory: &Inventory,
-    pods: &[(ObjectKey, Arc<Pod>)],
-) -> impl Iterator<Item = String> {
-    pods.iter().filter_map(|(key, pod)| {
-        let problem = match &pod.node {
-            _ if pod.has_host_network || pod.is_completed => return None,
-            None => "the pod is not scheduled, so it has no ports".to_owned(),
-            Some(node) if inventory.nodes.named(node).is_none() => {
-                format!("there is no node {node}, so the pod has no ports")
+    /// The pods, in the order of the manifests.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.iter().map(|(_, pod)| &**pod)
+    }
+
+    /// Attaches the pods to networks.
+    pub(crate) fn attach(
+        &self,
+        inventory: &Inventory,
+        numbered: &NumberedNetworks,
+    ) -> AttachedPods {
+        let pods = self.pods.iter().map(|(key, pod)| (key, pod.clone()));
+        AttachedPods::new(inventory, &numbered.networks, pods)
+    }
+
+    /// Gives pods without addresses those that the controllers of a cluster would give them, and
+    /// writes them into the pods' annotations.
+    ///
+    /// In layer2 networks, and in localnet networks with subnets, it is the cluster manager that
+    /// does, and IPAMClaims keep the addresses. `now` is the time of their conditions.
+    pub(crate) fn address(
+        &mut self,
+        inventory: &mut Inventory,
+        attached: AttachedPods,
+        numbered: &NumberedNetworks,
+        settings: &ClusterSettings,
+        now: &Time,
+    ) {
+        if self.pods.is_empty() {
+            return;
+        }
+        let mut warnings: Vec<String> = self.node_warnings(inventory).collect();
+        let mut addresses = address_pods(inventory, numbered, &attached, settings, now);
+        // Pods that nothing else has are changed in place.
+        drop(attached);
+        self.set_networks(&addresses);
+        let mut zone = ZoneObjects::new("", settings);
+        let labelled = labelled_namespaces(inventory);
+        zone.set_objects(&network_objects(inventory, settings), &labelled);
+        for (_, pod) in &self.pods {
+            zone.put_pod(pod.clone());
+        }
+        let mut allocator = PodAllocator::new(AllocationScope::AllZones);
+        for (key, networks) in allocator.allocate(&zone) {
+            let key = ObjectKey::namespaced(&*key.namespace, &*key.name);
+            addresses.networks.insert(key, networks.clone());
+        }
+        self.set_networks(&addresses);
+        addresses.write(inventory);
+        let problems = allocator.problems();
+        warnings.extend(problems.map(|(pod, problem)| format!("Pod {pod}: {problem}")));
+        self.warnings
+            .extend(warnings.into_iter().map(without_location));
+    }
+
+    /// Sets the addresses that pods have got.
+    fn set_networks(&mut self, addresses: &PodAddresses) {
+        for (key, pod) in &mut self.pods {
+            if let Some(networks) = addresses.networks.get(key) {
+                Arc::make_mut(pod).networks.clone_from(networks);
             }
-            Some(_) => return None,
-        };
-        Some(format!("Pod {key}: spec.nodeName: {problem}"))
-    })
+        }
+    }
+
+    /// Warnings about pods without a node, which have no ports.
+    fn node_warnings(&self, inventory: &Inventory) -> impl Iterator<Item = String> {
+        self.pods.iter().filter_map(|(key, pod)| {
+            let problem = match &pod.node {
+                _ if pod.has_host_network || pod.is_completed => return None,
+                None => "the pod is not scheduled, so it has no ports".to_owned(),
+                Some(node) if inventory.nodes.named(node).is_none() => {
+                    format!("there is no node {node}, so the pod has no ports")
+                }
+                Some(_) => return None,
+            };
+            Some(format!("Pod {key}: spec.nodeName: {problem}"))
+        })
+    }
 }

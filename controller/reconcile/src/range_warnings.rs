@@ -1,11 +1,12 @@
 //! Warnings about ranges that have no address for a node or a network.
 
 use ipnet::IpNet;
-use patchbay_allocate::networks::NodeIds;
+use patchbay_allocate::networks::NumberedNetworks;
 use patchbay_model::arithmetic::nth_address;
-use patchbay_model::{
-    ClusterSettings, IpFamily, MasqueradePlace, Network, Networks, NodeId, Role, Topology,
-};
+use patchbay_model::{ClusterSettings, IpFamily, MasqueradePlace, Network, NodeId, Role, Topology};
+use patchbay_resources::manifests::Problem;
+
+use super::warnings::without_location;
 
 /// IP families, in the order of warnings.
 const FAMILIES: [IpFamily; 2] = [IpFamily::V4, IpFamily::V6];
@@ -14,11 +15,12 @@ const FAMILIES: [IpFamily; 2] = [IpFamily::V4, IpFamily::V6];
 /// with addresses of the range are missing then, and packets are lost.
 pub(crate) fn range_warnings(
     settings: &ClusterSettings,
-    networks: &Networks,
-    nodes: &NodeIds,
-) -> Vec<String> {
+    NumberedNetworks {
+        networks, node_ids, ..
+    }: &NumberedNetworks,
+) -> Vec<Problem> {
     // The addresses of a node follow from its id.
-    let last = nodes.iter().max_by_key(|(_, id)| *id);
+    let last = node_ids.iter().max_by_key(|(_, id)| *id);
     let primary = || networks.iter().filter(|one| one.role == Role::Primary);
     let mut warnings = Vec::new();
     if let Some((node, id)) = last {
@@ -47,7 +49,7 @@ pub(crate) fn range_warnings(
             ));
         }
     }
-    warnings
+    warnings.into_iter().map(without_location).collect()
 }
 
 /// Ranges of a network without an address for the node of this id.

@@ -26,8 +26,26 @@ const MAX_LISTED: usize = 5;
 /// Namespaces that every cluster has.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
+/// Returns warnings about single objects.
+pub(crate) fn object_warnings(inventory: &Inventory, networks: &Networks) -> Vec<Problem> {
+    let mut found = network_warnings(inventory);
+    found.extend(host_bits_warnings(inventory));
+    found.extend(selector_warnings(inventory, networks));
+    found.extend(namespace_warnings(inventory));
+    found.extend(address_warnings(inventory));
+    found
+}
+
+/// A warning that is about no object of a file.
+pub(crate) fn without_location(message: String) -> Problem {
+    Problem {
+        message,
+        ..Problem::default()
+    }
+}
+
 /// Returns warnings about objects in namespaces that do not exist, which have no effect.
-pub(crate) fn namespace_warnings(inventory: &Inventory) -> Vec<Problem> {
+fn namespace_warnings(inventory: &Inventory) -> Vec<Problem> {
     let mut found = in_no_namespace::<Pod>(inventory);
     found.extend(in_no_namespace::<Service>(inventory));
     found.extend(in_no_namespace::<EndpointSlice>(inventory));
@@ -52,7 +70,7 @@ fn in_no_namespace<T: InventoryKind>(inventory: &Inventory) -> Vec<Problem> {
 }
 
 /// Returns warnings about addresses and gateways of nodes that cannot be read.
-pub(crate) fn address_warnings(inventory: &Inventory) -> Vec<Problem> {
+fn address_warnings(inventory: &Inventory) -> Vec<Problem> {
     let nodes = inventory.nodes.in_order().into_iter();
     let unread = nodes.flat_map(|(_, node)| {
         let unreadable = unreadable_annotations(Some(node.object.annotations())).into_iter();
@@ -65,7 +83,7 @@ pub(crate) fn address_warnings(inventory: &Inventory) -> Vec<Problem> {
 }
 
 /// Returns warnings about selectors of connects that match nothing or only a part.
-pub(crate) fn selector_warnings(inventory: &Inventory, networks: &Networks) -> Vec<Problem> {
+fn selector_warnings(inventory: &Inventory, networks: &Networks) -> Vec<Problem> {
     let connects = inventory.cluster_network_connects.in_order().into_iter();
     let labels = &Labels::new(inventory);
     connects
@@ -194,7 +212,7 @@ pub(crate) fn connect_refusals(inventory: &Inventory, connect: &str) -> Vec<Prob
 }
 
 /// Returns a warning for each network that a cluster would refuse, and for others with an uplink.
-pub(crate) fn network_warnings(inventory: &Inventory) -> Vec<Problem> {
+fn network_warnings(inventory: &Inventory) -> Vec<Problem> {
     let mut warnings = network_refusals(inventory);
     let cudns = inventory.cluster_user_defined_networks.iter();
     let accepted = cudns.filter(|(_, cudn)| refusal(cudn, cudn.object.status.as_ref()).is_none());
@@ -212,7 +230,7 @@ pub(crate) fn network_refusals(inventory: &Inventory) -> Vec<Problem> {
 }
 
 /// Returns a warning for each subnet with host bits: it is read without them, as in OVN-Kubernetes.
-pub(crate) fn host_bits_warnings(inventory: &Inventory) -> Vec<Problem> {
+fn host_bits_warnings(inventory: &Inventory) -> Vec<Problem> {
     let udns = inventory.user_defined_networks.iter();
     let udns = udns.flat_map(|(_, udn)| unmasked(udn, udn.object.spec.unmasked_subnets()));
     let cudns = inventory.cluster_user_defined_networks.iter();

@@ -81,11 +81,13 @@ pub(super) fn plan_namespaces(
                 .map(|(key, cudn)| (key, cudn.position, select(&cudn.object))),
         )
         .map(|(key, position, namespaces)| {
-            let plan = Plan {
-                position,
-                namespaces,
-            };
-            (key.clone(), plan)
+            (
+                key.clone(),
+                Plan {
+                    position,
+                    namespaces,
+                },
+            )
         })
         .collect()
 }
@@ -133,12 +135,14 @@ pub(super) fn remove_unselected(
                 .push(error.to_string()),
         }
     }
-    let rest = inventory.network_attachment_definitions.iter();
-    let rest =
-        rest.filter_map(|(_, nad)| NetConf::parse(nad.object.spec.config.as_deref()?).ok()?);
-    waiting.extend(rest.map(|network| network.name));
-    removed
-        .networks
-        .retain(|network| !waiting.contains(network));
+    if !removed.networks.is_empty() {
+        let rest = inventory.network_attachment_definitions.iter();
+        let configured =
+            rest.filter_map(|(_, nad)| NetConf::parse(nad.object.spec.config.as_deref()?).ok()?);
+        waiting.extend(configured.map(|network| network.name));
+        removed
+            .networks
+            .retain(|network| !waiting.contains(network));
+    }
     removed
 }
