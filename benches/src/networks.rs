@@ -12,12 +12,12 @@ use anyhow::Result;
 use jiff::Timestamp;
 use patchbay_allocate::networks;
 use patchbay_model::ClusterSettings;
-use patchbay_networks::{NetworkController, skipped_networks};
+use patchbay_networks::{Topologies, skipped_networks};
 use patchbay_reconcile::northbound::{Embedded, Northbound as _};
 use patchbay_resources::conversion::{network_objects, node_object};
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::object::Time;
-use patchbay_rows::Counts;
+use patchbay_rows::{Counts, Engine};
 use patchbay_zone::ZoneObjects;
 use tokio::runtime::Runtime;
 
@@ -122,7 +122,7 @@ pub fn read_cluster(file: &Path) -> Result<Inventory> {
 pub struct NetworksZone {
     runtime: Runtime,
     northbound: Embedded,
-    controller: NetworkController,
+    controller: Engine<Topologies>,
     objects: ZoneObjects,
 }
 
@@ -160,7 +160,7 @@ impl NetworksZone {
         Ok(Self {
             runtime: Runtime::new()?,
             northbound: Embedded::new(1)?,
-            controller: NetworkController::default(),
+            controller: Engine::default(),
             objects: ZoneObjects::default(),
         })
     }
@@ -179,7 +179,7 @@ impl NetworksZone {
         let read = watch.stop()?;
         let skipped = skipped_networks(&self.objects);
         anyhow::ensure!(skipped.is_empty(), "{skipped:?}");
-        self.controller = NetworkController::default();
+        self.controller = Engine::default();
         self.finish_pass(read)
     }
 
@@ -206,7 +206,10 @@ impl NetworksZone {
         };
         let snapshot = self.northbound.snapshot();
         let watch = Stopwatch::start()?;
-        let change = self.controller.plan(&self.objects, &snapshot)?;
+        let change = self
+            .controller
+            .plan(&self.objects, &snapshot)
+            .into_change()?;
         pass.plan = watch.stop()?;
         pass.counts = change.counts;
         // The database changes rows in place that no snapshot holds.

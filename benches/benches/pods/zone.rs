@@ -13,13 +13,13 @@ use patchbay_model::{
     AttachmentDefinition, ClusterSettings, Endpoint, EndpointPort, EndpointSlice, EndpointState,
     NadKey, NetworkObjects, Networks, NodeObject, Pod, Protocol, ServiceKey,
 };
-use patchbay_pods::{AllocationScope, PodAllocator, PodController};
-use patchbay_policies::PolicyController;
+use patchbay_pods::{AllocationScope, PodAllocator, Pods};
+use patchbay_policies::Policies;
 use patchbay_resources::conversion;
-use patchbay_rows::{Change, PlanError};
+use patchbay_rows::{Change, Engine, PlanError};
 use patchbay_schemas::nb::{self, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_services::ServiceController;
+use patchbay_services::Services;
 use patchbay_zone::ZoneObjects;
 use serde_json::json;
 
@@ -185,9 +185,9 @@ fn service_key() -> ServiceKey {
 pub(crate) struct Zone {
     pub(crate) objects: ZoneObjects,
     pub(crate) allocator: PodAllocator,
-    pub(crate) pod_controller: PodController,
-    pub(crate) policy_controller: PolicyController,
-    pub(crate) service_controller: ServiceController,
+    pub(crate) pod_controller: Engine<Pods>,
+    pub(crate) policy_controller: Engine<Policies>,
+    pub(crate) service_controller: Engine<Services>,
     pub(crate) database: Database,
 }
 
@@ -251,9 +251,9 @@ impl Zone {
         Ok(Self {
             objects: zone_objects,
             allocator: PodAllocator::new(AllocationScope::Zone),
-            pod_controller: PodController::new(UuidSource::seeded(2)),
-            policy_controller: PolicyController::new(UuidSource::seeded(3)),
-            service_controller: ServiceController::new(UuidSource::seeded(4)),
+            pod_controller: Engine::new(UuidSource::seeded(2)),
+            policy_controller: Engine::new(UuidSource::seeded(3)),
+            service_controller: Engine::new(UuidSource::seeded(4)),
             database,
         })
     }
@@ -284,7 +284,10 @@ impl Zone {
             "pods without addresses"
         );
         let snapshot = self.database.snapshot();
-        let change = self.pod_controller.plan(&self.objects, &snapshot)?;
+        let change = self
+            .pod_controller
+            .plan(&self.objects, &snapshot)
+            .into_change()?;
         Ok((watch.stop()?, change))
     }
 
@@ -303,7 +306,9 @@ impl Zone {
 
     fn plan_policies(&mut self) -> Result<Change, PlanError> {
         let snapshot = self.database.snapshot();
-        self.policy_controller.plan(&self.objects, &snapshot)
+        self.policy_controller
+            .plan(&self.objects, &snapshot)
+            .into_change()
     }
 
     fn add_service(&mut self, endpoints: usize) -> Result<()> {
@@ -324,7 +329,9 @@ impl Zone {
 
     fn plan_services(&mut self) -> Result<Change, PlanError> {
         let snapshot = self.database.snapshot();
-        self.service_controller.plan(&self.objects, &snapshot)
+        self.service_controller
+            .plan(&self.objects, &snapshot)
+            .into_change()
     }
 
     /// Commits a change. Returns the time of the transaction.

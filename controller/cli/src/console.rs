@@ -33,7 +33,7 @@ pub(super) struct Console<'a> {
     pub(super) reported: Option<BTreeSet<String>>,
     /// Number of warnings by subject since
     /// [`report_omitted_warnings`](Self::report_omitted_warnings).
-    warnings: BTreeMap<&'static str, usize>,
+    warnings: BTreeMap<String, usize>,
     /// Colours of `output`.
     #[cfg(feature = "lab")]
     pub(super) output_colours: Colours,
@@ -74,8 +74,8 @@ impl Console<'_> {
     }
 
     /// Writes a warning to standard error, or only counts it if there were many about the subject.
-    pub(super) fn warn(&mut self, subject: &'static str, warning: &str) -> io::Result<()> {
-        let count = self.warnings.entry(subject).or_default();
+    pub(super) fn warn(&mut self, subject: &str, warning: &str) -> io::Result<()> {
+        let count = self.warnings.entry(subject.to_owned()).or_default();
         *count += 1;
         if *count > MAX_WARNINGS {
             return Ok(());

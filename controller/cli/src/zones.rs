@@ -201,22 +201,13 @@ pub(super) async fn reconcile_zone(
         );
         console.warn("networks in zones", &warning)?;
     }
-    for (pod, problem) in &outcome.pod_problems {
-        let warning = format!("zone {name}: Pod {pod}: {problem}");
-        console.warn("pods in zones", &warning)?;
-    }
-    for problem in &outcome.policy_problems {
-        console.warn("policies in zones", &format!("zone {name}: {problem}"))?;
-    }
-    for (service, problem) in &outcome.service_problems {
-        let warning = format!("zone {name}: Service {service}: {problem}");
-        console.warn("services in zones", &warning)?;
-    }
-    for problem in &outcome.egress_problems {
-        console.warn("EgressIPs in zones", &format!("zone {name}: {problem}"))?;
-    }
-    for problem in &outcome.vpc_problems {
-        console.warn("rows of VPCs", &problem.to_string())?;
+    for problem in &outcome.problems {
+        let subject = format!("objects of kind {}", problem.object.kind);
+        let warning = match cluster.settings().databases {
+            Databases::Zone => format!("zone {name}: {problem}"),
+            Databases::Central => problem.to_string(),
+        };
+        console.warn(&subject, &warning)?;
     }
     for warning in &outcome.warnings {
         console.warn("lost replies", &format!("zone {name}: {warning}"))?;

@@ -8,81 +8,27 @@ use std::sync::Arc;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::external_ids::key;
 use patchbay_model::names::{gateway_router, network_in_rows};
-use patchbay_model::{Feature, IpFamily, Network, PodKey, Topology, format_address, object_kind};
-use patchbay_rows::{
-    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
-    Scope,
+use patchbay_model::{
+    ClusterSettings, EGRESS_IP_MARK, Feature, FieldProblem, IpFamily, Network, ObjectProblem,
+    PodKey, Topology, format_address, object_kind,
 };
+use patchbay_rows::{Capability, Engine, Layout, ObjectName, PartRow, PartRows, Reader};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::QoS;
 use patchbay_schemas::schema::{Constraint, DatabaseSchema};
 use patchbay_schemas::typed::TableRow;
-use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::{Cell, Kind, ServedPod, Server, ZoneObjects};
+use patchbay_zone::{
+    Cell, Kind, ServedPod, Server, ZoneCapability, ZoneObjects, kinds_of, pod_kinds,
+    reported_problems,
+};
 
 use super::next_hop::next_hop;
-use super::problem::{EgressProblem, EgressProblemReason, object_problems};
+use super::problems::{egress_ip, object_problems};
 use super::rows::{
     PodPolicies, is_egress_row, reply_rules, served_set, served_set_name, service_pods_set,
     stay_policies,
 };
 use super::tables::{DEFAULT_ROUTER, PolicyOwner, SetName, Tables};
-
-/// Keeps the egress rows of one zone as they should be. See `patchbay_rows`.
-#[derive(Debug)]
-pub struct EgressController {
-    engine: Engine<Egress>,
-    /// `true` if the feature is off, and no rows were there when it was looked for them.
-    is_idle: bool,
-}
-
-impl Default for EgressController {
-    fn default() -> Self {
-        Self::new(UuidSource::random())
-    }
-}
-
-impl EgressController {
-    /// A controller that takes the placeholders of new rows from `uuids`.
-    pub fn new(uuids: UuidSource) -> Self {
-        Self {
-            engine: Engine::new(uuids),
-            is_idle: false,
-        }
-    }
-
-    /// Sets which rows go that no EgressIP wants: see [`Engine::set_scope`].
-    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
-        self.engine.set_scope(scope);
-    }
-
-    /// Rows that stay because of the scope.
-    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
-        self.engine.kept().filter(|_| !self.is_idle)
-    }
-
-    /// Plans what makes the egress rows right in the database. A database with OVN-Kubernetes'
-    /// default network stays as it is.
-    ///
-    /// # Errors
-    /// The database's schema cannot express the rows.
-    pub fn plan(&mut self, inputs: &ZoneObjects, snapshot: &Snapshot) -> Result<Change, PlanError> {
-        self.is_idle = !is_on(inputs) && (self.is_idle || !has_rows(snapshot));
-        if self.is_idle {
-            return Ok(Change::default());
-        }
-        self.engine.plan(inputs, snapshot).into_change()
-    }
-
-    /// Reasons why EgressIPs do not apply as their objects specify: those that the objects show,
-    /// and those that the last plan has found.
-    pub fn problems(&self, inputs: &ZoneObjects) -> Vec<EgressProblem> {
-        let mut problems = object_problems(inputs);
-        let reports = self.engine.reports().filter(|_| !self.is_idle);
-        problems.extend(reports.flat_map(|(_, found)| found).cloned());
-        problems.into_iter().collect()
-    }
-}
 
 /// Returns `true` if the feature is on.
 pub(super) fn is_on(objects: &ZoneObjects) -> bool {
@@ -106,16 +52,9 @@ fn has_marks(schema: &DatabaseSchema) -> bool {
     })
 }
 
-/// Returns `true` if there are policies of EgressIPs.
-fn has_rows(snapshot: &Snapshot) -> bool {
-    let policies = snapshot.typed::<PolicyOwner>();
-    let mut policies = policies.iter().filter_map(Result::ok);
-    policies.any(|(_, policy)| is_egress_row(&policy.external_ids))
-}
-
 /// Rows that are computed and compared together.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) enum Part {
+pub enum Part {
     /// Address sets that rows of all networks name.
     Shared,
     /// Rows of every primary network: policies that keep packets in the cluster, and the address
@@ -127,21 +66,48 @@ pub(super) enum Part {
 
 /// EgressIPs of a zone, as a capability of the row engine.
 #[derive(Debug)]
-pub(super) struct Egress {
+pub struct Egress {
     tables: Tables,
 }
 
-type Rows = PartRows<Vec<EgressProblem>>;
+type Rows = PartRows<Vec<ObjectProblem>>;
+
+impl ZoneCapability for Egress {
+    const NAME: &'static str = "EgressIPs";
+
+    fn needs(settings: &ClusterSettings) -> Vec<&'static str> {
+        let own = kinds_of(settings, Feature::EgressIp, &[object_kind::EGRESS_IP]);
+        pod_kinds(settings).into_iter().chain(own).collect()
+    }
+
+    fn problems(engine: &Engine<Self>, inputs: &ZoneObjects) -> Vec<ObjectProblem> {
+        let problems: BTreeSet<ObjectProblem> = object_problems(inputs)
+            .into_iter()
+            .chain(reported_problems(engine))
+            .collect();
+        problems.into_iter().collect()
+    }
+}
 
 impl Capability for Egress {
     type Part = Part;
     type Inputs = ZoneObjects;
     type Group = ();
-    type Report = Vec<EgressProblem>;
+    type Report = Vec<ObjectProblem>;
     type SharedKey = Infallible;
     type Shared = ();
 
     const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Nodes, Kind::Networks, Kind::EgressIps];
+
+    fn is_off(inputs: &ZoneObjects) -> bool {
+        !is_on(inputs)
+    }
+
+    fn has_rows(snapshot: &Snapshot) -> bool {
+        let policies = snapshot.typed::<PolicyOwner>();
+        let mut policies = policies.iter().filter_map(Result::ok);
+        policies.any(|(_, policy)| is_egress_row(&policy.external_ids))
+    }
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {
@@ -361,7 +327,7 @@ impl Egress {
         pod: &PodKey,
         served: &'s ServedPod,
         reader: &Reader<'_, Self>,
-    ) -> (Option<&'s Server>, Vec<EgressProblem>) {
+    ) -> (Option<&'s Server>, Vec<ObjectProblem>) {
         let pod_name = pod.to_string();
         let has_rows = |server: &&Server| {
             let made = PodPolicies {
@@ -378,26 +344,24 @@ impl Egress {
         let Some(server) = known.or_else(|| servers.first()) else {
             return (None, Vec::new());
         };
-        let problem = |egress_ip: &Arc<str>, reason| EgressProblem {
-            egress_ip: egress_ip.clone(),
-            reason,
-        };
+        let problem = |name: &Arc<str>, problem| ObjectProblem::new(egress_ip(name), problem);
         let others = servers
             .iter()
             .filter(|one| one.egress_ip != server.egress_ip);
-        let mut problems: Vec<EgressProblem> = others
+        let mut problems: Vec<ObjectProblem> = others
             .map(|one| {
-                let (pod, other) = (pod.clone(), server.egress_ip.clone());
-                problem(&one.egress_ip, EgressProblemReason::Taken { pod, other })
+                let reason = format!("pod {pod} is served by EgressIP {}", server.egress_ip);
+                problem(&one.egress_ip, FieldProblem::of_object(reason))
             })
             .collect();
         if server.mark.is_none() {
-            problems.push(problem(&server.egress_ip, EgressProblemReason::NoMark));
+            let reason = "no mark in 1..=4294967295, so pods of networks are not served";
+            let mark = FieldProblem::of_annotation(EGRESS_IP_MARK, reason);
+            problems.push(problem(&server.egress_ip, mark));
         } else if !has_marks(reader.schema()) {
-            problems.push(problem(
-                &server.egress_ip,
-                EgressProblemReason::NoReplyMarks,
-            ));
+            let reason = "the Northbound's schema has no marks of QoS rules, so replies of its pods to \
+                          clients outside of the cluster leave through the egress node, too";
+            problems.push(problem(&server.egress_ip, FieldProblem::of_object(reason)));
         }
         (Some(server), problems)
     }

@@ -11,9 +11,8 @@
 
 mod capability;
 mod next_hop;
-mod problem;
+mod problems;
 mod rows;
 mod tables;
 
-pub use capability::EgressController;
-pub use problem::{EgressProblem, EgressProblemReason};
+pub use capability::Egress;

@@ -6,7 +6,7 @@ mod server;
 use std::path::Path;
 
 use ovsdb_sim::{Listener, RemoteError, Sim, SimBuildError};
-use patchbay_engine::client::{Client, CommitOutcome, Committed};
+use patchbay_engine::client::{self, Client, ClientClosed, CommitOutcome, Committed};
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{BuildError, Transaction, TxnBuilder};
 use patchbay_reconcile::northbound::{CommitError, DATABASE, Northbound, ReconnectError};
@@ -45,12 +45,12 @@ pub enum DatabaseError {
     #[error(transparent)]
     Rows(#[from] Box<BuildError>),
     /// A transaction was not committed.
-    #[error("{database}: {reason}")]
+    #[error("{database}: {source}")]
     Transact {
         /// Name of the database.
         database: &'static str,
         /// The error.
-        reason: String,
+        source: client::CommitError,
     },
     /// The release lacks a program or schema.
     #[error(transparent)]
@@ -196,13 +196,13 @@ impl NodeDatabase {
             }
             txn.finish()
         };
-        match self.client.transact(transaction).await {
-            CommitOutcome::Committed(committed) => Ok(InsertedRows(Some(committed))),
-            outcome => Err(DatabaseError::Transact {
-                database: self.name,
-                reason: describe(&outcome),
-            }),
-        }
+        let outcome = self.client.transact(transaction).await;
+        let committed = outcome.into_result();
+        let committed = committed.map_err(|source| DatabaseError::Transact {
+            database: self.name,
+            source,
+        })?;
+        Ok(InsertedRows(Some(committed)))
     }
 
     /// Waits until the database has the wanted state.
@@ -235,13 +235,15 @@ impl Northbound for NodeDatabase {
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
         match self.client.transact(transaction).await {
             CommitOutcome::Committed(_) => Ok(()),
-            // Nobody but the lab stops its servers, so no transaction is tried again.
-            outcome => Err(CommitError::Rejected(describe(&outcome))),
+            CommitOutcome::Rejected(error) => Err(error.into()),
+            CommitOutcome::NotSent(error) => Err(error.into()),
+            CommitOutcome::Unknown(error) => Err(error.into()),
         }
     }
 
+    /// Fails: only the lab stops its servers, so no transaction is tried again.
     async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
-        Ok(())
+        Err(ReconnectError::Closed(ClientClosed))
     }
 }
 
@@ -254,14 +256,5 @@ impl InsertedRows {
     pub(crate) fn uuid(&self, placeholder: Uuid) -> Uuid {
         let committed = self.0.as_ref();
         committed.map_or(placeholder, |committed| committed.resolve_row(placeholder))
-    }
-}
-
-fn describe(outcome: &CommitOutcome) -> String {
-    match outcome {
-        CommitOutcome::Committed(_) => "committed".to_owned(),
-        CommitOutcome::Rejected(error) => error.to_string(),
-        CommitOutcome::NotSent(error) => error.to_string(),
-        CommitOutcome::Unknown(error) => error.to_string(),
     }
 }

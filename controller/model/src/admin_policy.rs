@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use thiserror::Error;
 
 use super::label_selector::Selector;
-use super::policy::{PolicyFieldProblem, PolicyPort};
+use super::object_kind;
+use super::object_problem::FieldProblem;
+use super::policy::PolicyPort;
 
 /// Name of the one BaselineAdminNetworkPolicy of a cluster.
 pub const BASELINE_POLICY: &str = "default";
@@ -27,12 +28,19 @@ pub enum AdminPolicyKind {
     Baseline,
 }
 
+impl AdminPolicyKind {
+    /// Name of the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admin => object_kind::ADMIN_NETWORK_POLICY,
+            Self::Baseline => object_kind::BASELINE_ADMIN_NETWORK_POLICY,
+        }
+    }
+}
+
 impl fmt::Display for AdminPolicyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Admin => "AdminNetworkPolicy",
-            Self::Baseline => "BaselineAdminNetworkPolicy",
-        })
+        f.write_str(self.as_str())
     }
 }
 
@@ -68,7 +76,7 @@ pub struct AdminPolicy {
     /// Text of the annotation [`ACL_LOGGING`](super::ACL_LOGGING); empty: nothing is logged.
     pub logging: String,
     /// Fields that cannot be used. If there is one, no rule is applied.
-    pub problems: Vec<AdminPolicyProblem>,
+    pub problems: Vec<FieldProblem>,
 }
 
 /// Pods by their labels and the labels of their namespaces.
@@ -107,54 +115,4 @@ pub enum AdminAction {
     Deny,
     /// NetworkPolicies decide, then the BaselineAdminNetworkPolicy.
     Pass,
-}
-
-/// Field of a policy of an administrator that cannot be used.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[non_exhaustive]
-pub enum AdminPolicyProblem {
-    /// A selector, port, protocol or CIDR cannot be used.
-    #[error(transparent)]
-    Field(#[from] PolicyFieldProblem),
-    /// The priority is out of range.
-    #[error(
-        "spec.priority: {0} is not in 0..={MAX_ADMIN_PRIORITY}, for which there are priorities of \
-         ACLs"
-    )]
-    Priority(i64),
-    /// The action of a rule is unknown.
-    #[error("{field}: {text:?} is none of {expected}")]
-    Action {
-        /// Path of the field.
-        field: String,
-        /// The text.
-        text: String,
-        /// The actions of the kind.
-        expected: &'static str,
-    },
-    /// A field has none or several of its alternatives.
-    #[error("{field}: exactly one of {expected} is required")]
-    Alternative {
-        /// Path of the field.
-        field: String,
-        /// The alternatives.
-        expected: &'static str,
-    },
-    /// A peer is named by domain.
-    #[error("{field}: domain names are not resolved; use networks")]
-    DomainNames {
-        /// Path of the field.
-        field: String,
-    },
-    /// A direction has more rules than there are priorities.
-    #[error("{field}: {count} rules, but at most {MAX_ADMIN_RULES} have priorities")]
-    TooManyRules {
-        /// Path of the rules.
-        field: &'static str,
-        /// Number of rules.
-        count: usize,
-    },
-    /// A BaselineAdminNetworkPolicy has another name than [`BASELINE_POLICY`].
-    #[error("metadata.name: the one BaselineAdminNetworkPolicy is named {BASELINE_POLICY:?}")]
-    Name,
 }

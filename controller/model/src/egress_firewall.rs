@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use thiserror::Error;
 
 use super::label_selector::Selector;
-use super::service::{Protocol, UnknownProtocol};
+use super::object_problem::FieldProblem;
+use super::service::Protocol;
 
 /// Name of the one EgressFirewall of a namespace.
 pub const EGRESS_FIREWALL: &str = "default";
@@ -21,7 +21,7 @@ pub struct EgressFirewall {
     /// Rules, of which the first one that matches decides.
     pub rules: Vec<FirewallRule>,
     /// Fields that cannot be used. If there is one, no rule is applied.
-    pub problems: Vec<FirewallProblem>,
+    pub problems: Vec<FieldProblem>,
 }
 
 /// Rule of an [`EgressFirewall`].
@@ -67,50 +67,4 @@ pub struct FirewallPort {
     pub protocol: Protocol,
     /// Port number. `None`: all.
     pub port: Option<u16>,
-}
-
-/// Field of an EgressFirewall that cannot be used.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-pub enum FirewallProblem {
-    /// The type of a rule is unknown.
-    #[error("{field}: {text:?} is neither Allow nor Deny")]
-    Type {
-        /// Path of the field.
-        field: String,
-        /// The text.
-        text: String,
-    },
-    /// A rule has no destination, or several.
-    #[error("{field}: exactly one of cidrSelector, dnsName and nodeSelector is required")]
-    Destination {
-        /// Path of the field.
-        field: String,
-    },
-    /// A field is no CIDR.
-    #[error("{field}: {text:?} is not a CIDR")]
-    Cidr {
-        /// Path of the field.
-        field: String,
-        /// The text.
-        text: String,
-    },
-    /// A selector of nodes cannot be read.
-    #[error("{0}")]
-    Selector(String),
-    /// A port has an unknown protocol.
-    #[error("{field}: {source}")]
-    Protocol {
-        /// Path of the field.
-        field: String,
-        /// The error.
-        source: UnknownProtocol,
-    },
-    /// A field is no port number.
-    #[error("{field}: {value} is not in 1..=65535")]
-    Port {
-        /// Path of the field.
-        field: String,
-        /// The value.
-        value: i64,
-    },
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::label_selector::Selector;
+use super::object_problem::FieldProblem;
 
 /// Annotation of an EgressIP: mark of packets of user-defined networks.
 pub const EGRESS_IP_MARK: &str = "k8s.ovn.org/egressip-mark";
@@ -23,7 +24,7 @@ pub struct EgressIp {
     /// The nodes that have the addresses.
     pub assignments: Vec<EgressAssignment>,
     /// Reasons why selectors cannot be read.
-    pub problems: Vec<String>,
+    pub problems: Vec<FieldProblem>,
 }
 
 /// An address of an [`EgressIp`], and the node that has it.

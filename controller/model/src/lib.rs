@@ -34,6 +34,7 @@ mod node_capacity;
 mod node_chassis;
 mod node_subnet_owners;
 pub mod object_kind;
+mod object_problem;
 mod objects;
 mod pod;
 mod pod_addressing;
@@ -58,8 +59,8 @@ pub use address::{
 };
 pub use address_pool::{AddressError, AddressPool};
 pub use admin_policy::{
-    AdminAction, AdminPolicy, AdminPolicyKey, AdminPolicyKind, AdminPolicyProblem, AdminRule,
-    BASELINE_POLICY, MAX_ADMIN_PRIORITY, MAX_ADMIN_RULES, PodScope,
+    AdminAction, AdminPolicy, AdminPolicyKey, AdminPolicyKind, AdminRule, BASELINE_POLICY,
+    MAX_ADMIN_PRIORITY, MAX_ADMIN_RULES, PodScope,
 };
 pub use attached_network::{AttachedNetwork, AttachedNetworks, AttachedTopology, Definition};
 pub use cni_config::{CNI_PLUGIN, CNI_VERSION, CniConfig, CniEvpn, CniVrf, UninterpretedValue};
@@ -68,7 +69,7 @@ pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
 pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationError};
 pub use egress_firewall::{
     EGRESS_FIREWALL, EgressFirewall, FirewallAction, FirewallDestination, FirewallPort,
-    FirewallProblem, FirewallRule,
+    FirewallRule,
 };
 pub use egress_ip::{EGRESS_IP_MARK, EgressAssignment, EgressIp};
 pub use host_subnets::HostSubnetError;
@@ -91,25 +92,25 @@ pub use node::{
 pub use node_capacity::{FIRST_NODE_ID, NodeIdCapacity};
 pub use node_chassis::NodeChassis;
 pub use node_subnet_owners::{NodeSubnetOwners, SubnetRefusal};
+pub use object_problem::{FieldProblem, ObjectProblem, ObjectRef};
 pub use objects::{NetworkObjects, NodeObject};
 pub use pod::{
     AddressRequest, ContainerPort, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS, NetworkSelection,
-    OPEN_PORTS, OpenPort, PRIMARY_IPAM_CLAIM, Pod, PodFieldProblem, PodKey, VirtualMachine,
+    OPEN_PORTS, OpenPort, PRIMARY_IPAM_CLAIM, Pod, PodKey, VIRTUAL_MACHINE_NAME, VirtualMachine,
 };
 pub use pod_attachments::{
-    AttachmentProblem, PodAttachment, PodPlace, PrimaryDefinition, attachments, port_name,
-    waits_for_primary_network,
+    PodAttachment, PodPlace, PrimaryDefinition, attachments, port_name, waits_for_primary_network,
 };
 pub use pod_networks::{DEFAULT_NETWORK_KEY, POD_NETWORKS, PodNetwork, PodNetworks, PodRoute};
 pub use policy::{
     ACL_LOGGING, IpBlock, MULTICAST_ENABLED, POLICY_FOR, PodPeer, Policy, PolicyDirection,
-    PolicyFieldProblem, PolicyKey, PolicyKind, PolicyPeers, PolicyPort, PolicyRule, PortNumbers,
+    PolicyKey, PolicyKind, PolicyPeers, PolicyPort, PolicyRule, PortNumbers,
 };
 pub use route_advertisement::{ROUTE_ADVERTISEMENTS, RouteAdvertisement};
 pub use service::{
     ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
-    HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL, Service,
-    ServiceFieldProblem, ServiceKey, ServicePort, TargetPort, UnknownProtocol,
+    HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL, Service, ServiceKey,
+    ServicePort, TargetPort, UnknownProtocol,
 };
 pub use settings::{ClusterSettings, Databases, Feature, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;

@@ -19,7 +19,7 @@ pub const POD: &str = "Pod";
 pub const VIRTUAL_MACHINE: &str = "VirtualMachine";
 /// Service.
 pub const SERVICE: &str = "Service";
-/// `NetworkPolicy` or `MultiNetworkPolicy`: their rows do not differ.
+/// `NetworkPolicy`. Rows of `MultiNetworkPolicies` do not differ from those of this kind.
 pub const NETWORK_POLICY: &str = "NetworkPolicy";
 /// Firewall of a namespace.
 pub const EGRESS_FIREWALL: &str = "EgressFirewall";
@@ -27,3 +27,13 @@ pub const EGRESS_FIREWALL: &str = "EgressFirewall";
 pub const FEATURE: &str = "feature";
 /// Egress IP.
 pub const EGRESS_IP: &str = "EgressIP";
+/// Definition of a network, to which pods are attached.
+pub const ATTACHMENT_DEFINITION: &str = "NetworkAttachmentDefinition";
+/// Endpoints of a service.
+pub const ENDPOINT_SLICE: &str = "EndpointSlice";
+/// Policy of secondary networks.
+pub const MULTI_NETWORK_POLICY: &str = "MultiNetworkPolicy";
+/// Policy of an administrator, before those of namespaces.
+pub const ADMIN_NETWORK_POLICY: &str = "AdminNetworkPolicy";
+/// Policy of an administrator, after those of namespaces.
+pub const BASELINE_ADMIN_NETWORK_POLICY: &str = "BaselineAdminNetworkPolicy";

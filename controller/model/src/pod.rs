@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use jiff::Timestamp;
-use thiserror::Error;
 
+use super::object_problem::FieldProblem;
 use super::pod_networks::{DEFAULT_NETWORK_KEY, POD_NETWORKS, PodNetworks};
-use super::service::{EndpointState, Protocol, UnknownProtocol};
+use super::service::{EndpointState, Protocol};
 
 /// Annotation of a pod: its secondary networks, of the Network Plumbing Working Group.
 pub const NETWORK_SELECTIONS: &str = "k8s.v1.cni.cncf.io/networks";
@@ -18,6 +18,8 @@ pub const NETWORK_SELECTIONS: &str = "k8s.v1.cni.cncf.io/networks";
 pub const DEFAULT_NETWORK_SELECTION: &str = "v1.multus-cni.io/default-network";
 /// Annotation of a pod: ports that isolation from the default network leaves open, as YAML.
 pub const OPEN_PORTS: &str = "k8s.ovn.org/open-default-ports";
+/// Annotation of a pod of KubeVirt: name of the virtual machine that runs in it.
+pub const VIRTUAL_MACHINE_NAME: &str = "kubevirt.io/domain";
 /// Annotation of a pod: name of the IPAMClaim of its primary network.
 pub const PRIMARY_IPAM_CLAIM: &str = "k8s.ovn.org/primary-udn-ipamclaim";
 
@@ -85,7 +87,7 @@ pub struct Pod {
     /// Ports that isolation from the default network leaves open.
     pub open_ports: Vec<OpenPort>,
     /// Fields that cannot be used. The rest of the pod is used.
-    pub problems: Vec<PodFieldProblem>,
+    pub problems: Vec<FieldProblem>,
 }
 
 impl Pod {
@@ -98,8 +100,8 @@ impl Pod {
     /// `true` if the annotation [`POD_NETWORKS`](super::POD_NETWORKS) can be read. Otherwise it is
     /// not written, so that nothing that another program wrote gets lost.
     pub fn has_readable_networks(&self) -> bool {
-        let is_about_networks = |problem: &PodFieldProblem| matches!(problem, PodFieldProblem::Annotation { annotation, .. } if *annotation == POD_NETWORKS);
-        !self.problems.iter().any(is_about_networks)
+        let mut problems = self.problems.iter();
+        !problems.any(|problem| problem.is_of_annotation(POD_NETWORKS))
     }
 
     /// Addresses in the default network. They are in the status, or else in the annotation
@@ -174,39 +176,4 @@ pub enum OpenPort {
     Port(Protocol, u16),
     /// ICMP.
     Icmp,
-}
-
-/// Field of a pod that cannot be used.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[non_exhaustive]
-pub enum PodFieldProblem {
-    /// An annotation cannot be read.
-    #[error("metadata.annotations[{annotation}]: {reason}")]
-    Annotation {
-        /// Key of the annotation.
-        annotation: &'static str,
-        /// The error.
-        reason: String,
-    },
-    /// A port of a container has an unknown protocol.
-    #[error("spec.containers[{container}].ports: {source}")]
-    Protocol {
-        /// Position of the container.
-        container: usize,
-        /// The error.
-        source: UnknownProtocol,
-    },
-    /// A port of a container is no port number.
-    #[error("spec.containers[{container}].ports: {number} is not in 1..=65535")]
-    Port {
-        /// Position of the container.
-        container: usize,
-        /// The number.
-        number: i64,
-    },
-    /// The pod of a virtual machine does not name the machine.
-    #[error(
-        "metadata.annotations[kubevirt.io/domain]: the pod has the label of a virtual machine, but not its name"
-    )]
-    NoMachineName,
 }

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use thiserror::Error;
-
 use super::attached_network::{AttachedNetwork, AttachedTopology, Definition};
 use super::names::network_prefix;
 use super::network::Role;
 use super::networks::{NadKey, PRIMARY_NETWORK_LABEL};
+use super::object_problem::FieldProblem;
 use super::pod::{AddressRequest, DEFAULT_NETWORK_SELECTION, NETWORK_SELECTIONS, Pod, PodKey};
 use super::pod_networks::PodNetwork;
+
+/// Field of the problem of a pod whose namespace has no primary network.
+const NAMESPACE_FIELD: &str = "metadata.namespace";
 
 /// Attachment of a pod to a network.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -74,43 +76,6 @@ pub fn port_name(attachment: &str, pod: &PodKey) -> String {
     )
 }
 
-/// Reason why a pod is not attached to a network.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[non_exhaustive]
-pub enum AttachmentProblem {
-    /// The namespace requires a primary network, and there is none.
-    #[error(
-        "metadata.namespace: namespace {0} has the label {PRIMARY_NETWORK_LABEL}, but no primary network"
-    )]
-    NoPrimaryNetwork(Arc<str>),
-    /// The definition does not exist.
-    #[error(
-        "metadata.annotations[{NETWORK_SELECTIONS}]: there is no NetworkAttachmentDefinition {0}"
-    )]
-    NoDefinition(NadKey),
-    /// A primary network is not selected by annotation.
-    #[error(
-        "metadata.annotations[{NETWORK_SELECTIONS}]: unexpected primary network {0:?} specified with a NetworkSelectionElement"
-    )]
-    Primary(Arc<str>),
-    /// The request in a selected network cannot be used.
-    #[error("metadata.annotations[{NETWORK_SELECTIONS}]: {key}: {reason}")]
-    Request {
-        /// Key of the attachment.
-        key: String,
-        /// Reason why it cannot.
-        reason: Box<str>,
-    },
-    /// The request in the primary network cannot be used.
-    #[error("metadata.annotations[{DEFAULT_NETWORK_SELECTION}]: {0}")]
-    PrimaryRequest(Box<str>),
-    /// The node chooses the addresses in a primary layer3 network.
-    #[error(
-        "metadata.annotations[{DEFAULT_NETWORK_SELECTION}]: network {0} has topology layer3 and gives no requested addresses"
-    )]
-    NoAddressRequests(Arc<str>),
-}
-
 /// Primary network of a namespace.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PrimaryDefinition<'a> {
@@ -132,12 +97,20 @@ pub fn attachments<'a>(
     pod: &Pod,
     primary: &PrimaryDefinition<'_>,
     definition: impl Fn(&NadKey) -> Option<&'a Definition>,
-) -> (Vec<PodAttachment>, Vec<AttachmentProblem>) {
+) -> (Vec<PodAttachment>, Vec<FieldProblem>) {
     let (mut attachments, mut problems) = (Vec::new(), Vec::new());
     let Some(selections) = &pod.selections else {
         return (attachments, problems);
     };
-    let missing = || AttachmentProblem::NoPrimaryNetwork(pod.key.namespace.clone());
+    let missing = || {
+        let namespace = &pod.key.namespace;
+        let reason = format!(
+            "namespace {namespace} has the label {PRIMARY_NETWORK_LABEL}, but no primary network"
+        );
+        FieldProblem::new(NAMESPACE_FIELD, reason)
+    };
+    let in_selections = |reason: String| FieldProblem::of_annotation(NETWORK_SELECTIONS, reason);
+    let in_request = |reason: &str| FieldProblem::of_annotation(DEFAULT_NETWORK_SELECTION, reason);
     match primary {
         PrimaryDefinition::Default => {}
         PrimaryDefinition::Missing => problems.push(missing()),
@@ -146,8 +119,10 @@ pub fn attachments<'a>(
                 Ok(request) => {
                     let usable = usable_request(request, network);
                     if usable.addresses != request.addresses {
-                        let name = network.name.clone();
-                        problems.push(AttachmentProblem::NoAddressRequests(name));
+                        problems.push(in_request(&format!(
+                            "network {} has topology layer3 and gives no requested addresses",
+                            network.name
+                        )));
                     }
                     attachments.push(PodAttachment {
                         key: key.to_string(),
@@ -155,7 +130,7 @@ pub fn attachments<'a>(
                         request: usable,
                     });
                 }
-                Err(reason) => problems.push(AttachmentProblem::PrimaryRequest(reason.clone())),
+                Err(reason) => problems.push(in_request(reason)),
             },
             _ => problems.push(missing()),
         },
@@ -170,13 +145,17 @@ pub fn attachments<'a>(
             Some(Definition::Network(network)) => network,
             Some(Definition::None) => continue,
             None => {
-                problems.push(AttachmentProblem::NoDefinition(key));
+                let reason = format!("there is no NetworkAttachmentDefinition {key}");
+                problems.push(in_selections(reason));
                 continue;
             }
         };
         if network.role == Role::Primary {
             attachments.retain(|one| one.network.name != network.name);
-            problems.push(AttachmentProblem::Primary(network.name.clone()));
+            problems.push(in_selections(format!(
+                "unexpected primary network {:?} specified with a NetworkSelectionElement",
+                network.name
+            )));
             continue;
         }
         let count = counts.entry(key.clone()).or_default();
@@ -191,10 +170,7 @@ pub fn attachments<'a>(
                 network: network.clone(),
                 request: request.clone(),
             }),
-            Err(reason) => {
-                let reason = reason.clone();
-                problems.push(AttachmentProblem::Request { key, reason });
-            }
+            Err(reason) => problems.push(in_selections(format!("{key}: {reason}"))),
         }
     }
     (attachments, problems)
@@ -203,9 +179,8 @@ pub fn attachments<'a>(
 /// `true` if a pod waits for the first primary network of its namespace, with these problems of its
 /// attachments. A pod with addresses in a primary network had such a network before, and stays
 /// attached to its other networks.
-pub fn waits_for_primary_network(pod: &Pod, problems: &[AttachmentProblem]) -> bool {
-    let is_missing = |one: &_| matches!(one, AttachmentProblem::NoPrimaryNetwork(_));
-    !pod.networks.has_primary() && problems.iter().any(is_missing)
+pub fn waits_for_primary_network(pod: &Pod, problems: &[FieldProblem]) -> bool {
+    !pod.networks.has_primary() && problems.iter().any(|one| one.field == NAMESPACE_FIELD)
 }
 
 /// The part of a request that primary networks of the topology grant, as in OVN-Kubernetes: in

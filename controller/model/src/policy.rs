@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use thiserror::Error;
 
 use super::label_selector::Selector;
 use super::networks::NadKey;
-use super::service::{Protocol, UnknownProtocol};
+use super::object_kind;
+use super::object_problem::FieldProblem;
+use super::service::Protocol;
 
 /// Annotation of a MultiNetworkPolicy: attachment definitions of its networks, comma-separated.
 pub const POLICY_FOR: &str = "k8s.v1.cni.cncf.io/policy-for";
@@ -26,12 +27,19 @@ pub enum PolicyKind {
     MultiNetworkPolicy,
 }
 
+impl PolicyKind {
+    /// Name of the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NetworkPolicy => object_kind::NETWORK_POLICY,
+            Self::MultiNetworkPolicy => object_kind::MULTI_NETWORK_POLICY,
+        }
+    }
+}
+
 impl fmt::Display for PolicyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NetworkPolicy => "NetworkPolicy",
-            Self::MultiNetworkPolicy => "MultiNetworkPolicy",
-        })
+        f.write_str(self.as_str())
     }
 }
 
@@ -91,7 +99,7 @@ pub struct Policy {
     /// Rules for packets from the pods. `None`: the policy types leave egress out.
     pub egress: Option<Vec<PolicyRule>>,
     /// Fields that cannot be used. They allow nothing; the rest of the policy is used.
-    pub problems: Vec<PolicyFieldProblem>,
+    pub problems: Vec<FieldProblem>,
 }
 
 impl Policy {
@@ -188,80 +196,4 @@ pub enum PortNumbers {
     Range(u16, u16),
     /// The number that the receiving pod gives a container port of this name.
     Name(String),
-}
-
-/// Field of a policy that cannot be used.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[non_exhaustive]
-pub enum PolicyFieldProblem {
-    /// A label selector is invalid.
-    #[error("{0}")]
-    Selector(String),
-    /// A peer has no selector and no block, or both.
-    #[error("{field}: a peer has either ipBlock, or podSelector and namespaceSelector")]
-    Peer {
-        /// Path of the peer.
-        field: String,
-    },
-    /// A field is no CIDR.
-    #[error("{field}: {text:?} is not a CIDR")]
-    Cidr {
-        /// Path of the field.
-        field: String,
-        /// The text.
-        text: String,
-    },
-    /// An exception is outside of its block.
-    #[error("{field}: {except} is not within {cidr}")]
-    Except {
-        /// Path of the field.
-        field: String,
-        /// The exception.
-        except: IpNet,
-        /// The block.
-        cidr: IpNet,
-    },
-    /// A port has an unknown protocol.
-    #[error("{field}: {source}")]
-    Protocol {
-        /// Path of the field.
-        field: String,
-        /// The error.
-        source: UnknownProtocol,
-    },
-    /// A field is no port.
-    #[error("{field}: {value} is neither a number in 1..=65535 nor a name")]
-    Port {
-        /// Path of the field.
-        field: String,
-        /// The value.
-        value: String,
-    },
-    /// The last number of a range is below the first one, or there is no first one.
-    #[error("{field}: {value} is not a number from port to 65535")]
-    EndPort {
-        /// Path of the field.
-        field: String,
-        /// The value.
-        value: i64,
-    },
-    /// A policy type is unknown.
-    #[error("{field}: {text:?} is neither Ingress nor Egress")]
-    Type {
-        /// Path of the field.
-        field: String,
-        /// The text.
-        text: String,
-    },
-    /// The policy has rules of a direction that its types leave out.
-    #[error("{field}: ignored, because spec.policyTypes does not have {direction}")]
-    IgnoredRules {
-        /// Path of the rules.
-        field: String,
-        /// Direction of the rules.
-        direction: PolicyDirection,
-    },
-    /// A MultiNetworkPolicy names no network.
-    #[error("metadata.annotations[{POLICY_FOR}]: the policy names no NetworkAttachmentDefinition")]
-    NoNetwork,
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::object_problem::FieldProblem;
+
 /// Label of a mirrored slice: name of its service.
 pub const MIRRORED_SERVICE_LABEL: &str = "k8s.ovn.org/service-name";
 /// Label of a service that another program than the cluster's service proxy forwards. Its value
@@ -111,7 +113,7 @@ pub struct Service {
     /// Labels of the service's pods. Empty: the service selects none.
     pub selector: BTreeMap<String, String>,
     /// Fields that cannot be used.
-    pub problems: Vec<ServiceFieldProblem>,
+    pub problems: Vec<FieldProblem>,
 }
 
 /// Port of a service.
@@ -136,41 +138,6 @@ pub enum TargetPort {
     Number(u16),
     /// Name of a container's port.
     Name(String),
-}
-
-/// Field of a service that cannot be used. The rest of the service is used.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[non_exhaustive]
-pub enum ServiceFieldProblem {
-    /// The service should have a cluster IP.
-    #[error("spec.clusterIP: the service has no cluster IP, so it has no load balancer")]
-    NoClusterIp,
-    /// A port has an unknown protocol.
-    #[error("spec.ports[{index}].protocol: {source}")]
-    Protocol {
-        /// Position of the port.
-        index: usize,
-        /// The error.
-        source: UnknownProtocol,
-    },
-    /// A field is no port number.
-    #[error("spec.ports[{index}].{field}: {value} is not in 1..=65535")]
-    Port {
-        /// Position of the port.
-        index: usize,
-        /// `port` or `nodePort`.
-        field: &'static str,
-        /// The number.
-        value: i64,
-    },
-    /// A field is no address.
-    #[error("{field}: {text:?} is not an IP address")]
-    Address {
-        /// Path of the field.
-        field: &'static str,
-        /// The text.
-        text: String,
-    },
 }
 
 /// Endpoints of a service, of one IP family.

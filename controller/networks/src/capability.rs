@@ -7,71 +7,21 @@ mod zone;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use patchbay_engine::db::Snapshot;
-use patchbay_model::{Feature, object_kind};
-use patchbay_rows::{
-    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
-    Scope,
-};
-use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::{Advertised, Cell, Kind, ZoneNode, ZoneObjects};
+use patchbay_model::{ClusterSettings, Feature, ObjectProblem, object_kind};
+use patchbay_rows::{Capability, Engine, Layout, ObjectName, PartRow, PartRows, Reader};
+use patchbay_zone::{Advertised, Cell, Kind, ZoneCapability, ZoneNode, ZoneObjects, network_kinds};
 
 use super::default_services::{DefaultServices, default_services};
 use super::node::way_to;
 use super::remotes::{Remotes, WayToNode};
 use super::tables::{DEFAULT_ROUTER, Tables};
-use super::views::{advertised, pass_acl_id};
+use super::views::{advertised, has_waiting_rows, pass_acl_id};
 
 use remote::made_names;
 
-/// Keeps the networks' own rows of one zone as they should be. See `patchbay_rows`.
-#[derive(Debug)]
-pub struct NetworkController {
-    engine: Engine<Topologies>,
-}
-
-impl Default for NetworkController {
-    fn default() -> Self {
-        Self::new(UuidSource::random())
-    }
-}
-
-impl NetworkController {
-    /// A controller that takes the placeholders of new rows from `uuids`.
-    pub fn new(uuids: UuidSource) -> Self {
-        Self {
-            engine: Engine::new(uuids),
-        }
-    }
-
-    /// Sets which rows go that no network wants: see [`Engine::set_scope`].
-    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
-        self.engine.set_scope(scope);
-    }
-
-    /// Rows that stay because of the scope.
-    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
-        self.engine.kept()
-    }
-
-    /// Plans what makes the networks' rows right in the database. What others have added to them
-    /// stays. In a database with OVN-Kubernetes' default network, rows are made and completed, and
-    /// none of a network goes.
-    ///
-    /// # Errors
-    /// The database's schema cannot express the rows.
-    pub fn plan(
-        &mut self,
-        objects: &ZoneObjects,
-        snapshot: &Snapshot,
-    ) -> Result<Change, PlanError> {
-        self.engine.plan(objects, snapshot).into_change()
-    }
-}
-
 /// Rows that are computed and compared together.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) enum Part {
+pub enum Part {
     /// Control plane protection and its meters.
     Shared,
     /// Address sets of services of the default network.
@@ -92,7 +42,7 @@ pub(super) enum Part {
 
 /// Key of a value that many parts read.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) enum SharedKey {
+pub enum SharedKey {
     /// Names of the routers and switches that the networks have in the zone.
     MadeNames,
     /// Rows of a network that lead to other nodes.
@@ -105,7 +55,7 @@ pub(super) enum SharedKey {
 
 /// Value that many parts read.
 #[derive(Debug, PartialEq)]
-pub(super) enum Shared {
+pub enum Shared {
     MadeNames(HashSet<String>),
     Links(Links),
     Node(Option<RemoteNode>),
@@ -114,7 +64,7 @@ pub(super) enum Shared {
 
 /// A node with the common part of the rows that lead to it.
 #[derive(Debug)]
-pub(super) struct RemoteNode {
+pub struct RemoteNode {
     node: Arc<ZoneNode>,
     way: WayToNode,
 }
@@ -127,7 +77,7 @@ impl PartialEq for RemoteNode {
 
 /// Rows of a network that lead to other nodes.
 #[derive(Debug, PartialEq)]
-pub(super) struct Links {
+pub struct Links {
     /// `true` if rows stay that are not wanted.
     keeps_rest: bool,
     rows: LinkRows,
@@ -146,11 +96,34 @@ enum LinkRows {
 
 /// The networks of a zone, as a capability of the row engine.
 #[derive(Debug)]
-pub(super) struct Topologies {
+pub struct Topologies {
     tables: Tables,
 }
 
 type Rows = PartRows<()>;
+
+impl ZoneCapability for Topologies {
+    const NAME: &'static str = "networks";
+
+    fn needs(settings: &ClusterSettings) -> Vec<&'static str> {
+        network_kinds(settings)
+    }
+
+    /// Address sets come first, then the networks that refer to them, and then what refers to the
+    /// networks' ports.
+    fn waits_for(objects: &ZoneObjects) -> &'static [&'static str] {
+        if has_waiting_rows(objects) {
+            &[Self::NAME]
+        } else {
+            &[]
+        }
+    }
+
+    /// Networks without rows are not objects: see [`SkippedNetworks`](super::SkippedNetworks).
+    fn problems(_: &Engine<Self>, _: &ZoneObjects) -> Vec<ObjectProblem> {
+        Vec::new()
+    }
+}
 
 impl Capability for Topologies {
     type Part = Part;

@@ -18,7 +18,7 @@ const NAME: &str = "udn-enabled-svc-cluster-ips";
 
 /// The services that the settings name, by `<namespace>/<name>`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct DefaultServices(BTreeMap<String, DefaultService>);
+pub struct DefaultServices(BTreeMap<String, DefaultService>);
 
 /// A service that the settings name.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Everything is a pure function of objects with ids, keys and subnets ([`ZoneObjects`](patchbay_zone::ZoneObjects)). Rows are
-//! nested as they hold each other, and refer to shared rows by name. [`NetworkController`] keeps
+//! nested as they hold each other, and refer to shared rows by name. [`Topologies`] keeps
 //! them in a database with the row engine (`patchbay-rows`). See `docs/design/networks.md`.
 //!
 //! # What is left out
@@ -54,13 +54,13 @@ use thiserror::Error;
 
 use gateway::GatewayRows;
 
-pub use capability::NetworkController;
+pub use capability::Topologies;
 pub use copp::{COPP, copp, meters};
 pub use isolation::ISOLATED_PORTS;
 pub use patchbay_zone::DefinitionError;
 pub use skipped::SkippedNetworks;
 pub use tables::{PortRow, RouteRow};
-pub use views::{has_waiting_rows, network_rows, remote_rows, skipped_networks};
+pub use views::{network_rows, remote_rows, skipped_networks};
 
 /// A meter and its only band.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -25,7 +25,7 @@ pub fn skipped_networks(objects: &ZoneObjects) -> Vec<SkippedNetwork> {
 
 /// `true` if some rows may wait for others, because they refer to them by UUID: then a plan may be
 /// complete only after another one.
-pub fn has_waiting_rows(objects: &ZoneObjects) -> bool {
+pub(crate) fn has_waiting_rows(objects: &ZoneObjects) -> bool {
     let features = [Feature::RouteAdvertisements, Feature::EgressIp];
     let is_exempting = |network: &ZoneNetwork| {
         let details = network.kind.overlay().map(|overlay| &overlay.details);

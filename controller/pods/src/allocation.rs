@@ -11,12 +11,12 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
-    AddressPool, AttachedNetwork, AttachedTopology, NETWORK_SELECTIONS, Pod, PodAttachment, PodKey,
-    PodNetwork, PodNetworks, mac_address, mac_of_name,
+    AddressPool, AttachedNetwork, AttachedTopology, FieldProblem, NETWORK_SELECTIONS,
+    ObjectProblem, POD_NETWORKS, Pod, PodAttachment, PodKey, PodNetwork, PodNetworks, mac_address,
+    mac_of_name,
 };
 use patchbay_rows::Inputs as _;
 use patchbay_zone::{Cell, Kind, MachineKey, ZoneObjects};
-use thiserror::Error;
 
 /// Pods and networks whose addresses an allocator allocates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,7 +39,7 @@ pub struct PodAllocator {
     held: BTreeMap<PodKey, BTreeMap<String, Box<Held>>>,
     /// Annotations that are not seen in the pods yet.
     unwritten: BTreeMap<PodKey, PodNetworks>,
-    problems: BTreeMap<PodKey, Vec<AllocationProblem>>,
+    problems: BTreeMap<PodKey, Vec<FieldProblem>>,
 }
 
 /// Addresses of a pod in one network.
@@ -47,50 +47,6 @@ pub struct PodAllocator {
 struct Held {
     network: Arc<str>,
     addresses: Vec<IpNet>,
-}
-
-/// Reason why a pod has no addresses in a network.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[non_exhaustive]
-pub enum AllocationProblem {
-    /// All addresses are allocated.
-    #[error("network {network}: no address is left in {subnet}")]
-    Exhausted {
-        /// Name of the network.
-        network: Arc<str>,
-        /// The subnet.
-        subnet: IpNet,
-    },
-    /// The network does not give requested addresses.
-    #[error(
-        "metadata.annotations[{NETWORK_SELECTIONS}]: network {network}: cannot allocate a static IP request with IPAM for pod {attachment}/{pod}: only supported on primary networks"
-    )]
-    NoRequests {
-        /// Name of the network.
-        network: Arc<str>,
-        /// Key of the attachment.
-        attachment: String,
-        /// The pod.
-        pod: PodKey,
-    },
-    /// A pod with one address requests several gateways.
-    #[error(
-        "network {network}: bad podNetwork data: single-stack network can only have a single gateway"
-    )]
-    Gateways {
-        /// Name of the network.
-        network: Arc<str>,
-    },
-    /// Two pods have an address.
-    #[error(
-        "metadata.annotations[k8s.ovn.org/pod-networks]: network {network}: address {address} is another pod's, too"
-    )]
-    Duplicate {
-        /// Name of the network.
-        network: Arc<str>,
-        /// The address.
-        address: IpAddr,
-    },
 }
 
 impl PodAllocator {
@@ -167,9 +123,11 @@ impl PodAllocator {
     }
 
     /// Reasons why pods have no addresses, in the order of pods.
-    pub fn problems(&self) -> impl Iterator<Item = (&PodKey, &AllocationProblem)> {
-        let problems = self.problems.iter();
-        problems.flat_map(|(pod, problems)| problems.iter().map(move |problem| (pod, problem)))
+    pub fn problems(&self) -> impl Iterator<Item = ObjectProblem> {
+        self.problems.iter().flat_map(|(pod, problems)| {
+            let problems = problems.iter().cloned();
+            problems.map(move |problem| ObjectProblem::new(pod, problem))
+        })
     }
 
     fn release(&mut self, key: &PodKey) {
@@ -223,14 +181,15 @@ impl PodAllocator {
             if !self.pool(network, address.trunc()).hold(address.addr())
                 && !self.may_share(pod, pods, network, address.addr())
             {
-                let problem = AllocationProblem::Duplicate {
-                    network: network.name.clone(),
-                    address: address.addr(),
-                };
+                let reason = format!(
+                    "network {}: address {} is another pod's, too",
+                    network.name,
+                    address.addr()
+                );
                 self.problems
                     .entry(pod.key.clone())
                     .or_default()
-                    .push(problem);
+                    .push(FieldProblem::of_annotation(POD_NETWORKS, reason));
             }
         }
         let held = Held {
@@ -320,24 +279,27 @@ impl PodAllocator {
         pod: &Arc<Pod>,
         pods: &ZoneObjects,
         attachment: &PodAttachment,
-    ) -> Result<Option<PodNetwork>, AllocationProblem> {
+    ) -> Result<Option<PodNetwork>, FieldProblem> {
         let network = &attachment.network;
         let request = &attachment.request;
         let Some(subnets) = subnets(pod, pods, network) else {
             return Ok(None);
         };
         if !request.addresses.is_empty() && !subnets.is_empty() {
-            return Err(AllocationProblem::NoRequests {
-                network: network.name.clone(),
-                attachment: attachment.key.clone(),
-                pod: pod.key.clone(),
-            });
+            let reason = format!(
+                "network {}: cannot allocate a static IP request with IPAM for pod {}/{}: only \
+                 supported on primary networks",
+                network.name, attachment.key, pod.key
+            );
+            return Err(FieldProblem::of_annotation(NETWORK_SELECTIONS, reason));
         }
         let count = subnets.len().max(request.addresses.len());
         if count == 1 && request.gateways.len() > 1 {
-            return Err(AllocationProblem::Gateways {
-                network: network.name.clone(),
-            });
+            return Err(FieldProblem::of_object(format!(
+                "network {}: bad podNetwork data: single-stack network can only have a single \
+                 gateway",
+                network.name
+            )));
         }
         let addresses = if subnets.is_empty() {
             request.addresses.clone()
@@ -364,7 +326,7 @@ impl PodAllocator {
         &mut self,
         network: &AttachedNetwork,
         subnets: &[IpNet],
-    ) -> Result<Vec<IpNet>, AllocationProblem> {
+    ) -> Result<Vec<IpNet>, FieldProblem> {
         let mut addresses: Vec<IpNet> = Vec::new();
         for subnet in subnets {
             if let Some(address) = self.pool(network, *subnet).allocate() {
@@ -374,10 +336,10 @@ impl PodAllocator {
             for address in addresses {
                 self.pool(network, address.trunc()).release(address.addr());
             }
-            return Err(AllocationProblem::Exhausted {
-                network: network.name.clone(),
-                subnet: *subnet,
-            });
+            return Err(FieldProblem::of_object(format!(
+                "network {}: no address is left in {subnet}",
+                network.name
+            )));
         }
         Ok(addresses)
     }

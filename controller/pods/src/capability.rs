@@ -3,91 +3,32 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use patchbay_engine::db::Snapshot;
 use patchbay_model::external_ids::key as id_key;
 use patchbay_model::names::{network_in_rows, network_prefix};
 use patchbay_model::{
-    AttachedTopology, NadKey, Pod, PodAttachment, PodFieldProblem, PodKey, PodPlace,
-    PrimaryDefinition, ServiceKey, object_kind,
+    AttachedTopology, ClusterSettings, FieldProblem, NadKey, ObjectProblem, Pod, PodAttachment,
+    PodKey, PodPlace, PrimaryDefinition, ServiceKey, VIRTUAL_MACHINE_NAME, object_kind,
 };
-use patchbay_rows::{
-    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
-    RowView, Scope,
-};
+use patchbay_rows::{Capability, Engine, Layout, ObjectName, PartRow, PartRows, Reader, RowView};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::nb::{LogicalSwitchPort, PortGroup};
-use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::{Cell, Kind, MachineKey, ZoneObjects};
+use patchbay_zone::{
+    Cell, Kind, MachineKey, ZoneCapability, ZoneObjects, pod_kinds, reported_problems,
+};
 
 use super::dhcp;
-
 use super::isolation::{ISOLATED_PORTS, open_ports};
 use super::migration::PortState;
 use super::ports::{Binding, CHASSIS, POD_UID, port};
-use super::problem::PodProblem;
 use super::tables::{DEFAULT_ROUTER, ForeignPort, PodPort, Tables};
 
 /// Namespace and name of the service of the cluster's name server.
 const NAME_SERVER: (&str, &str) = ("kube-system", "kube-dns");
 
-/// Keeps the rows of one zone's pods as they should be. See `patchbay_rows`.
-#[derive(Debug)]
-pub struct PodController {
-    engine: Engine<Pods>,
-}
-
-impl Default for PodController {
-    fn default() -> Self {
-        Self::new(UuidSource::random())
-    }
-}
-
-impl PodController {
-    /// A controller that takes the placeholders of new rows from `uuids`.
-    pub fn new(uuids: UuidSource) -> Self {
-        Self {
-            engine: Engine::new(uuids),
-        }
-    }
-
-    /// Sets which rows go that no pod wants: see [`Engine::set_scope`].
-    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
-        self.engine.set_scope(scope);
-    }
-
-    /// Rows that stay because of the scope.
-    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
-        self.engine.kept()
-    }
-
-    /// Plans what makes the pods' rows right in the database. In a database with OVN-Kubernetes'
-    /// default network, ports that are there stay.
-    ///
-    /// # Errors
-    /// The database's schema cannot express the rows.
-    pub fn plan(&mut self, pods: &ZoneObjects, snapshot: &Snapshot) -> Result<Change, PlanError> {
-        self.engine.plan(pods, snapshot).into_change()
-    }
-
-    /// Reasons why pods are not wired as their objects specify, as the last plan has found them, in
-    /// the order of pods.
-    pub fn problems(&self) -> impl Iterator<Item = (&PodKey, &PodProblem)> {
-        let reports = self.engine.reports();
-        reports.flat_map(|(part, problems)| {
-            let pod = match part {
-                Part::Pod(key) => Some(key),
-                Part::Machine { .. } => None,
-            };
-            let problems = problems.iter();
-            problems.filter_map(move |problem| Some((pod?, problem)))
-        })
-    }
-}
-
 /// Rows that are computed and compared together.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) enum Part {
+pub enum Part {
     /// DHCP options of a virtual machine in a network.
     Machine {
         network: Arc<str>,
@@ -99,17 +40,38 @@ pub(super) enum Part {
 
 /// The pods of a zone, as a capability of the row engine.
 #[derive(Debug)]
-pub(super) struct Pods {
+pub struct Pods {
     tables: Tables,
 }
 
-type Rows = PartRows<Vec<PodProblem>>;
+type Rows = PartRows<Vec<ObjectProblem>>;
+
+impl ZoneCapability for Pods {
+    const NAME: &'static str = "pods";
+
+    fn needs(settings: &ClusterSettings) -> Vec<&'static str> {
+        pod_kinds(settings)
+    }
+
+    fn specified_by(_: &ClusterSettings) -> &'static [&'static str] {
+        &[object_kind::POD]
+    }
+
+    /// New ports wait for the port groups of policies.
+    fn waits_for(_: &ZoneObjects) -> &'static [&'static str] {
+        &["policies"]
+    }
+
+    fn problems(engine: &Engine<Self>, _: &ZoneObjects) -> Vec<ObjectProblem> {
+        reported_problems(engine).collect()
+    }
+}
 
 impl Capability for Pods {
     type Part = Part;
     type Inputs = ZoneObjects;
     type Group = ();
-    type Report = Vec<PodProblem>;
+    type Report = Vec<ObjectProblem>;
     type SharedKey = Infallible;
     type Shared = ();
 
@@ -227,10 +189,11 @@ impl Pods {
         self.isolate(pod, reader, rows);
         // Other zones have the same problems.
         if pod.node.as_ref() == Some(inputs.zone()) {
-            let of_fields = pod.problems.iter().cloned().map(PodProblem::from);
-            let report: Vec<PodProblem> = of_fields
-                .chain(problems.into_iter().map(Into::into))
+            let of_fields = pod.problems.iter().cloned();
+            let report: Vec<ObjectProblem> = of_fields
+                .chain(problems)
                 .chain(surplus)
+                .map(|problem| ObjectProblem::new(key, problem))
                 .collect();
             if !report.is_empty() {
                 rows.report(report);
@@ -265,7 +228,7 @@ impl Pods {
         attachments: &[PodAttachment],
         reader: &Reader<'_, Self>,
         rows: &mut Rows,
-    ) -> Option<PodProblem> {
+    ) -> Option<FieldProblem> {
         let node = pod.node.as_ref()?;
         let mut surplus = None;
         let inputs = reader.read(&Cell::Node(node.clone()));
@@ -291,7 +254,7 @@ impl Pods {
             let kept = existing.filter(|_| chassis.is_changed());
             let kept = kept.and_then(|row| kept_chassis(&place, zone, row));
             let Some(mut state) = port_state(&place, existing, reader) else {
-                surplus = MachineKey::of(pod).map(PodProblem::SurplusPod);
+                surplus = MachineKey::of(pod).map(surplus_problem);
                 continue;
             };
             if state == PortState::USUAL && self.waits(&place, existing, reader) {
@@ -410,8 +373,18 @@ impl Pods {
 /// Returns `true` unless the pod is that of a virtual machine without a name in a network in which
 /// machines migrate.
 fn is_configured(place: &PodPlace) -> bool {
-    let is_nameless = place.pod.problems.contains(&PodFieldProblem::NoMachineName);
-    !is_nameless || place.network.topology == AttachedTopology::Layer3
+    let mut problems = place.pod.problems.iter();
+    !problems.any(|problem| problem.is_of_annotation(VIRTUAL_MACHINE_NAME))
+        || place.network.topology == AttachedTopology::Layer3
+}
+
+/// Problem of a pod of a virtual machine that has two older pods.
+fn surplus_problem(machine: MachineKey) -> FieldProblem {
+    let MachineKey { namespace, name } = machine;
+    FieldProblem::of_object(format!(
+        "virtual machine {namespace}/{name} has two older pods that are alive, so this one has no \
+         port until one of them ends"
+    ))
 }
 
 /// Returns `true` unless the port's key in tunnels is missing, by which other zones know it.

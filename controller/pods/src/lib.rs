@@ -6,8 +6,8 @@
 //!  \-- port on the default network -- in the port group of isolated ports, with open ports
 //! ```
 //!
-//! [`ZoneObjects`](patchbay_zone::ZoneObjects) has the objects that the rows of one zone follow from. [`PodController`] keeps the
-//! rows in a database with the row engine (`patchbay-rows`). See `docs/design/pods.md`.
+//! [`ZoneObjects`](patchbay_zone::ZoneObjects) has the objects that the rows of one zone follow from. [`Pods`] is a
+//! capability of the row engine (`patchbay-rows`). See `docs/design/pods.md`.
 
 mod allocation;
 mod capability;
@@ -15,9 +15,7 @@ mod dhcp;
 mod isolation;
 mod migration;
 mod ports;
-mod problem;
 mod tables;
 
-pub use allocation::{AllocationProblem, AllocationScope, PodAllocator};
-pub use capability::PodController;
-pub use problem::PodProblem;
+pub use allocation::{AllocationScope, PodAllocator};
+pub use capability::Pods;

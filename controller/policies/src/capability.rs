@@ -4,92 +4,27 @@ mod scene;
 
 use std::sync::Arc;
 
-use patchbay_engine::db::Snapshot;
 use patchbay_model::names::network_in_rows;
-use patchbay_model::{IpFamily, PodKey, format_address, object_kind};
-use patchbay_rows::{
-    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
-    Scope as RowScope,
+use patchbay_model::{
+    ClusterSettings, IpFamily, ObjectProblem, PodKey, format_address, object_kind,
 };
+use patchbay_rows::{Capability, Engine, Layout, ObjectName, PartRow, PartRows, Reader};
 use patchbay_schemas::atom::Atom;
-use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::{Cell, Kind, NetworkNamespace, SelectionKey, Subject, ZoneObjects};
+use patchbay_zone::{
+    Cell, Kind, NetworkNamespace, SelectionKey, Subject, ZoneCapability, ZoneObjects, pod_kinds,
+    reported_problems,
+};
 use smol_str::SmolStr;
 
 use super::acls::{address_set, families, isolated_group, namespace_group, policy_group};
-use super::problem::PolicyProblem;
 use super::problems::object_problems;
 use super::tables::{DEFAULT_ROUTER, Tables};
 use super::text::text;
 use scene::Scene;
 
-/// Keeps the rows of one zone's policies as they should be. See `patchbay_rows`.
-#[derive(Debug)]
-pub struct PolicyController {
-    engine: Engine<Policies>,
-}
-
-impl Default for PolicyController {
-    fn default() -> Self {
-        Self::new(UuidSource::random())
-    }
-}
-
-impl PolicyController {
-    /// A controller that takes the placeholders of new rows from `uuids`.
-    pub fn new(uuids: UuidSource) -> Self {
-        Self {
-            engine: Engine::new(uuids),
-        }
-    }
-
-    /// Sets which rows go that no policy wants: see [`Engine::set_scope`].
-    pub fn set_scope(&mut self, scope: Option<Arc<RowScope>>) {
-        self.engine.set_scope(scope);
-    }
-
-    /// Rows that stay because of the scope.
-    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
-        self.engine.kept()
-    }
-
-    /// Sets the number of rows that a transaction changes at most, but at least one.
-    #[must_use]
-    pub fn with_transaction_rows(mut self, rows: usize) -> Self {
-        self.engine = self.engine.with_transaction_rows(rows);
-        self
-    }
-
-    /// Plans what makes the policies' rows right in the database. In a database with
-    /// OVN-Kubernetes' default network, rows that are there stay as they are.
-    ///
-    /// # Errors
-    /// The database's schema cannot express the rows.
-    pub fn plan(
-        &mut self,
-        objects: &ZoneObjects,
-        snapshot: &Snapshot,
-    ) -> Result<Change, PlanError> {
-        self.engine.plan(objects, snapshot).into_change()
-    }
-
-    /// Reasons why policies and namespaces with networks do not apply as their objects specify:
-    /// those that the objects show, and those that the last plan has found.
-    pub fn problems(&self, objects: &ZoneObjects) -> Vec<PolicyProblem> {
-        let reports = self.engine.reports();
-        let found = reports.flat_map(|(_, problems)| problems).cloned();
-        object_problems(objects).into_iter().chain(found).collect()
-    }
-
-    /// Number of parts that the last plan has evaluated.
-    pub fn evaluated_parts(&self) -> usize {
-        self.engine.evaluated_parts()
-    }
-}
-
 /// Rows that are computed and compared together.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) enum Part {
+pub enum Part {
     /// Address sets of selected pods.
     Addresses(SelectionKey),
     /// Isolation of the pods of a namespace in a network.
@@ -106,7 +41,7 @@ pub(super) enum Part {
 
 /// Rows to which the pods of a selection contribute.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Gathering {
+pub struct Gathering {
     /// Names of address sets.
     sets: Vec<(IpFamily, SmolStr)>,
     /// Names of port groups.
@@ -137,17 +72,45 @@ impl Gathering {
 
 /// The policies of a zone, as a capability of the row engine.
 #[derive(Debug)]
-pub(super) struct Policies {
+pub struct Policies {
     tables: Tables,
 }
 
-type Rows = PartRows<Vec<PolicyProblem>>;
+type Rows = PartRows<Vec<ObjectProblem>>;
+
+impl ZoneCapability for Policies {
+    const NAME: &'static str = "policies";
+
+    fn needs(settings: &ClusterSettings) -> Vec<&'static str> {
+        pod_kinds(settings)
+    }
+
+    /// With a feature, namespaces without pods and policies have rows, too.
+    fn specified_by(settings: &ClusterSettings) -> &'static [&'static str] {
+        const KINDS: &[&str] = &[
+            object_kind::POD,
+            object_kind::NETWORK_POLICY,
+            object_kind::MULTI_NETWORK_POLICY,
+            object_kind::EGRESS_FIREWALL,
+        ];
+        if settings.features.is_empty() {
+            KINDS
+        } else {
+            &[]
+        }
+    }
+
+    fn problems(engine: &Engine<Self>, inputs: &ZoneObjects) -> Vec<ObjectProblem> {
+        let found = reported_problems(engine);
+        object_problems(inputs).into_iter().chain(found).collect()
+    }
+}
 
 impl Capability for Policies {
     type Part = Part;
     type Inputs = ZoneObjects;
     type Group = ();
-    type Report = Vec<PolicyProblem>;
+    type Report = Vec<ObjectProblem>;
     type SharedKey = SelectionKey;
     type Shared = Gathering;
 

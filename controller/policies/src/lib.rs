@@ -9,7 +9,7 @@
 //! A NetworkPolicy applies to the primary network of its namespace, a MultiNetworkPolicy to the
 //! secondary networks that it names. Policies of administrators ([`admin`]) are about the default
 //! network. [`ZoneObjects`](patchbay_zone::ZoneObjects) has the objects that the rows of one zone follow from.
-//! [`PolicyController`] keeps the rows in a database with the row engine (`patchbay-rows`). See
+//! [`Policies`] is a capability of the row engine (`patchbay-rows`). See
 //! `docs/design/policies.md`.
 
 mod acls;
@@ -18,11 +18,9 @@ mod capability;
 mod firewall;
 mod gates;
 mod ports;
-mod problem;
 mod problems;
 mod tables;
 mod text;
 
-pub use capability::PolicyController;
+pub use capability::Policies;
 pub use gates::{gates, gates_of};
-pub use problem::{PolicyProblem, PolicyProblemReason, PolicySubject};

@@ -10,7 +10,7 @@ use patchbay_allocate::networks::{assign_node_subnets, define_networks};
 use patchbay_connects::{Activity, ConnectReport, Inputs, ZoneReports, ZoneSummary};
 use patchbay_model::condition::ConditionReport;
 use patchbay_model::{
-    ClusterSettings, Databases, NetworkActivity, Networks, Node, NodeSubnetOwners,
+    ClusterSettings, Databases, NetworkActivity, Networks, Node, NodeSubnetOwners, object_kind,
 };
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::networks_of;
@@ -28,6 +28,7 @@ use super::ignored::ignored_warnings;
 use super::pods::ClusterPods;
 use super::range_warnings::range_warnings;
 use super::warnings::connect_refusals;
+use super::zone::specifies;
 use super::zone_inputs::ZoneInputs;
 use super::{central, refused, warnings};
 
@@ -237,21 +238,12 @@ impl Cluster {
     /// The objects of a zone. `None`: the objects contain no pods, and specify nothing about the
     /// ports of pods that are there.
     pub fn zone_pods(&self, zone: &str) -> Option<ZoneObjects> {
-        self.has_pods().then(|| self.zone_objects(zone))
+        specifies(self, &[object_kind::POD]).then(|| self.zone_objects(zone))
     }
 
-    /// `false`: the objects contain no pods, so ports of pods that are there stay.
-    pub(crate) fn has_pods(&self) -> bool {
-        self.has_every_kind || !self.inventory.pods.is_empty()
-    }
-
-    /// `false`: there are neither pods nor policies.
-    pub(crate) fn has_policies(&self) -> bool {
-        self.has_pods()
-            || !self.inventory.network_policies.is_empty()
-            || !self.inventory.multi_network_policies.is_empty()
-            || !self.inventory.egress_firewalls.is_empty()
-            || !self.settings.features.is_empty()
+    /// `true` if rows of a kind without objects are looked at, too.
+    pub(crate) fn has_every_kind(&self) -> bool {
+        self.has_every_kind
     }
 
     /// `true` if the objects are all of every kind, as watched in a running cluster.

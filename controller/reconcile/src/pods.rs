@@ -108,7 +108,7 @@ impl ClusterPods {
         self.set_networks(&addresses);
         addresses.write(inventory);
         let problems = allocator.problems();
-        warnings.extend(problems.map(|(pod, problem)| format!("Pod {pod}: {problem}")));
+        warnings.extend(problems.map(|problem| problem.to_string()));
         self.warnings
             .extend(warnings.into_iter().map(without_location));
     }

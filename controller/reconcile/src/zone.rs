@@ -1,28 +1,22 @@
 //! Reconciliation of one zone's Northbound database with the objects of a cluster.
 
+mod capabilities;
 mod central;
-mod connects;
 mod controllers;
 mod error;
-mod held;
+mod missing;
 mod pass;
-mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use patchbay_connects::{ConnectReport, Inputs, RowDifference, RowPurpose, ZonePlan};
-use patchbay_egress::EgressProblem;
-use patchbay_model::{Databases, PodKey, ServiceKey};
+use patchbay_model::{Databases, ObjectProblem};
 use patchbay_networks::SkippedNetwork;
-use patchbay_pods::PodProblem;
-use patchbay_policies::PolicyProblem;
 use patchbay_rows::{Counts, KeptRow, ObjectName};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_services::ServiceProblem;
-use patchbay_vpcs::RefusedRow;
-use patchbay_zone::ZoneObjects;
+use patchbay_zone::{ZoneObjects, ZoneRows};
 
 use crate::Cluster;
 use crate::northbound::Northbound;
@@ -30,7 +24,9 @@ use crate::northbound::Northbound;
 use central::CentralControllers;
 use controllers::ZoneControllers;
 
+pub use capabilities::{capabilities, rows};
 pub use error::ZoneError;
+pub(crate) use missing::specifies;
 
 /// Reconciles the Northbound database of one zone: first the rows of the networks, then those of
 /// their pods and services, then those of each ClusterNetworkConnect.
@@ -55,16 +51,9 @@ pub struct ZoneOutcome {
     pub reports: BTreeMap<String, Arc<ConnectReport>>,
     /// Networks that have no rows of their own in the zone, each with the reason.
     pub skipped_networks: Vec<SkippedNetwork>,
-    /// Reasons why pods are not wired as their objects specify.
-    pub pod_problems: Vec<(PodKey, PodProblem)>,
-    /// Reasons why policies do not apply as their objects specify.
-    pub policy_problems: Vec<PolicyProblem>,
-    /// Reasons why services are not forwarded as their objects specify.
-    pub service_problems: Vec<(ServiceKey, ServiceProblem)>,
-    /// Reasons why EgressIPs do not apply as their objects specify.
-    pub egress_problems: Vec<EgressProblem>,
-    /// Rows of VPCs that are not made.
-    pub vpc_problems: Vec<RefusedRow>,
+    /// Reasons why pods, policies, services, EgressIPs and other objects do not apply as they
+    /// specify.
+    pub problems: Vec<ObjectProblem>,
     /// Rows of objects that are neither in the manifests nor recorded:
     /// [`ZoneReconciler::set_recorded`].
     pub kept: Vec<KeptRow>,
@@ -81,18 +70,22 @@ pub struct ZoneOutcome {
 impl<N> ZoneReconciler<N> {
     /// Creates a reconciler for the database of a zone, which is named for its node; or for that of
     /// all nodes, which is named [`Databases::CENTRAL`]. `uuids` are the placeholders of new rows.
-    pub fn new(zone: impl Into<String>, northbound: N, uuids: UuidSource) -> Self {
-        let zone = zone.into();
-        // Only one of them makes rows.
-        let (of_zone, central) = if zone == Databases::CENTRAL {
-            (UuidSource::random(), uuids)
-        } else {
-            (uuids, UuidSource::random())
-        };
+    pub fn new(zone: impl Into<String>, northbound: N, mut uuids: UuidSource) -> Self {
+        let all = capabilities(&mut uuids);
+        Self::with_capabilities(zone, northbound, uuids, all)
+    }
+
+    /// Creates a reconciler that runs these capabilities before the connects.
+    pub fn with_capabilities(
+        zone: impl Into<String>,
+        northbound: N,
+        mut uuids: UuidSource,
+        capabilities: Vec<Box<dyn ZoneRows<ZoneObjects>>>,
+    ) -> Self {
         Self {
             northbound,
-            controllers: Box::new(ZoneControllers::new(zone, of_zone)),
-            central: Box::new(CentralControllers::new(central)),
+            central: Box::new(CentralControllers::new(uuids.fork())),
+            controllers: Box::new(ZoneControllers::new(zone.into(), uuids, capabilities)),
         }
     }
 
@@ -164,15 +157,11 @@ impl<N: Northbound> ZoneReconciler<N> {
             .await
     }
 
-    /// Makes only the rows of the networks what the objects of the cluster define. Returns the
-    /// networks that have no rows of their own in the zone.
+    /// Makes only the rows of the networks what the objects of the cluster define.
     ///
     /// # Errors
     /// As for [`reconcile`](Self::reconcile).
-    pub async fn reconcile_networks(
-        &mut self,
-        cluster: &Cluster,
-    ) -> Result<Vec<SkippedNetwork>, ZoneError> {
+    pub async fn reconcile_networks(&mut self, cluster: &Cluster) -> Result<(), ZoneError> {
         let northbound = &mut self.northbound;
         self.controllers
             .reconcile_networks(northbound, cluster)

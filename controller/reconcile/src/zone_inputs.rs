@@ -16,10 +16,6 @@ pub(crate) use walk::has_changed;
 /// Objects from which the rows of one zone follow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ZoneInputs {
-    /// `false`: the objects contain no pods, so ports of pods that are there stay.
-    pub(crate) has_pods: bool,
-    /// `false`: there are neither pods nor policies.
-    pub(crate) has_policies: bool,
     pub(crate) objects: ZoneObjects,
     /// Nodes on which networks are rendered. `None`: all.
     activity: Option<NetworkActivity>,
@@ -92,8 +88,6 @@ impl ZoneInputs {
             objects.follow_networks(&earlier);
             follow_gates(objects, &earlier);
         }
-        self.has_pods = cluster.has_pods();
-        self.has_policies = cluster.has_policies();
         self.followed = Some(Followed {
             inventory: cluster.inventory.clone(),
             settings: settings.clone(),

@@ -24,7 +24,5 @@ pub mod selector;
 pub mod settings;
 pub mod state;
 pub mod udn;
-mod violation;
 
 pub use condition::set_condition;
-pub use violation::Violation;

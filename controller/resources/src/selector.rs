@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::Requirement;
 
-use crate::Violation;
 use crate::object::{LabelSelector, LabelSelectorRequirement};
+use patchbay_model::FieldProblem;
 
 pub use label_index::LabelIndex;
 pub use library_errors::{RequirementError, convert};
@@ -45,7 +45,7 @@ fn requirement(expression: &LabelSelectorRequirement) -> Requirement {
 ///
 /// # Errors
 /// All [`violations`] of the selector.
-pub fn parse(field: &str, selector: &LabelSelector) -> Result<Selector, Vec<Violation>> {
+pub fn parse(field: &str, selector: &LabelSelector) -> Result<Selector, Vec<FieldProblem>> {
     let found = violations(field, selector);
     if !found.is_empty() {
         return Err(found);
@@ -60,12 +60,12 @@ pub fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> b
 }
 
 /// Violations of the label selector of a field, as API servers word them.
-pub fn violations(field: &str, selector: &LabelSelector) -> Vec<Violation> {
+pub fn violations(field: &str, selector: &LabelSelector) -> Vec<FieldProblem> {
     let mut found = Vec::new();
     for (key, value) in selector.match_labels.iter().flatten() {
         let field = format!("{field}.matchLabels[{key}]");
-        found.extend(key_problem(key).map(|problem| Violation::new(&field, problem)));
-        found.extend(value_problem(value).map(|problem| Violation::new(&field, problem)));
+        found.extend(key_problem(key).map(|problem| FieldProblem::new(&field, problem)));
+        found.extend(value_problem(value).map(|problem| FieldProblem::new(&field, problem)));
     }
     for (index, requirement) in selector.match_expressions.iter().flatten().enumerate() {
         found.extend(requirement_violations(
@@ -76,24 +76,27 @@ pub fn violations(field: &str, selector: &LabelSelector) -> Vec<Violation> {
     found
 }
 
-fn requirement_violations(field: &str, requirement: &LabelSelectorRequirement) -> Vec<Violation> {
+fn requirement_violations(
+    field: &str,
+    requirement: &LabelSelectorRequirement,
+) -> Vec<FieldProblem> {
     let mut found = Vec::new();
     found.extend(
         key_problem(&requirement.key)
-            .map(|problem| Violation::new(format!("{field}.key"), problem)),
+            .map(|problem| FieldProblem::new(format!("{field}.key"), problem)),
     );
     let values = requirement.values.as_deref().unwrap_or_default();
     match requirement.operator.as_str() {
-        "In" | "NotIn" if values.is_empty() => found.push(Violation::new(
+        "In" | "NotIn" if values.is_empty() => found.push(FieldProblem::new(
             format!("{field}.values"),
             "Required value: must be specified when `operator` is 'In' or 'NotIn'",
         )),
-        "Exists" | "DoesNotExist" if !values.is_empty() => found.push(Violation::new(
+        "Exists" | "DoesNotExist" if !values.is_empty() => found.push(FieldProblem::new(
             format!("{field}.values"),
             "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
         )),
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        other => found.push(Violation::new(
+        other => found.push(FieldProblem::new(
             format!("{field}.operator"),
             format!("Invalid value: \"{other}\": not a valid selector operator"),
         )),
@@ -101,7 +104,7 @@ fn requirement_violations(field: &str, requirement: &LabelSelectorRequirement) -
     for (index, value) in values.iter().enumerate() {
         found.extend(
             value_problem(value)
-                .map(|problem| Violation::new(format!("{field}.values[{index}]"), problem)),
+                .map(|problem| FieldProblem::new(format!("{field}.values[{index}]"), problem)),
         );
     }
     found

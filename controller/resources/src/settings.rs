@@ -8,10 +8,10 @@ use jiff::SignedDuration;
 use patchbay_model::{ClusterSettings as Settings, Databases, Feature, GatewayMode, IpFamily};
 use serde::{Deserialize, Serialize};
 
-use crate::Violation;
 use crate::custom_resource;
 use crate::manifests::Inventory;
 use crate::object::Object as _;
+use patchbay_model::FieldProblem;
 
 pub use families::ClusterFamily;
 pub use ranges::{RangeKind, RangeViolation};
@@ -99,9 +99,9 @@ pub enum GatewayModeName {
 
 impl ClusterSettings {
     /// Rules that the object breaks.
-    pub(crate) fn violations(&self) -> Vec<Violation> {
+    pub(crate) fn violations(&self) -> Vec<FieldProblem> {
         let is_named = self.name_any() == NAME;
-        let violation = || Violation::new("metadata.name", format!("should match '^{NAME}$'"));
+        let violation = || FieldProblem::new("metadata.name", format!("should match '^{NAME}$'"));
         let named = (!is_named).then(violation);
         named.into_iter().chain(self.spec.violations()).collect()
     }
@@ -190,7 +190,7 @@ impl ClusterSettingsSpec {
     }
 
     /// Rules that the specification breaks.
-    pub fn violations(&self) -> Vec<Violation> {
+    pub fn violations(&self) -> Vec<FieldProblem> {
         let mut found = Vec::new();
         for (field, ranges, is_single) in [
             ("spec.serviceCIDRs", &self.service_cidrs, true),
@@ -210,20 +210,20 @@ impl ClusterSettingsSpec {
                     Some(format!("host bits are set: use {}", range.trunc()))
                 };
                 let field = format!("{field}[{place}]");
-                found.extend(problem.map(|problem| Violation::new(field, problem)));
+                found.extend(problem.map(|problem| FieldProblem::new(field, problem)));
             }
         }
         found.extend(self.range_violations().into_iter().map(|violation| {
             let message = violation.message(|kind| kind.field);
-            Violation::new(violation.kind.field, message)
+            FieldProblem::new(violation.kind.field, message)
         }));
         if self.has_other_families() {
             let problem = "the IP families are not those of spec.podCIDRs";
-            found.push(Violation::new("spec.serviceCIDRs", problem));
+            found.push(FieldProblem::new("spec.serviceCIDRs", problem));
         }
         if self.mtu.is_some_and(|mtu| !MTU_RANGE.contains(&mtu)) {
             let (first, last) = (MTU_RANGE.start(), MTU_RANGE.end());
-            found.push(Violation::new(
+            found.push(FieldProblem::new(
                 "spec.mtu",
                 format!("should be {first}..={last}"),
             ));
@@ -231,20 +231,23 @@ impl ClusterSettingsSpec {
         let ports = self.ephemeral_port_range.as_deref();
         if ports.is_some_and(|text| port_range(text).is_none()) {
             let rule = "should be two ports in 1..=65535, such as 32768-60999";
-            found.push(Violation::new("spec.ephemeralPortRange", rule));
+            found.push(FieldProblem::new("spec.ephemeralPortRange", rule));
         }
         let services = self.udn_allowed_default_services.iter().flatten();
         for (place, service) in services.enumerate() {
             if !is_service_name(service) {
                 let field = format!("spec.udnAllowedDefaultServices[{place}]");
-                found.push(Violation::new(field, "should be <namespace>/<name>"));
+                found.push(FieldProblem::new(field, "should be <namespace>/<name>"));
             }
         }
         for (place, name) in self.features.iter().enumerate() {
             if feature(name).is_none() {
                 let known = Feature::ALL.map(Feature::as_str).join(", ");
                 let field = format!("spec.features[{place}]");
-                found.push(Violation::new(field, format!("should be one of {known}")));
+                found.push(FieldProblem::new(
+                    field,
+                    format!("should be one of {known}"),
+                ));
             }
         }
         found

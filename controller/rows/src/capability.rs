@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
+use patchbay_engine::db::Snapshot;
 
 use crate::part_rows::PartRows;
 use crate::reader::{PartRow, Reader};
@@ -58,6 +59,20 @@ pub trait Capability {
 
     /// Kinds of the cells that the capability reads, and because of which it has parts.
     const KINDS: &'static [<Self::Inputs as Inputs>::Kind];
+
+    /// Returns `true` if the inputs want no rows at all, because a feature is off. Then the engine
+    /// looks once whether there [are](Self::has_rows) any, and has nothing to do if there are none.
+    fn is_off(inputs: &Self::Inputs) -> bool {
+        let _ = inputs;
+        false
+    }
+
+    /// Returns `true` if there are rows of the capability. Asked for only while it is
+    /// [off](Self::is_off).
+    fn has_rows(snapshot: &Snapshot) -> bool {
+        let _ = snapshot;
+        true
+    }
 
     /// Declares the tables.
     fn declare(layout: &mut Layout<Self::Part>) -> Self;

@@ -40,7 +40,10 @@ pub struct Engine<C: Capability> {
     uuids: UuidSource,
     transaction_rows: usize,
     scope: Option<Arc<Scope>>,
+    /// `None`: it has seen nothing, or is idle.
     memory: Option<Memory<C>>,
+    /// `true`: the capability is off, and no rows were there when it was looked for them.
+    is_idle: bool,
     evaluated: usize,
 }
 
@@ -70,6 +73,12 @@ impl<C: Capability> fmt::Debug for Engine<C> {
     }
 }
 
+impl<C: Capability> Default for Engine<C> {
+    fn default() -> Self {
+        Self::new(UuidSource::random())
+    }
+}
+
 impl<C: Capability> Engine<C> {
     /// An engine that has seen nothing.
     pub fn new(uuids: UuidSource) -> Self {
@@ -81,6 +90,7 @@ impl<C: Capability> Engine<C> {
             transaction_rows: TRANSACTION_ROWS,
             scope: None,
             memory: None,
+            is_idle: false,
             evaluated: 0,
         }
     }
@@ -112,6 +122,14 @@ impl<C: Capability> Engine<C> {
     ///
     /// A transaction that is not committed is planned again.
     pub fn plan(&mut self, inputs: &C::Inputs, snapshot: &Snapshot) -> Plan<C::Group> {
+        self.is_idle = C::is_off(inputs) && (self.is_idle || !C::has_rows(snapshot));
+        if self.is_idle {
+            self.resync();
+            return Plan {
+                changes: BTreeMap::new(),
+                is_first: true,
+            };
+        }
         let followed = self.memory.take().and_then(|mut memory| {
             let is_known = memory.follow(&self.capability, inputs, snapshot);
             is_known.then_some(memory)

@@ -4,76 +4,21 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use patchbay_engine::db::Snapshot;
 use patchbay_model::names::network_in_rows;
-use patchbay_model::{Service, ServiceKey, ServicePort, object_kind};
-use patchbay_rows::{
-    Capability, Change, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, PlanError, Reader,
-    Scope,
+use patchbay_model::{
+    ClusterSettings, FieldProblem, ObjectProblem, Service, ServiceKey, ServicePort, object_kind,
 };
-use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::{Cell, Kind, ZoneObjects};
+use patchbay_rows::{Capability, Engine, Layout, ObjectName, PartRow, PartRows, Reader};
+use patchbay_zone::{Cell, Kind, ZoneCapability, ZoneObjects, network_kinds, reported_problems};
 
 use super::load_balancers::load_balancers;
 use super::node::NodePlace;
-use super::problem::ServiceProblem;
 use super::rules::{PortAddresses, Scene, ServiceRules};
 use super::tables::{DEFAULT_ROUTER, Tables};
 
-/// Keeps the load balancers of one zone's services as they should be. See `patchbay_rows`.
-#[derive(Debug)]
-pub struct ServiceController {
-    engine: Engine<Services>,
-}
-
-impl Default for ServiceController {
-    fn default() -> Self {
-        Self::new(UuidSource::random())
-    }
-}
-
-impl ServiceController {
-    /// A controller that takes the placeholders of new rows from `uuids`.
-    pub fn new(uuids: UuidSource) -> Self {
-        Self {
-            engine: Engine::new(uuids),
-        }
-    }
-
-    /// Sets which rows go that no service wants: see [`Engine::set_scope`].
-    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
-        self.engine.set_scope(scope);
-    }
-
-    /// Rows that stay because of the scope.
-    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
-        self.engine.kept()
-    }
-
-    /// Plans what makes the services' rows right in the database. In a database with
-    /// OVN-Kubernetes' default network, load balancers that are there stay as they are.
-    ///
-    /// # Errors
-    /// The database's schema cannot express the rows.
-    pub fn plan(
-        &mut self,
-        objects: &ZoneObjects,
-        snapshot: &Snapshot,
-    ) -> Result<Change, PlanError> {
-        self.engine.plan(objects, snapshot).into_change()
-    }
-
-    /// Reasons why services are not forwarded as their objects specify, as the last plan has found
-    /// them, in the order of networks and services.
-    pub fn problems(&self) -> impl Iterator<Item = (&ServiceKey, &ServiceProblem)> {
-        let reports = self.engine.reports();
-        reports.flat_map(|(part, problems)| problems.iter().map(|problem| (&part.service, problem)))
-    }
-}
-
 /// A service in the primary network of its namespace.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) struct Part {
+pub struct Part {
     network: Arc<str>,
     service: ServiceKey,
 }
@@ -94,21 +39,34 @@ impl Part {
 
 /// The addresses of all nodes.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) struct NodeAddresses;
+pub struct NodeAddresses;
 
 /// The services of a zone, as a capability of the row engine.
 #[derive(Debug)]
-pub(super) struct Services {
+pub struct Services {
     tables: Tables,
 }
 
-type Rows = PartRows<Vec<ServiceProblem>>;
+type Rows = PartRows<Vec<ObjectProblem>>;
+
+impl ZoneCapability for Services {
+    const NAME: &'static str = "services";
+
+    fn needs(settings: &ClusterSettings) -> Vec<&'static str> {
+        let own = [object_kind::SERVICE, object_kind::ENDPOINT_SLICE];
+        network_kinds(settings).into_iter().chain(own).collect()
+    }
+
+    fn problems(engine: &Engine<Self>, _: &ZoneObjects) -> Vec<ObjectProblem> {
+        reported_problems(engine).collect()
+    }
+}
 
 impl Capability for Services {
     type Part = Part;
     type Inputs = ZoneObjects;
     type Group = ();
-    type Report = Vec<ServiceProblem>;
+    type Report = Vec<ObjectProblem>;
     type SharedKey = NodeAddresses;
     type Shared = BTreeSet<IpAddr>;
 
@@ -211,8 +169,7 @@ impl Services {
             place: place.as_ref(),
             service,
         };
-        let mut problems: Vec<ServiceProblem> =
-            service.problems.iter().cloned().map(Into::into).collect();
+        let mut problems = service.problems.clone();
         let mut outside = BTreeSet::new();
         let mut rules = ServiceRules::new();
         let has_address = !service.cluster_ips.is_empty();
@@ -229,10 +186,10 @@ impl Services {
         if !outside.is_empty() {
             let nodes = reader.shared(&NodeAddresses);
             problems.extend(outside.difference(&nodes).map(|address| {
-                ServiceProblem::OutsideEndpoint {
-                    address: *address,
-                    network: network.name.clone(),
-                }
+                FieldProblem::of_object(format!(
+                    "endpoint {address} is neither in a subnet of network {} nor an address of a node",
+                    network.name
+                ))
             }));
         }
         let made = load_balancers(
@@ -260,7 +217,12 @@ impl Services {
                 added.held_by(self.tables.of_switch, switch);
             }
         }
-        rows.report(problems);
+        let problems = problems.into_iter();
+        rows.report(
+            problems
+                .map(|problem| ObjectProblem::new(&service.key, problem))
+                .collect(),
+        );
     }
 }
 
@@ -277,7 +239,7 @@ fn claimed(
     service: &Service,
     port: &ServicePort,
     reader: &Reader<'_, Services>,
-    problems: &mut Vec<ServiceProblem>,
+    problems: &mut Vec<FieldProblem>,
 ) -> PortAddresses {
     let protocol = port.protocol;
     let mut free = |addresses: &[IpAddr]| {
@@ -285,12 +247,10 @@ fn claimed(
         addresses.retain(|address| {
             let other = reader.claim("address", (protocol, address, port.port));
             if let Some(other) = other {
-                problems.push(ServiceProblem::AddressTaken {
-                    address: *address,
-                    protocol,
-                    port: port.port,
-                    other: other.service.clone(),
-                });
+                let (number, other) = (port.port, &other.service);
+                let reason =
+                    format!("{address} port {number} of {protocol} is taken by service {other}");
+                problems.push(FieldProblem::of_object(reason));
             }
             other.is_none()
         });
@@ -300,11 +260,9 @@ fn claimed(
     let node_port = port.node_port.filter(|node_port| {
         let other = reader.claim("node port", (protocol, node_port));
         if let Some(other) = other {
-            problems.push(ServiceProblem::NodePortTaken {
-                protocol,
-                port: *node_port,
-                other: other.service.clone(),
-            });
+            let other = &other.service;
+            let reason = format!("node port {node_port} of {protocol} is taken by service {other}");
+            problems.push(FieldProblem::new("spec.ports", reason));
         }
         other.is_none()
     });

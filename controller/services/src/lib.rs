@@ -15,7 +15,7 @@
 //!
 //! Everything is a pure function of services, endpoints, networks and nodes
 //! ([`ZoneObjects`](patchbay_zone::ZoneObjects)).
-//! [`ServiceController`] keeps the rows in a database with the row engine (`patchbay-rows`). See
+//! [`Services`] is a capability of the row engine (`patchbay-rows`). See
 //! `docs/design/services.md`.
 
 mod backends;
@@ -23,10 +23,8 @@ mod capability;
 mod derived;
 mod load_balancers;
 mod node;
-mod problem;
 mod rules;
 mod tables;
 
-pub use capability::ServiceController;
+pub use capability::Services;
 pub use derived::derived_slices;
-pub use problem::ServiceProblem;

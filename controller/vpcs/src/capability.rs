@@ -1,70 +1,60 @@
 //! VPCs on the row engine: which parts there are, and the rows of each.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
-use patchbay_engine::db::Snapshot;
-use patchbay_model::object_kind;
-use patchbay_rows::{
-    Capability, Engine, KeptRow, Layout, ObjectName, PartRow, PartRows, Plan, Reader, Scope,
-};
-use patchbay_schemas::uuids::UuidSource;
+use patchbay_model::{ClusterSettings, FieldProblem, ObjectProblem, ObjectRef, object_kind};
+use patchbay_rows::{Capability, Engine, Layout, ObjectName, PartRow, PartRows, Reader, Refused};
+use patchbay_zone::ZoneCapability;
 
 use super::inputs::{VpcCell, ZoneVpcs};
-use super::part::{Part, RefusedRow};
+use super::part::Part;
 use super::rows;
 use super::tables::Tables;
 
 /// External id of a pod's port: namespace and name of the pod.
 pub(super) const POD: &str = "pod";
 
-/// Keeps the rows of all VPCs as they should be. See `patchbay_rows`.
-#[derive(Debug)]
-pub struct VpcController {
-    engine: Engine<Vpcs>,
-}
-
-impl Default for VpcController {
-    fn default() -> Self {
-        Self::new(UuidSource::random())
-    }
-}
-
-impl VpcController {
-    /// A controller that takes the placeholders of new rows from `uuids`.
-    pub fn new(uuids: UuidSource) -> Self {
-        Self {
-            engine: Engine::new(uuids),
-        }
-    }
-
-    /// Sets which rows go that no object wants: see [`Engine::set_scope`].
-    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
-        self.engine.set_scope(scope);
-    }
-
-    /// Rows that stay because of the scope.
-    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
-        self.engine.kept()
-    }
-
-    /// Plans what makes the rows right in the database: a transaction for each object. Rows that
-    /// refer to new rows of other objects wait for the next plan.
-    pub fn plan(&mut self, vpcs: &ZoneVpcs, snapshot: &Snapshot) -> Plan<Part> {
-        self.engine.plan(vpcs, snapshot)
-    }
-
-    /// Rows that are not made, as the last plan has found them.
-    pub fn refused(&self) -> impl Iterator<Item = RefusedRow> {
-        let refused = self.engine.refused();
-        refused.flat_map(|(part, rows)| rows.iter().map(|row| RefusedRow::new(part, row)))
-    }
-}
-
 /// VPCs, as a capability of the row engine.
 #[derive(Debug)]
-pub(super) struct Vpcs {
+pub struct Vpcs {
     pub(super) tables: Tables,
+}
+
+impl ZoneCapability for Vpcs {
+    const NAME: &'static str = "VPCs";
+
+    /// Rows stay one by one while objects may be missing ([`ZoneVpcs::new`]).
+    fn needs(_: &ClusterSettings) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// Rows that refer to new rows of other objects wait for the next plan.
+    fn waits_for(_: &ZoneVpcs) -> &'static [&'static str] {
+        &[Self::NAME]
+    }
+
+    fn subject(part: &Part) -> String {
+        part.to_string()
+    }
+
+    fn problems(engine: &Engine<Self>, _: &ZoneVpcs) -> Vec<ObjectProblem> {
+        let refused = engine.refused();
+        refused
+            .flat_map(|(part, rows)| {
+                let object = ObjectRef::cluster(part.kind(), part.name());
+                let problems = rows.iter().map(refused_row);
+                problems.map(move |problem| ObjectProblem::new(object.clone(), problem))
+            })
+            .collect()
+    }
+}
+
+/// Problem of an object whose row another object or another program has.
+fn refused_row(Refused { table, first, .. }: &Refused<Part>) -> FieldProblem {
+    FieldProblem::of_object(match first {
+        Some(other) => format!("{other} needs the same row of {table}"),
+        None => format!("another program has the row of {table}"),
+    })
 }
 
 impl Capability for Vpcs {

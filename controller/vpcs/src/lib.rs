@@ -10,8 +10,8 @@
 //! IP         port of a pod
 //! ```
 //!
-//! Everything is a pure function of [`ZoneVpcs`]. [`VpcController`] keeps the rows in a database with
-//! the row engine (`patchbay-rows`). See `docs/design/vpcs.md`.
+//! Everything is a pure function of [`ZoneVpcs`]. [`Vpcs`] is a capability of the row
+//! engine (`patchbay-rows`). See `docs/design/vpcs.md`.
 
 mod capability;
 mod inputs;
@@ -19,6 +19,6 @@ mod part;
 mod rows;
 mod tables;
 
-pub use capability::VpcController;
+pub use capability::Vpcs;
 pub use inputs::{VpcCell, ZoneVpcs};
-pub use part::{Part, RefusedRow};
+pub use part::Part;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use patchbay_model::vpc::{NatKey, NatKind};
-use patchbay_rows::{Refused, RowView};
+use patchbay_rows::RowView;
 use smol_str::{SmolStr, format_smolstr};
 
 /// External id with kind and name of the object that a row follows from.
@@ -71,36 +71,5 @@ impl Part {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind(), self.name())
-    }
-}
-
-/// Row that is not made, because another object or another program has it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RefusedRow {
-    /// The object without the row.
-    pub part: Part,
-    /// Name of the table.
-    pub table: &'static str,
-    /// Object with the row. `None`: another program has it.
-    pub other: Option<Part>,
-}
-
-impl RefusedRow {
-    pub(super) fn new(part: &Part, refused: &Refused<Part>) -> Self {
-        Self {
-            part: part.clone(),
-            table: refused.table,
-            other: refused.first.clone(),
-        }
-    }
-}
-
-impl fmt::Display for RefusedRow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { part, table, other } = self;
-        match other {
-            Some(other) => write!(f, "{part}: {other} needs the same row of {table}"),
-            None => write!(f, "{part}: another program has the row of {table}"),
-        }
     }
 }

@@ -5,12 +5,14 @@
 //! the pieces that can change on their own. See `docs/design/objects.md`.
 
 mod admin;
+mod capability;
 mod cell;
 mod definition;
 mod firewalls;
 mod groups;
 mod logging;
 mod namespace;
+mod needs;
 mod networks;
 mod node;
 mod objects;
@@ -20,12 +22,14 @@ mod policies;
 mod selections;
 mod serving;
 
+pub use capability::{SubjectChange, ZoneCapability, ZoneRows, reported_problems};
 pub use cell::{Cell, Kind};
 pub use definition::{DefinitionError, Localnet, NetworkDetails, OutboundSnat, entries};
 pub use firewalls::MAX_FIREWALL_RULES;
 pub use groups::NamespaceGroup;
 pub use logging::AclLogging;
 pub use namespace::ZoneNamespace;
+pub use needs::{kinds_of, network_kinds, pod_kinds};
 pub use networks::{Advertised, NetworkKind, NodeSwitch, OverlayNetwork, ZoneNetwork};
 pub use node::ZoneNode;
 pub use objects::ZoneObjects;

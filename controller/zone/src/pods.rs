@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use patchbay_model::{
-    AttachmentProblem, Definition, Pod, PodAttachment, PodKey, PodPlace, PrimaryDefinition,
-    attachments,
+    Definition, FieldProblem, Pod, PodAttachment, PodKey, PodPlace, PrimaryDefinition, attachments,
 };
 
 use super::objects::ZoneObjects;
@@ -93,7 +92,7 @@ impl ZoneObjects {
     }
 
     /// Attachments of a pod to networks, the primary network first.
-    pub fn attachments(&self, pod: &Pod) -> (Vec<PodAttachment>, Vec<AttachmentProblem>) {
+    pub fn attachments(&self, pod: &Pod) -> (Vec<PodAttachment>, Vec<FieldProblem>) {
         attachments(pod, &self.primary_definition(&pod.key.namespace), |key| {
             self.definitions.get(key)
         })

@@ -255,7 +255,7 @@ pub struct UnknownOutcome {
     /// Failure of the connection. `None`: the client is closed.
     pub cause: Option<Arc<ConnectionFailure>>,
     /// Number of the connection.
-    pub(super) session: u64,
+    pub session: u64,
 }
 
 fn describe(cause: Option<&ConnectionFailure>) -> String {

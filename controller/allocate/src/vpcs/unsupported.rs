@@ -1,6 +1,6 @@
 //! Fields that are set and have no effect yet.
 
-use patchbay_model::vpc::FieldProblem;
+use patchbay_model::FieldProblem;
 use patchbay_resources::object::kube_ovn::{SubnetSpec, VpcSpec};
 
 /// Fields of a subnet from which rows would follow.

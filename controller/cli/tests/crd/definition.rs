@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_cel::{CompiledSchema, ErrorKind, ValidationErrors, Validator, compile_schema};
 use patchbay_crds as crd;
-use patchbay_resources::Violation;
+use patchbay_model::FieldProblem;
 use patchbay_resources::cnc::ClusterNetworkConnectSpec;
 use patchbay_resources::manifests::from_json;
 use patchbay_resources::udn::{ClusterUserDefinedNetworkSpec, UserDefinedNetworkSpec};
@@ -16,7 +16,7 @@ use crate::schema::{Findings, check};
 
 /// Validation of a `spec`, or of a change from an old `spec`, by the type of a kind. `None`: the
 /// `spec` does not fit the type.
-type RustValidation = fn(&Value, Option<&Value>) -> Option<Vec<Violation>>;
+type RustValidation = fn(&Value, Option<&Value>) -> Option<Vec<FieldProblem>>;
 
 /// Definition of a kind as printed, and the rules of its type.
 pub(crate) struct Definition {
@@ -156,9 +156,9 @@ pub(crate) fn is_stricter(message: &str) -> bool {
 fn validate<T: DeserializeOwned>(
     new: &Value,
     old: Option<&Value>,
-    violations: fn(&T) -> Vec<Violation>,
-    transition: fn(&T, &T) -> Vec<Violation>,
-) -> Option<Vec<Violation>> {
+    violations: fn(&T) -> Vec<FieldProblem>,
+    transition: fn(&T, &T) -> Vec<FieldProblem>,
+) -> Option<Vec<FieldProblem>> {
     let read = |spec: &Value| {
         let (spec, unknown) = from_json::<T>(spec.clone());
         spec.filter(|_| unknown.is_empty())

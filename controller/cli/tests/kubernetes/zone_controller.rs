@@ -8,9 +8,10 @@ use kube::{Api, ResourceExt};
 use patchbay_engine::client::{Client, Config};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::ClusterSettings;
-use patchbay_networks::NetworkController;
+use patchbay_networks::Topologies;
 use patchbay_ovn_programs::testing::{RealServer, installed_nb_schema};
 use patchbay_resources::conversion::network_objects;
+use patchbay_rows::Engine;
 use patchbay_schemas::nb::{LogicalRouter, LogicalRouterPolicy, LogicalRouterPort};
 use patchbay_schemas::typed::TableRow;
 use patchbay_zone::ZoneObjects;
@@ -90,8 +91,9 @@ async fn the_documents_example_is_connected_in_the_real_server() {
         &network_objects(&bed.inventory, &settings),
         &BTreeSet::new(),
     );
-    let networks = NetworkController::default()
+    let networks = Engine::<Topologies>::default()
         .plan(&objects, &client.snapshot())
+        .into_change()
         .unwrap();
     let made = client.transact(networks.transaction.unwrap()).await;
     made.into_result().unwrap();

@@ -6,9 +6,10 @@ use ovsdb_sim::{Listener, Sim, SimDatabase};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::ClusterSettings;
 use patchbay_model::external_ids::{OWNER_TYPE, key};
-use patchbay_networks::NetworkController;
+use patchbay_networks::Topologies;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::Inventory;
+use patchbay_rows::Engine;
 use patchbay_schemas::nb::LogicalRouterPolicy;
 use patchbay_schemas::typed::TableRow;
 use patchbay_zone::ZoneObjects;
@@ -59,8 +60,11 @@ impl Zone {
         let settings = ClusterSettings::default();
         let mut objects = ZoneObjects::new(&self.name, &settings);
         objects.set_objects(&network_objects(inventory, &settings), &BTreeSet::new());
-        let mut controller = NetworkController::default();
-        let change = controller.plan(&objects, &self.snapshot()).unwrap();
+        let mut controller = Engine::<Topologies>::default();
+        let change = controller
+            .plan(&objects, &self.snapshot())
+            .into_change()
+            .unwrap();
         if let Some(transaction) = change.transaction {
             self.database.transact(&transaction).unwrap();
         }

@@ -1,6 +1,6 @@
 //! Tolerant decoding of objects that may be of another version of their definition.
 
-use patchbay_resources::Violation;
+use patchbay_model::FieldProblem;
 use patchbay_resources::manifests::InventoryKind;
 use patchbay_resources::object::{Object, ObjectMeta, Pod};
 use serde::Deserialize as _;
@@ -64,12 +64,12 @@ impl<K: InventoryKind> TolerantObject<K> {
 }
 
 impl<K: InventoryKind> ApiObject for TolerantObject<K> {
-    fn from_api(object: Value) -> Result<Self, Violation> {
+    fn from_api(object: Value) -> Result<Self, FieldProblem> {
         Ok(Self::of(object))
     }
 }
 
-fn concerns_selector(violation: &Violation) -> bool {
+fn concerns_selector(violation: &FieldProblem) -> bool {
     violation.field.to_ascii_lowercase().contains("selector")
 }
 

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
-use patchbay_resources::Violation;
+use patchbay_model::FieldProblem;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::{Node, Object};
 use serde::Deserialize;
@@ -63,7 +63,7 @@ impl Object for WatchedLease {
 }
 
 impl ApiObject for WatchedLease {
-    fn from_api(object: Value) -> Result<Self, Violation> {
+    fn from_api(object: Value) -> Result<Self, FieldProblem> {
         api_object::decode(object)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use kube::api::{WatchEvent, WatchParams};
-use patchbay_resources::Violation;
+use patchbay_model::FieldProblem;
 use patchbay_resources::manifests::ObjectKey;
 use tokio::time::{Instant, timeout};
 
@@ -68,7 +68,7 @@ pub(crate) struct ListWatch {
     /// Time of the first failure since a list or watch has succeeded. `None`: there is none.
     failed_since: Option<Instant>,
     /// Objects that cannot be decoded, with the logged reason.
-    undecodable: BTreeMap<ObjectKey, Violation>,
+    undecodable: BTreeMap<ObjectKey, FieldProblem>,
     presence: KindPresence,
     /// Time since which the cluster lacks the kind. `None`: it has the kind.
     missing_since: Option<Instant>,
@@ -392,7 +392,7 @@ impl ListWatch {
     }
 
     /// Logs an object that cannot be decoded, once for each reason.
-    fn note_decoding(&mut self, key: ObjectKey, decoded: Result<(), Violation>) {
+    fn note_decoding(&mut self, key: ObjectKey, decoded: Result<(), FieldProblem>) {
         let Err(violation) = decoded else {
             self.undecodable.remove(&key);
             return;

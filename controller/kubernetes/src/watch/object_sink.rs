@@ -1,6 +1,6 @@
 //! Receivers of the objects that are listed and watched.
 
-use patchbay_resources::Violation;
+use patchbay_model::FieldProblem;
 use patchbay_resources::manifests::ObjectKey;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(crate) trait ObjectSink: Send {
     ///
     /// # Errors
     /// The object cannot be decoded. Its former version is listed instead.
-    fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation>;
+    fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), FieldProblem>;
 
     /// Completes the list: objects that it lacks are removed.
     fn complete_list(&mut self);
@@ -35,7 +35,7 @@ pub(crate) trait ObjectSink: Send {
     ///
     /// # Errors
     /// The object cannot be decoded. Its former version stays.
-    fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation>;
+    fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), FieldProblem>;
 
     /// Removes an object.
     fn remove(&mut self, key: &ObjectKey);

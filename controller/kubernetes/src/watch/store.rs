@@ -2,7 +2,7 @@
 //! readers.
 
 use imbl::OrdMap;
-use patchbay_resources::Violation;
+use patchbay_model::FieldProblem;
 use patchbay_resources::manifests::ObjectKey;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -144,7 +144,7 @@ struct Projection<F, V: Clone> {
 /// Makes an empty store with its receiver of a watch. `project` decodes an object and reduces it to
 /// the fields that are kept.
 pub(crate) fn projected_store<V>(
-    project: impl Fn(Value) -> Result<V, Violation> + Send + 'static,
+    project: impl Fn(Value) -> Result<V, FieldProblem> + Send + 'static,
 ) -> (Box<dyn ObjectSink>, StoreReader<V>)
 where
     V: Clone + PartialEq + Send + Sync + 'static,
@@ -155,14 +155,14 @@ where
 
 impl<F, V> ObjectSink for Projection<F, V>
 where
-    F: Fn(Value) -> Result<V, Violation> + Send,
+    F: Fn(Value) -> Result<V, FieldProblem> + Send,
     V: Clone + PartialEq + Send + Sync,
 {
     fn begin_list(&mut self) {
         self.writer.begin_list();
     }
 
-    fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation> {
+    fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), FieldProblem> {
         match (self.project)(object) {
             Ok(value) => {
                 self.writer.add_listed(key, value);
@@ -191,7 +191,7 @@ where
         self.writer.store.borrow().lists > 0
     }
 
-    fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), Violation> {
+    fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), FieldProblem> {
         let value = (self.project)(object)?;
         self.writer.put(key, value);
         Ok(())

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use patchbay_connects::{ConnectReport, HeldReason};
+use patchbay_engine::client::OpError;
 use patchbay_reconcile::zone::ZoneOutcome;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::{Inventory, Objects};
@@ -78,7 +79,7 @@ impl ZoneConnects {
             connected,
         };
         let rejected = outcome.rejections.iter();
-        let rejected: BTreeMap<&str, &str> =
+        let rejected: BTreeMap<&str, &OpError> =
             rejected.filter_map(|one| one.rejected_connect()).collect();
         for (connect, error) in &rejected {
             self.record_rejection(connect, error, seen);
@@ -118,9 +119,10 @@ impl ZoneConnects {
     /// A single rejection is not reported, because it may come from a concurrent change. Another
     /// reason is reported when it occurs twice in a row, because a server names any of several rows
     /// that it rejects.
-    fn record_rejection(&mut self, connect: &str, error: &str, seen: Seen<'_>) {
+    fn record_rejection(&mut self, connect: &str, error: &OpError, seen: Seen<'_>) {
         // New rows have another UUID in each attempt.
-        let reason = without_uuids(error);
+        let error = error.to_string();
+        let reason = without_uuids(&error);
         let rejections = self.rejections.entry(connect.to_owned()).or_default();
         let last = rejections.last.replace(reason.clone());
         let is_unreported = match &rejections.reported {
@@ -130,7 +132,7 @@ impl ZoneConnects {
         if is_unreported && seen.connects.named(connect).is_some() {
             rejections.reported = Some(reason);
             let last_report = self.last_reported.get(connect).map(|last| &*last.report);
-            let report = ConnectReport::refused(error.to_owned(), last_report);
+            let report = ConnectReport::refused(error, last_report);
             self.record_report(connect, &Arc::new(report), seen);
         } else if rejections.reported.as_ref() == Some(&reason) {
             self.renew_summary(connect, seen);

@@ -2,24 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::fmt::Display;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use patchbay_engine::client::{ClientClosed, SnapshotChanges};
 use patchbay_model::{
-    ClusterSettings, EGRESS_FIREWALL, NODE_CHASSIS_ID, POD_NETWORKS, PodKey, unreadable_annotations,
+    self as model, ClusterSettings, NODE_CHASSIS_ID, POD_NETWORKS, unreadable_annotations,
 };
 use patchbay_networks::SkipReason;
 use patchbay_pods::{AllocationScope, PodAllocator};
-use patchbay_policies::PolicySubject;
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::Remote;
 use patchbay_reconcile::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
 use patchbay_resources::manifests::{Inventory, ObjectKey};
-use patchbay_resources::object::{
-    EgressFirewall, EgressIP, Namespace, Node, Object as _, Pod, Service, Time,
-};
+use patchbay_resources::object::{Node, Object as _, Pod, Time};
 use patchbay_schemas::uuids::UuidSource;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -234,12 +230,17 @@ impl ZoneWork {
         outcome: &WriteOutcome,
     ) -> BTreeSet<String> {
         let allocation = self.allocator.problems();
-        let allocation = allocation
-            .map(|(pod, problem)| pod_problem(pod, problem).with_reason(ERROR_ALLOCATING_POD));
-        let of_pods = rows.pod_problems.iter();
-        let of_pods = of_pods.map(|(pod, problem)| pod_problem(pod, problem));
-        let mut of_pods: BTreeSet<ObjectProblem> = allocation.chain(of_pods).collect();
-        let mut of_objects: BTreeSet<ObjectProblem> = object_problems(rows).collect();
+        let allocation =
+            allocation.map(|problem| object_problem(&problem).with_reason(ERROR_ALLOCATING_POD));
+        let mut of_pods: BTreeSet<ObjectProblem> = allocation.collect();
+        let mut of_objects = BTreeSet::new();
+        for problem in &rows.problems {
+            let problems = match problem.object.kind {
+                Pod::KIND => &mut of_pods,
+                _ => &mut of_objects,
+            };
+            problems.insert(object_problem(problem));
+        }
         let mut of_node = if self.writes_networks {
             node_problems(self.rows.zone(), node, rows)
         } else {
@@ -309,41 +310,14 @@ impl ChangeSource for DatabaseChanges<'_> {
     }
 }
 
-fn pod_problem(pod: &PodKey, problem: &dyn Display) -> ObjectProblem {
-    let key = ObjectKey::namespaced(&*pod.namespace, &*pod.name);
-    ObjectProblem::new(Pod::KIND, key, problem.to_string())
-}
-
-/// Reasons why policies, services and EgressIPs do not apply as their objects specify.
-fn object_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = ObjectProblem> {
-    let policies = outcome.policy_problems.iter().map(|problem| {
-        let (kind, key) = match &problem.subject {
-            PolicySubject::Policy(policy) => (
-                policy.kind.to_string(),
-                ObjectKey::namespaced(&*policy.namespace, &*policy.name),
-            ),
-            PolicySubject::Admin(policy) => {
-                (policy.kind.to_string(), ObjectKey::cluster(&*policy.name))
-            }
-            PolicySubject::Namespace(name) => {
-                (Namespace::KIND.to_owned(), ObjectKey::cluster(&**name))
-            }
-            PolicySubject::Firewall(namespace) => (
-                EgressFirewall::KIND.to_owned(),
-                ObjectKey::namespaced(&**namespace, EGRESS_FIREWALL),
-            ),
-        };
-        ObjectProblem::new(&kind, key, problem.reason.to_string())
-    });
-    let services = outcome.service_problems.iter().map(|(service, problem)| {
-        let key = ObjectKey::namespaced(&*service.namespace, &*service.name);
-        ObjectProblem::new(Service::KIND, key, problem.to_string())
-    });
-    let egress = outcome.egress_problems.iter().map(|problem| {
-        let key = ObjectKey::cluster(&*problem.egress_ip);
-        ObjectProblem::new(EgressIP::KIND, key, problem.reason.to_string())
-    });
-    policies.chain(services).chain(egress)
+/// A problem of an object, with the reason of its event.
+fn object_problem(problem: &model::ObjectProblem) -> ObjectProblem {
+    let model::ObjectProblem { object, problem } = problem;
+    let key = ObjectKey {
+        namespace: object.namespace.as_deref().map(str::to_owned),
+        name: object.name.as_ref().to_owned(),
+    };
+    ObjectProblem::new(object.kind, key, problem.to_string())
 }
 
 /// Problems of the zone's node: a missing chassis id, which holds back networks and ports, and

@@ -213,18 +213,8 @@ fn warnings_of(zone: &str, outcome: &ZoneOutcome) -> Vec<String> {
         warnings.push(format!("zone {zone}: network {network}: {reason}"));
     }
     warnings.extend(outcome.warnings.iter().cloned());
-    for (pod, problem) in &outcome.pod_problems {
-        warnings.push(format!("zone {zone}: Pod {pod}: {problem}"));
-    }
-    for problem in &outcome.policy_problems {
-        warnings.push(format!("zone {zone}: {problem}"));
-    }
-    for problem in &outcome.egress_problems {
-        warnings.push(format!("zone {zone}: {problem}"));
-    }
-    for (service, problem) in &outcome.service_problems {
-        warnings.push(format!("zone {zone}: Service {service}: {problem}"));
-    }
+    let problems = outcome.problems.iter();
+    warnings.extend(problems.map(|problem| format!("zone {zone}: {problem}")));
     for (connect, report) in &outcome.reports {
         for message in &report.messages() {
             warnings.push(format!(

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::problem::FieldProblem;
+use crate::FieldProblem;
 
 /// Kind of an external address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

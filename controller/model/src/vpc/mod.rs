@@ -21,7 +21,7 @@ pub use eip::{Eip, EipKind};
 pub use nat::{ForwardedPort, NatKey, NatKind, NatRule, NatTarget};
 pub use node::{CHASSIS, GATEWAY_NODE, TUNNEL_INTERFACE, VpcNode};
 pub use pool::{AddressRange, AddressUse, PoolError, VpcAddressPool};
-pub use problem::{ConnectionProblem, FieldProblem, NatProblem, PortProblem, SubnetProblem};
+pub use problem::{ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
 pub use provider::{AttachmentProvider, SubnetProvider};
 pub use router::{ExternalSubnets, Peering, PolicyAction, PolicyRoute, StaticRoute, Vpc};
 pub use scene::{Connection, PortRequest, VpcObjects, VpcPort, VpcScene, VpcVlan};

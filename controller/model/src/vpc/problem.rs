@@ -4,36 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::printable::printable;
-
-/// Limit of a text of a user in messages, in bytes.
-const MAX_TEXT_BYTES: usize = 128;
-
-/// Field of an object that cannot be used, with the reason.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("{field}: {reason}")]
-pub struct FieldProblem {
-    /// Path of the field, such as `spec.policyRoutes[0].priority`.
-    pub field: String,
-    /// The reason.
-    pub reason: String,
-}
-
-impl FieldProblem {
-    /// A problem of the field with this path.
-    pub fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            reason: reason.into(),
-        }
-    }
-
-    /// A problem with a text of a user, which is quoted and escaped.
-    pub fn of_text(field: impl Into<String>, text: &str, reason: &str) -> Self {
-        let text = printable(text, MAX_TEXT_BYTES);
-        Self::new(field, format!("\"{text}\" {reason}"))
-    }
-}
+use crate::FieldProblem;
 
 /// Reason why a subnet has no switch.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use crate::format_net;
 
-use super::problem::FieldProblem;
+use crate::FieldProblem;
 
 /// Highest priority of a policy.
 const MAX_POLICY_PRIORITY: i64 = 32_767;

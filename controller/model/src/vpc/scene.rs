@@ -7,13 +7,14 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use sha2::{Digest, Sha256};
 
+use crate::FieldProblem;
 use crate::arithmetic::overlap;
 use crate::pod::PodKey;
 
 use super::eip::{Eip, EipKind};
 use super::nat::{NatKey, NatRule};
 use super::node::VpcNode;
-use super::problem::{ConnectionProblem, FieldProblem, NatProblem, PortProblem, SubnetProblem};
+use super::problem::{ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
 use super::router::{ExternalSubnets, Vpc};
 use super::scene_nat;
 use super::subnet::VpcSubnet;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use crate::format_net;
+use crate::{FieldProblem, format_net};
 
 use super::eip::{Eip, EipKind};
 use super::nat::{NatKey, NatKind, NatRule, NatTarget};
-use super::problem::{FieldProblem, NatProblem};
+use super::problem::NatProblem;
 use super::scene::{VpcScene, port_name};
 use super::wiring::{NatRow, WiredNat};
 

@@ -8,8 +8,8 @@ use ipnet::IpNet;
 use crate::arithmetic::nth_address;
 
 use super::pool::AddressRange;
-use super::problem::FieldProblem;
 use super::provider::SubnetProvider;
+use crate::FieldProblem;
 
 /// A subnet, as its object has it.
 #[derive(Clone, Debug, Eq, PartialEq)]

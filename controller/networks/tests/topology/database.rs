@@ -6,11 +6,11 @@ use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::ClusterSettings;
-use patchbay_networks::NetworkController;
+use patchbay_networks::Topologies;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::object::Time;
-use patchbay_rows::Counts;
+use patchbay_rows::{Counts, Engine};
 use patchbay_schemas::nb::{
     self, Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, PortGroup,
@@ -64,20 +64,20 @@ fn two_nodes() -> ZoneObjects {
 /// A database and a controller that follows it.
 pub(crate) struct World {
     database: Database,
-    controller: NetworkController,
+    controller: Engine<Topologies>,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
         Self {
             database: Database::with_uuids(nb::schema(), UuidSource::seeded(1)),
-            controller: NetworkController::new(UuidSource::seeded(2)),
+            controller: Engine::new(UuidSource::seeded(2)),
         }
     }
 
     /// Goes on with a new controller.
     pub(crate) fn restart(&mut self) {
-        self.controller = NetworkController::new(UuidSource::seeded(4));
+        self.controller = Engine::new(UuidSource::seeded(4));
     }
 
     /// Plans and commits.
@@ -85,6 +85,7 @@ impl World {
         let change = self
             .controller
             .plan(networks, &self.database.snapshot())
+            .into_change()
             .unwrap();
         if let Some(transaction) = change.transaction {
             self.database.transact(transaction.operations()).unwrap();
@@ -96,9 +97,13 @@ impl World {
     pub(crate) fn pass(&mut self, networks: &ZoneObjects) -> Counts {
         let counts = self.commit(networks);
         let snapshot = self.database.snapshot();
-        let mut fresh = NetworkController::new(UuidSource::seeded(3));
+        let mut fresh = Engine::<Topologies>::new(UuidSource::seeded(3));
         for controller in [&mut self.controller, &mut fresh] {
-            let again = controller.plan(networks, &snapshot).unwrap().transaction;
+            let again = controller
+                .plan(networks, &snapshot)
+                .into_change()
+                .unwrap()
+                .transaction;
             let again = again.map(|again| again.operations().to_vec());
             assert!(again.is_none(), "{again:?}");
         }

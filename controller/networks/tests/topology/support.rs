@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_allocate::networks::resolve;
 use patchbay_engine::db::Database;
 use patchbay_model::{ClusterSettings, Feature, IpFamily, NetworkObjects, Networks};
-use patchbay_networks::NetworkController;
+use patchbay_networks::Topologies;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::object::Time;
+use patchbay_rows::Engine;
 use patchbay_schemas::nb;
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
@@ -111,14 +112,14 @@ pub(crate) fn remove_networks(networks: &mut ZoneObjects) {
 /// A database and a controller that follows it.
 pub(crate) struct Zone {
     pub(crate) database: Database,
-    controller: NetworkController,
+    controller: Engine<Topologies>,
 }
 
 impl Zone {
     pub(crate) fn new() -> Self {
         Self {
             database: Database::with_uuids(nb::schema(), UuidSource::seeded(1)),
-            controller: NetworkController::new(UuidSource::seeded(2)),
+            controller: Engine::new(UuidSource::seeded(2)),
         }
     }
 
@@ -126,10 +127,18 @@ impl Zone {
     pub(crate) fn settle(&mut self, networks: &ZoneObjects) {
         for _ in 0..MAX_PASSES {
             let snapshot = self.database.snapshot();
-            let change = self.controller.plan(networks, &snapshot).unwrap();
+            let change = self
+                .controller
+                .plan(networks, &snapshot)
+                .into_change()
+                .unwrap();
             let Some(transaction) = change.transaction else {
-                let mut fresh = NetworkController::new(UuidSource::seeded(3));
-                let again = fresh.plan(networks, &snapshot).unwrap().transaction;
+                let mut fresh = Engine::<Topologies>::new(UuidSource::seeded(3));
+                let again = fresh
+                    .plan(networks, &snapshot)
+                    .into_change()
+                    .unwrap()
+                    .transaction;
                 assert!(again.is_none(), "{again:?}");
                 return;
             };

@@ -20,7 +20,7 @@ fn a_pod_waits_for_an_address_and_holds_no_other_back() {
     assert_eq!(given.last().unwrap(), "blue/d 10.10.0.6/29");
     assert_eq!(
         problems(&allocator),
-        ["blue/e: network blue_l3: no address is left in 10.10.0.0/29"]
+        ["Pod blue/e: network blue_l3: no address is left in 10.10.0.0/29"]
     );
     zone.remove_pod(&key("blue", "b"));
     assert_eq!(allocate(&mut allocator, &mut zone), ["blue/e 10.10.0.4/29"]);
@@ -149,7 +149,7 @@ fn a_pod_with_one_address_requests_one_gateway() {
         assert_eq!(allocate(&mut allocator, &mut zone), given);
         let expected: &[&str] = if given.is_empty() {
             &[
-                "blue/a: network blue_l3: bad podNetwork data: single-stack network can only have a single gateway",
+                "Pod blue/a: network blue_l3: bad podNetwork data: single-stack network can only have a single gateway",
             ]
         } else {
             &[]

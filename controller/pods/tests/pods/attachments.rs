@@ -2,6 +2,7 @@
 
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_schemas::nb::{LogicalSwitch, LogicalSwitchPort, PortGroup};
+use patchbay_zone::reported_problems;
 use serde_json::{Value, json};
 
 use crate::world::{
@@ -18,10 +19,8 @@ fn attached(selections: &Value) -> Value {
 }
 
 fn reported(world: &World) -> Vec<String> {
-    let problems = world.controller.problems();
-    problems
-        .map(|(pod, problem)| format!("{pod}: {problem}"))
-        .collect()
+    let problems = reported_problems(&world.controller);
+    problems.map(|problem| problem.to_string()).collect()
 }
 
 #[test]
@@ -89,9 +88,9 @@ fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
     assert_eq!(
         found[..3],
         [
-            format!("blue/a: {field}: unexpected primary network \"blue_l3\" {unexpected}"),
-            format!("blue/a: {field}: unexpected primary network \"green_l2\" {unexpected}"),
-            format!("blue/a: {field}: there is no NetworkAttachmentDefinition blue/none"),
+            format!("Pod blue/a: {field}: unexpected primary network \"blue_l3\" {unexpected}"),
+            format!("Pod blue/a: {field}: unexpected primary network \"green_l2\" {unexpected}"),
+            format!("Pod blue/a: {field}: there is no NetworkAttachmentDefinition blue/none"),
         ]
     );
     let field = "red/b: metadata.annotations[k8s.ovn.org/open-default-ports]: ";
@@ -150,7 +149,7 @@ fn an_unreadable_selection_keeps_a_pod_off_all_networks_but_isolated() {
         world.settle(&zone);
         assert_eq!(isolated(&world), 1, "{text}");
         let found = reported(&world);
-        let field = format!("blue/a: metadata.annotations[{NETWORKS}]: ");
+        let field = format!("Pod blue/a: metadata.annotations[{NETWORKS}]: ");
         assert!(
             found.len() == 1 && found[0].starts_with(&field),
             "{found:?}"

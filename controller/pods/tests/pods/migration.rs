@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use patchbay_schemas::nb::DhcpOptions;
+use patchbay_zone::reported_problems;
 use serde_json::{Value, json};
 
 use crate::world::{World, key, pod, put, zone};
@@ -103,14 +104,12 @@ fn a_third_pod_waits_for_one_of_two_to_end() {
     world.settle(&zone);
     assert_eq!(states(&world), migrated);
     assert_eq!(world.port("green.l2_green_third"), None);
-    let problems = world.controller.problems();
-    let problems: Vec<String> = problems
-        .map(|(pod, problem)| format!("{pod}: {problem}"))
-        .collect();
+    let problems = reported_problems(&world.controller);
+    let problems: Vec<String> = problems.map(|problem| problem.to_string()).collect();
     assert_eq!(
         problems,
         [
-            "green/third: virtual machine green/vm has two older pods that are alive, so this one \
+            "Pod green/third: virtual machine green/vm has two older pods that are alive, so this one \
              has no port until one of them ends"
         ]
     );

@@ -8,8 +8,9 @@ use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{
     AttachmentDefinition, ClusterSettings, NadKey, NetworkObjects, Networks, NodeObject, PodKey,
 };
-use patchbay_pods::{AllocationScope, PodAllocator, PodController};
+use patchbay_pods::{AllocationScope, PodAllocator, Pods};
 use patchbay_resources::conversion;
+use patchbay_rows::Engine;
 use patchbay_schemas::nb::{self, LogicalSwitch, LogicalSwitchPort};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_zone::ZoneObjects;
@@ -134,9 +135,7 @@ pub(crate) fn allocate(allocator: &mut PodAllocator, zone: &mut ZoneObjects) -> 
 
 pub(crate) fn problems(allocator: &PodAllocator) -> Vec<String> {
     let problems = allocator.problems();
-    problems
-        .map(|(pod, problem)| format!("{pod}: {problem}"))
-        .collect()
+    problems.map(|problem| problem.to_string()).collect()
 }
 
 pub(crate) fn of_all_zones() -> PodAllocator {
@@ -154,7 +153,7 @@ pub(crate) fn key(namespace: &str, name: &str) -> PodKey {
 /// A database with the switches of the networks, and a controller.
 pub(crate) struct World {
     pub(crate) database: Database,
-    pub(crate) controller: PodController,
+    pub(crate) controller: Engine<Pods>,
 }
 
 impl World {
@@ -176,7 +175,7 @@ impl World {
         database.transact(txn.finish().operations()).unwrap();
         Self {
             database,
-            controller: PodController::new(UuidSource::seeded(2)),
+            controller: Engine::new(UuidSource::seeded(2)),
         }
     }
 
@@ -184,9 +183,11 @@ impl World {
     pub(crate) fn settle(&mut self, zone: &ZoneObjects) {
         for _ in 0..4 {
             let snapshot = self.database.snapshot();
-            let change = self.controller.plan(zone, &snapshot).unwrap();
+            let change = self.controller.plan(zone, &snapshot).into_change().unwrap();
             let Some(transaction) = change.transaction else {
-                let again = PodController::new(UuidSource::seeded(3)).plan(zone, &snapshot);
+                let again = Engine::<Pods>::new(UuidSource::seeded(3))
+                    .plan(zone, &snapshot)
+                    .into_change();
                 assert!(again.unwrap().transaction.is_none());
                 return;
             };

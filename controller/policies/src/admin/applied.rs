@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use patchbay_model::{AdminPolicy, AdminPolicyKey, AdminPolicyKind, Feature, PodKey};
+use patchbay_model::{
+    ACL_LOGGING, AdminPolicy, AdminPolicyKey, AdminPolicyKind, Feature, FieldProblem,
+    ObjectProblem, PodKey,
+};
 use patchbay_zone::{AclLogging, ZoneObjects};
 
-use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
+use crate::problems::unread_node_problem;
 
 /// The policies that have rows.
 pub(super) fn applied(objects: &ZoneObjects) -> impl Iterator<Item = &Arc<AdminPolicy>> {
@@ -29,51 +32,53 @@ pub(super) fn is_selected(objects: &ZoneObjects, key: &PodKey) -> bool {
     pod.is_some_and(|pod| applied(objects).any(|policy| objects.is_about(policy, pod)))
 }
 
-/// Reasons why policies do not apply as their objects specify.
-pub(super) fn object_problems(objects: &ZoneObjects) -> Vec<PolicyProblem> {
+/// Reasons why policies do not apply as their objects specify, as far as the objects alone show
+/// them.
+pub(super) fn object_problems(objects: &ZoneObjects) -> Vec<ObjectProblem> {
     let of_policies = objects.admin_policies().flat_map(|policy| {
-        let reasons = reasons(objects, policy).into_iter();
-        reasons.map(|reason| problem(&policy.key, reason))
+        let problems = policy_problems(objects, policy).into_iter();
+        problems.map(|problem| ObjectProblem::new(&policy.key, problem))
     });
     of_policies.chain(equal_priorities(objects)).collect()
 }
 
-fn reasons(objects: &ZoneObjects, policy: &AdminPolicy) -> Vec<PolicyProblemReason> {
+fn policy_problems(objects: &ZoneObjects, policy: &AdminPolicy) -> Vec<FieldProblem> {
     if !objects.has_admin_policies() {
-        let off = PolicyProblemReason::FeatureOff(Feature::AdminNetworkPolicy);
-        return vec![off];
+        return vec![FieldProblem::of_feature(Feature::AdminNetworkPolicy)];
     }
     let (_, unread) = AclLogging::read(&policy.logging);
-    let unusable = policy.problems.iter().cloned();
-    let unread_nodes = objects.unread_nodes(policy).into_iter();
-    unread
-        .into_iter()
-        .map(PolicyProblemReason::AdminLogging)
-        .chain(unusable.map(PolicyProblemReason::Admin))
-        .chain(unread_nodes.map(|(field, node)| PolicyProblemReason::UnreadNode { field, node }))
+    let logging = unread.into_iter();
+    let logging = logging.map(|reason| FieldProblem::of_annotation(ACL_LOGGING, reason));
+    let unusable = logging.chain(policy.problems.iter().cloned());
+    let unusable = unusable.map(|FieldProblem { field, reason }| {
+        FieldProblem::new(
+            field,
+            format!("{reason}; rows of the policy stay as they are"),
+        )
+    });
+    let unread_nodes = objects.unread_nodes(policy);
+    let unread_nodes = unread_nodes.iter();
+    unusable
+        .chain(unread_nodes.map(|(field, node)| unread_node_problem(field, node)))
         .collect()
 }
 
 /// Rules of two policies with one priority have no order.
-fn equal_priorities(objects: &ZoneObjects) -> Vec<PolicyProblem> {
+fn equal_priorities(objects: &ZoneObjects) -> Vec<ObjectProblem> {
     let mut first_of = BTreeMap::<i64, &AdminPolicyKey>::new();
     let mut problems = Vec::new();
     let policies = applied(objects);
     for policy in policies.filter(|policy| policy.key.kind == AdminPolicyKind::Admin) {
         let first = *first_of.entry(policy.priority).or_insert(&policy.key);
         if *first != policy.key {
-            let other = first.name.clone();
-            let priority = policy.priority;
-            let reason = PolicyProblemReason::EqualPriority { priority, other };
-            problems.push(problem(&policy.key, reason));
+            let reason = format!(
+                "{} is that of AdminNetworkPolicy {}, too, so it is undefined whose rule decides \
+                 where both match",
+                policy.priority, first.name
+            );
+            let priority = FieldProblem::new("spec.priority", reason);
+            problems.push(ObjectProblem::new(&policy.key, priority));
         }
     }
     problems
-}
-
-fn problem(key: &AdminPolicyKey, reason: PolicyProblemReason) -> PolicyProblem {
-    PolicyProblem {
-        subject: PolicySubject::Admin(key.clone()),
-        reason,
-    }
 }

@@ -6,26 +6,26 @@
 //! All ACLs of a policy change at once, because the first one that matches decides.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::external_ids::key;
-use patchbay_model::{AdminPolicyKey, AdminPolicyKind, PodKey, format_address};
+use patchbay_model::{
+    AdminPolicyKey, AdminPolicyKind, ClusterSettings, Feature, FieldProblem, ObjectProblem, PodKey,
+    format_address, object_kind,
+};
 use patchbay_rows::{
-    Capability, Change, Engine, Holding, Identity, KeptRow, Layout, ObjectName, Owner, PartRow,
-    PartRows, Phase, Phases, PlanError, Reader, RowView, Scope, Table,
+    Capability, Engine, Holding, Identity, Layout, ObjectName, Owner, PartRow, PartRows, Phase,
+    Phases, Reader, RowView, Table,
 };
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::datum::Set;
 use patchbay_schemas::nb::{Acl, AddressSet, PortGroup};
-use patchbay_schemas::schema::DatabaseSchema;
-use patchbay_schemas::typed::TableRow;
-use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::{Cell, Kind, ZoneObjects};
+use patchbay_zone::{
+    Cell, Kind, ZoneCapability, ZoneObjects, kinds_of, network_kinds, reported_problems,
+};
 
 use super::applied::{applied, is_selected, is_usable, object_problems};
 use super::rows::{AddressSetRow, PolicyScene, kind_of};
-use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::tables::{
     CONTROLLER, DEFAULT_NETWORK, DEFAULT_ROUTER, PeerAddresses, PolicyGroup, PortName, RouterName,
     column,
@@ -43,88 +43,9 @@ const POLICY_STEPS: u32 = 1;
 /// Column that databases of OVN 23.06 and later have.
 const TIER: &str = "tier";
 
-/// Keeps the rows of one zone's administrators' policies as they should be. See `patchbay_rows`.
-#[derive(Debug)]
-pub struct AdminPolicyController {
-    engine: Engine<AdminPolicies>,
-    /// `true` if the feature is off, and no rows were there when it was looked for them.
-    is_idle: bool,
-    /// `true` if the schema of the last plan lacks tiers of ACLs.
-    lacks_tiers: bool,
-}
-
-impl Default for AdminPolicyController {
-    fn default() -> Self {
-        Self::new(UuidSource::random())
-    }
-}
-
-impl AdminPolicyController {
-    /// A controller that takes the placeholders of new rows from `uuids`.
-    pub fn new(uuids: UuidSource) -> Self {
-        Self {
-            engine: Engine::new(uuids),
-            is_idle: false,
-            lacks_tiers: false,
-        }
-    }
-
-    /// Sets which rows go that no policy wants: see [`Engine::set_scope`].
-    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
-        self.engine.set_scope(scope);
-    }
-
-    /// Rows that stay because of the scope.
-    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
-        self.engine.kept().filter(|_| !self.is_idle)
-    }
-
-    /// Plans what makes the rows right in the database. A database with OVN-Kubernetes' default
-    /// network stays as it is.
-    ///
-    /// # Errors
-    /// The database's schema cannot express the rows.
-    pub fn plan(&mut self, inputs: &ZoneObjects, snapshot: &Snapshot) -> Result<Change, PlanError> {
-        self.is_idle = !inputs.has_admin_policies() && (self.is_idle || !has_rows(snapshot));
-        if self.is_idle {
-            return Ok(Change::default());
-        }
-        self.lacks_tiers = !has_tiers(snapshot.schema());
-        self.engine.plan(inputs, snapshot).into_change()
-    }
-
-    /// Reasons why policies do not apply as their objects specify. Those of the schema are those of
-    /// the last plan's.
-    pub fn problems(&self, inputs: &ZoneObjects) -> Vec<PolicyProblem> {
-        let mut problems = object_problems(inputs);
-        let applied = applied(inputs).filter(|_| self.lacks_tiers);
-        problems.extend(applied.map(|policy| PolicyProblem {
-            subject: PolicySubject::Admin(policy.key.clone()),
-            reason: PolicyProblemReason::NoTiers,
-        }));
-        problems
-    }
-}
-
-/// Returns `true` if ACLs have tiers.
-fn has_tiers(schema: &DatabaseSchema) -> bool {
-    let acl = schema.table_by_name(Acl::TABLE);
-    acl.is_some_and(|(_, table)| table.column_id(TIER).is_some())
-}
-
-/// Returns `true` if there are port groups of policies of administrators.
-fn has_rows(snapshot: &Snapshot) -> bool {
-    let groups = snapshot.typed::<PolicyGroup>();
-    let mut groups = groups.iter().filter_map(Result::ok);
-    groups.any(|(_, group)| {
-        let owner_type = group.external_ids.get_str(key::OWNER_TYPE);
-        owner_type.is_some_and(|text| kind_of(text).is_some())
-    })
-}
-
 /// Rows that are computed and compared together.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) enum Part {
+pub enum Part {
     /// The rows of a policy.
     Policy(AdminPolicyKey),
     /// Contribution of a pod to port groups and address sets.
@@ -133,7 +54,7 @@ pub(super) enum Part {
 
 /// Policies of administrators in a zone, as a capability of the row engine.
 #[derive(Debug)]
-pub(super) struct AdminPolicies {
+pub struct AdminPolicies {
     groups: Table<PolicyGroup>,
     acls: Table<Acl>,
     acls_of_group: Holding,
@@ -142,17 +63,49 @@ pub(super) struct AdminPolicies {
     routers: Table<RouterName>,
 }
 
-type Rows = PartRows<()>;
+type Rows = PartRows<Vec<ObjectProblem>>;
+
+impl ZoneCapability for AdminPolicies {
+    const NAME: &'static str = "policies of administrators";
+
+    fn needs(settings: &ClusterSettings) -> Vec<&'static str> {
+        let policies = [
+            object_kind::ADMIN_NETWORK_POLICY,
+            object_kind::BASELINE_ADMIN_NETWORK_POLICY,
+        ];
+        let own = kinds_of(settings, Feature::AdminNetworkPolicy, &policies);
+        let kinds = network_kinds(settings).into_iter();
+        kinds.chain([object_kind::POD]).chain(own).collect()
+    }
+
+    fn problems(engine: &Engine<Self>, inputs: &ZoneObjects) -> Vec<ObjectProblem> {
+        let found = reported_problems(engine);
+        object_problems(inputs).into_iter().chain(found).collect()
+    }
+}
 
 impl Capability for AdminPolicies {
     type Part = Part;
     type Inputs = ZoneObjects;
     type Group = ();
-    type Report = ();
+    type Report = Vec<ObjectProblem>;
     type SharedKey = Infallible;
     type Shared = ();
 
     const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Nodes, Kind::AdminPolicies];
+
+    fn is_off(inputs: &ZoneObjects) -> bool {
+        !inputs.has_admin_policies()
+    }
+
+    fn has_rows(snapshot: &Snapshot) -> bool {
+        let groups = snapshot.typed::<PolicyGroup>();
+        let mut groups = groups.iter().filter_map(Result::ok);
+        groups.any(|(_, group)| {
+            let owner_type = group.external_ids.get_str(key::OWNER_TYPE);
+            owner_type.is_some_and(|text| kind_of(text).is_some())
+        })
+    }
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         let rules = Phases {
@@ -218,8 +171,13 @@ impl Capability for AdminPolicies {
     }
 
     fn rows(&self, part: &Part, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        let is_shared = reader.row(self.routers, DEFAULT_ROUTER).is_some();
-        if is_shared || !reader.has_column(self.acls, TIER) {
+        let has_tiers = reader.has_column(self.acls, TIER);
+        if let Part::Policy(policy) = part
+            && !has_tiers
+        {
+            self.report_tiers(policy, reader, rows);
+        }
+        if !has_tiers || reader.row(self.routers, DEFAULT_ROUTER).is_some() {
             return rows.keep_rest();
         }
         reader.read(&Cell::Zone);
@@ -238,6 +196,22 @@ impl Capability for AdminPolicies {
 }
 
 impl AdminPolicies {
+    /// Reports that a policy that would have rows has none, because ACLs have no tiers.
+    fn report_tiers(&self, key: &AdminPolicyKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
+        reader.read(&Cell::Zone);
+        reader.read(&Cell::NodeLabels);
+        let inputs = reader.read(&Cell::AdminPolicy(key.clone()));
+        let policy = inputs.admin_policy(key);
+        if inputs.has_admin_policies() && policy.is_some_and(|policy| is_usable(inputs, policy)) {
+            let reason = "the Northbound database has no tiers of ACLs (OVN before 23.06), so no rule \
+                          applies";
+            rows.report(vec![ObjectProblem::new(
+                key,
+                FieldProblem::of_object(reason),
+            )]);
+        }
+    }
+
     fn policy(&self, key: &AdminPolicyKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
         reader.read(&Cell::NamedPorts(key.clone()));
         reader.read(&Cell::NodeLabels);

@@ -13,4 +13,4 @@ mod applied;
 mod capability;
 mod rows;
 
-pub use capability::AdminPolicyController;
+pub use capability::AdminPolicies;

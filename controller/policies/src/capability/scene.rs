@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use patchbay_model::{AttachedNetwork, FirewallDestination, Policy, PolicyDirection, PolicyRule};
+use patchbay_model::{
+    AttachedNetwork, FieldProblem, FirewallDestination, ObjectProblem, Policy, PolicyDirection,
+    PolicyRule,
+};
 use patchbay_rows::Reader;
 use patchbay_schemas::datum::Set;
 use patchbay_schemas::nb::{Acl, AclSeverity};
@@ -19,7 +22,6 @@ use crate::acls::{
 };
 use crate::firewall::{FirewallScene, unread_node};
 use crate::ports::{Receivers, port_matches};
-use crate::problem::{PolicyProblem, PolicyProblemReason, PolicySubject};
 use crate::tables::{ADDRESS_PHASES, Gate, PeerAddresses, PolicyGroup, Tables};
 use crate::text::text_map;
 
@@ -103,11 +105,8 @@ impl<'a> Scene<'_, 'a> {
         }
         self.gate(&self.tables.allowed, group, &acls, rows);
         if !problems.is_empty() {
-            let subject = PolicySubject::Policy(policy.key.clone());
-            let problems = problems.into_iter().map(|reason| PolicyProblem {
-                subject: subject.clone(),
-                reason,
-            });
+            let problems = problems.into_iter();
+            let problems = problems.map(|problem| ObjectProblem::new(&policy.key, problem));
             rows.report(problems.collect());
         }
     }
@@ -280,15 +279,18 @@ impl<'a> Scene<'_, 'a> {
 
     /// Named ports of an egress rule's destinations by address, which give them no numbers. The
     /// same holds in a network that knows no addresses of pods.
-    fn egress_problems(&self, index: usize, rule: &PolicyRule) -> Vec<PolicyProblemReason> {
+    fn egress_problems(&self, index: usize, rule: &PolicyRule) -> Vec<FieldProblem> {
         let peers = rule.peers.as_ref();
         let has_unknown = peers.map_or(self.network.subnets.is_empty(), |peers| {
             !peers.blocks.is_empty()
         });
         let names = rule.named_ports().filter(|_| has_unknown);
-        let problems = names.map(|name| PolicyProblemReason::NamedPort {
-            field: format!("egress[{index}]"),
-            name: name.to_owned(),
+        let problems = names.map(|name| {
+            let reason = format!(
+                "port {name:?} is that of a pod, so it allows nothing to peers with ipBlock and in \
+                 networks without addresses"
+            );
+            FieldProblem::new(format!("spec.egress[{index}].ports"), reason)
         });
         problems.collect()
     }

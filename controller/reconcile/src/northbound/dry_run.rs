@@ -69,7 +69,7 @@ impl DryRun {
         let copy = match self.copy.take() {
             Some(copy) => copy,
             None => Database::from_snapshot(&self.original, UuidSource::random())
-                .map_err(|error| CommitError::NotCopied(error.to_string()))?,
+                .map_err(CommitError::NotCopied)?,
         };
         Ok(self.copy.insert(copy))
     }
@@ -90,10 +90,8 @@ impl Northbound for DryRun {
     }
 
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-        self.copy()?
-            .transact(transaction.operations())
-            .map(|_| ())
-            .map_err(|error| CommitError::Rejected(error.to_string()))
+        self.copy()?.transact(transaction.operations())?;
+        Ok(())
     }
 
     async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {

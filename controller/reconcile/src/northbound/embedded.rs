@@ -1,8 +1,10 @@
 //! A database in a simulator in this process.
 
-use ovsdb_sim::{Sim, SimBuildError, SimDatabase};
+use ovsdb_sim::{Sim, SimBuildError, SimDatabase, TransactError};
+use patchbay_engine::client::OpError;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
+use patchbay_schemas::error::OvsdbError;
 use thiserror::Error;
 
 use super::{CommitError, DATABASE, Northbound, ReconnectError};
@@ -63,9 +65,17 @@ impl Northbound for SimDatabase {
     }
 
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-        self.transact(&transaction)
-            .map(|_| ())
-            .map_err(|error| CommitError::Rejected(error.to_string()))
+        let error = match Self::transact(self, &transaction) {
+            Ok(_) => return Ok(()),
+            Err(TransactError::Rejected(error)) => error,
+            Err(error @ TransactError::WaitNotSatisfied) => {
+                OvsdbError::new("timed out", error.to_string())
+            }
+        };
+        Err(CommitError::Rejected(OpError {
+            operation: None,
+            error,
+        }))
     }
 
     async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {

@@ -16,8 +16,8 @@ mod remote;
 use std::future::Future;
 use std::time::Duration;
 
-use patchbay_engine::client::ClientClosed;
-use patchbay_engine::db::Snapshot;
+use patchbay_engine::client::{ClientClosed, FailedOperation, NotSent, OpError, UnknownOutcome};
+use patchbay_engine::db::{DatabaseError, Snapshot};
 use patchbay_engine::txn::Transaction;
 use thiserror::Error;
 
@@ -114,20 +114,20 @@ impl Northbound for NorthboundHandle {
     }
 }
 
-/// Failure of [`Northbound::commit`]. The texts are those of the server or of the client.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
+/// Failure of [`Northbound::commit`].
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum CommitError {
     /// The database rejected the transaction; nothing has changed. If another client has changed
     /// the rows concurrently, a transaction planned for the new snapshot may succeed.
-    #[error("{0}")]
-    Rejected(String),
+    #[error(transparent)]
+    Rejected(#[from] OpError),
     /// The transaction was not sent because the database cannot be reached; nothing has changed.
-    #[error("{0}")]
-    NotSent(String),
+    #[error(transparent)]
+    NotSent(#[from] NotSent),
     /// The connection was lost before the reply: the transaction was committed, or it was not.
-    #[error("{0}")]
-    Unknown(String),
+    #[error(transparent)]
+    Unknown(#[from] UnknownOutcome),
     /// The server has not replied within this time: the transaction was committed, or it was not,
     /// or it will be.
     #[error(
@@ -138,7 +138,29 @@ pub enum CommitError {
     /// The rows of a dry run violate a constraint of the schema, so that a transaction cannot be
     /// tried on a copy of them. The replica of a client may have such rows if it lacks tables.
     #[error("cannot copy the database for a dry run: {0}")]
-    NotCopied(String),
+    NotCopied(#[source] DatabaseError),
+}
+
+impl From<DatabaseError> for CommitError {
+    /// The error that a server would have replied with.
+    fn from(error: DatabaseError) -> Self {
+        let operation = match &error {
+            DatabaseError::Operation {
+                index, operation, ..
+            } => Some(Box::new(FailedOperation {
+                index: *index,
+                operation,
+                table: None,
+                row: None,
+                columns: Vec::new(),
+            })),
+            _ => None,
+        };
+        Self::Rejected(OpError {
+            operation,
+            error: error.into(),
+        })
+    }
 }
 
 /// The connection to a database was lost and is not restored.

@@ -162,12 +162,11 @@ impl Northbound for Remote {
                 self.failing_since = None;
                 return Ok(());
             }
-            CommitOutcome::Rejected(error) => return Err(CommitError::Rejected(error.to_string())),
-            CommitOutcome::NotSent(error) => CommitError::NotSent(error.to_string()),
+            CommitOutcome::Rejected(error) => return Err(error.into()),
+            CommitOutcome::NotSent(error) => error.into(),
             CommitOutcome::Unknown(unknown) => {
-                let error = CommitError::Unknown(unknown.to_string());
-                self.unknown = Some(unknown);
-                error
+                self.unknown = Some(unknown.clone());
+                unknown.into()
             }
         };
         self.failing_since.get_or_insert_with(Instant::now);

@@ -1,5 +1,6 @@
 //! Failures of a zone's reconciliation.
 
+use patchbay_engine::client::OpError;
 use patchbay_rows::PlanError;
 use thiserror::Error;
 
@@ -11,7 +12,7 @@ pub(super) const CONNECT: &str = "ClusterNetworkConnect ";
 /// Failure of [`ZoneReconciler::reconcile`](super::ZoneReconciler::reconcile).
 ///
 /// `subject` is the part of the plan that failed: a capability such as `networks` or `policies`, or
-/// a ClusterNetworkConnect with its name.
+/// an object with its kind and name, such as a ClusterNetworkConnect.
 #[derive(Debug, Error)]
 pub enum ZoneError {
     /// The planned rows do not fit the database: for example its schema lacks a column.
@@ -30,23 +31,13 @@ pub enum ZoneError {
         /// Error of the database or the client.
         source: CommitError,
     },
-    /// The connection was lost before the transaction was sent, and was not restored.
-    #[error("{subject}: {reason}; {source}")]
-    NotSent {
+    /// The connection was lost before the transaction was sent or answered, and was not restored.
+    #[error("{subject}: {lost}; {source}")]
+    Lost {
         /// Part of the plan.
         subject: String,
-        /// Failure of the connection.
-        reason: String,
-        /// Failure of the reconnect.
-        source: ReconnectError,
-    },
-    /// The reply was lost, and the connection was not restored.
-    #[error("{subject}: {reason}; the transaction may be applied or not: {source}")]
-    Unknown {
-        /// Part of the plan.
-        subject: String,
-        /// Failure of the connection.
-        reason: String,
+        /// [`CommitError::NotSent`] or [`CommitError::Unknown`].
+        lost: CommitError,
         /// Failure of the reconnect.
         source: ReconnectError,
     },
@@ -61,30 +52,20 @@ impl ZoneError {
         match self {
             Self::Plan { .. } => false,
             Self::Commit { source, .. } => matches!(source, CommitError::NoReply(_)),
-            Self::NotSent { source, .. } | Self::Unknown { source, .. } => source.is_timeout(),
+            Self::Lost { source, .. } => source.is_timeout(),
             Self::Several(errors) => errors.iter().any(Self::is_timeout),
         }
     }
 
     /// Name of the ClusterNetworkConnect whose rows the server rejects, and the server's error.
     /// `None`: the error is another one.
-    pub fn rejected_connect(&self) -> Option<(&str, &str)> {
+    pub fn rejected_connect(&self) -> Option<(&str, &OpError)> {
         match self {
             Self::Commit {
                 subject,
                 source: CommitError::Rejected(error),
             } => Some((subject.strip_prefix(CONNECT)?, error)),
             _ => None,
-        }
-    }
-
-    /// `true` if the error is about the rows of its subject, and not about the database.
-    pub(super) fn is_of_rows(&self) -> bool {
-        match self {
-            Self::Plan { .. } => true,
-            Self::Commit { source, .. } => matches!(source, CommitError::Rejected(_)),
-            Self::NotSent { .. } | Self::Unknown { .. } => false,
-            Self::Several(errors) => errors.iter().all(Self::is_of_rows),
         }
     }
 }

@@ -1,57 +1,160 @@
-//! Pass over the rows of all capabilities: one whose rows are rejected does not stop the others.
+//! Pass over the rows of all capabilities, and the loop that commits them: rows that are rejected do
+//! not stop those of other subjects.
+
+use std::collections::BTreeMap;
 
 use patchbay_engine::db::Snapshot;
-use patchbay_rows::{Change, PlanError};
+use patchbay_rows::{Change, Counts};
+use patchbay_zone::SubjectChange;
 
 use super::ZoneError;
-use super::rows::commit_rows;
+use crate::northbound::CommitError;
 use crate::northbound::dynamic::DynNorthbound;
 
-/// Database of a zone, with the warnings and the errors of a pass.
+/// Maximum number of attempts to commit a plan. After a rejected transaction the rows are planned
+/// again, because another client may have changed them concurrently.
+pub(super) const MAX_ATTEMPTS: usize = 4;
+
+/// Database of a zone, with the outcome of a pass.
 pub(super) struct Pass<'a> {
     pub(super) northbound: &'a mut dyn DynNorthbound,
+    /// Numbers of changed rows by subject.
+    pub(super) counts: BTreeMap<String, Counts>,
     /// Warnings about lost replies.
     pub(super) warnings: Vec<String>,
-    /// Capabilities and connects whose rows are not committed.
+    /// Errors about the rows of subjects, which are not committed.
     pub(super) errors: Vec<ZoneError>,
+}
+
+/// Outcome of the commit of one plan.
+#[derive(Default)]
+struct Round {
+    /// `true`: the connection was lost before a transaction was applied, or a change exceeds its
+    /// transaction.
+    is_incomplete: bool,
+    /// `true`: a transaction was applied.
+    is_changed: bool,
+    /// Errors about the rows of subjects.
+    errors: Vec<ZoneError>,
 }
 
 impl<'a> Pass<'a> {
     pub(super) fn new(northbound: &'a mut dyn DynNorthbound) -> Self {
         Self {
             northbound,
+            counts: BTreeMap::new(),
             warnings: Vec::new(),
             errors: Vec::new(),
         }
     }
 
-    /// Commits the rows of a capability. Returns `true` if they are committed.
+    /// Commits what `plan` finds to do, and plans again after rejected transactions and lost
+    /// connections. With `is_waiting`, rows may wait for rows of the same plan, and are planned
+    /// until nothing is left to do. Returns `true` if all rows are committed.
     ///
     /// # Errors
-    /// The database cannot be used. An error about the rows themselves is kept.
+    /// The database cannot be used. Errors about the rows of subjects are kept.
     pub(super) async fn commit(
         &mut self,
-        subject: &'static str,
-        plan: &mut (dyn FnMut(&Snapshot) -> Result<Change, PlanError> + Send),
+        is_waiting: bool,
+        plan: &mut (dyn FnMut(&Snapshot) -> Vec<SubjectChange> + Send),
     ) -> Result<bool, ZoneError> {
-        match commit_rows(self.northbound, subject, plan).await {
-            Ok(warnings) => {
-                self.warnings.extend(warnings);
-                Ok(true)
+        let mut attempt = 1;
+        loop {
+            let round = self.commit_plan(plan).await?;
+            if round.is_incomplete || (is_waiting && round.is_changed) {
+                continue;
             }
-            Err(error) => self.keep(error).map(|()| false),
+            let is_committed = round.errors.is_empty();
+            if is_committed || attempt == MAX_ATTEMPTS {
+                self.errors.extend(round.errors);
+                return Ok(is_committed);
+            }
+            for error in round.errors {
+                tracing::info!(%error, attempt, "rows not committed, planning again");
+            }
+            attempt += 1;
         }
     }
 
-    /// Keeps an error about the rows of one subject until the end of the pass.
-    ///
-    /// # Errors
-    /// The database cannot be used, so that the pass ends here. The errors that were kept come
-    /// first.
-    pub(super) fn keep(&mut self, error: ZoneError) -> Result<(), ZoneError> {
-        let is_of_rows = error.is_of_rows();
-        self.errors.push(error);
-        if is_of_rows { Ok(()) } else { self.end() }
+    /// Commits each transaction of a plan, until one is not applied because the connection was
+    /// lost.
+    async fn commit_plan(
+        &mut self,
+        plan: &mut (dyn FnMut(&Snapshot) -> Vec<SubjectChange> + Send),
+    ) -> Result<Round, ZoneError> {
+        let mut round = Round::default();
+        for SubjectChange { subject, change } in plan(&self.northbound.snapshot()) {
+            let Change {
+                transaction,
+                counts,
+                more,
+            } = match change {
+                Ok(change) => change,
+                Err(source) => {
+                    round.errors.push(ZoneError::Plan { subject, source });
+                    continue;
+                }
+            };
+            let Some(transaction) = transaction else {
+                continue;
+            };
+            let lost = match self.northbound.commit(transaction).await {
+                Ok(()) => {
+                    round.is_incomplete |= more;
+                    round.is_changed = true;
+                    self.count(subject, counts);
+                    continue;
+                }
+                Err(source @ CommitError::Rejected(_)) => {
+                    round.errors.push(ZoneError::Commit { subject, source });
+                    continue;
+                }
+                Err(lost @ (CommitError::Unknown(_) | CommitError::NotSent(_))) => lost,
+                Err(source) => return Err(self.end_with(ZoneError::Commit { subject, source })),
+            };
+            if let Err(source) = self.northbound.wait_for_outcome().await {
+                return Err(self.end_with(ZoneError::Lost {
+                    subject,
+                    lost,
+                    source,
+                }));
+            }
+            // The next plan shows how much of a partial change is applied.
+            if matches!(lost, CommitError::Unknown(_)) && !more {
+                let next = plan(&self.northbound.snapshot());
+                let mut next = next.iter().filter(|next| next.subject == subject);
+                if next.all(SubjectChange::is_empty) {
+                    self.warnings.push(format!(
+                        "{subject}: {lost}; the database shows that the transaction is applied"
+                    ));
+                    self.count(subject, counts);
+                }
+            }
+            round.is_incomplete = true;
+            return Ok(round);
+        }
+        Ok(round)
+    }
+
+    fn count(&mut self, subject: String, counts: Counts) {
+        let Counts {
+            inserted,
+            changed,
+            deleted,
+        } = counts;
+        tracing::info!(subject, inserted, changed, deleted, "committed");
+        *self.counts.entry(subject).or_default() += counts;
+    }
+
+    /// The error that ends the pass. Errors that were kept come first.
+    fn end_with(&mut self, error: ZoneError) -> ZoneError {
+        let mut errors = std::mem::take(&mut self.errors);
+        if errors.is_empty() {
+            return error;
+        }
+        errors.push(error);
+        ZoneError::Several(errors)
     }
 
     /// Ends the pass.
@@ -59,11 +162,9 @@ impl<'a> Pass<'a> {
     /// # Errors
     /// Rows are not committed.
     pub(super) fn end(&mut self) -> Result<(), ZoneError> {
-        let mut errors = std::mem::take(&mut self.errors);
-        match errors.len() {
-            0 => Ok(()),
-            1 => Err(errors.remove(0)),
-            _ => Err(ZoneError::Several(errors)),
+        match self.errors.pop() {
+            None => Ok(()),
+            Some(last) => Err(self.end_with(last)),
         }
     }
 }

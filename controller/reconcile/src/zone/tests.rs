@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use patchbay_engine::db::Snapshot;
+use patchbay_engine::client::{NotSent, UnknownOutcome};
+use patchbay_engine::db::{DatabaseError, Snapshot};
 use patchbay_engine::txn::Transaction;
 use patchbay_model::ClusterSettings;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::Time;
+use patchbay_schemas::error::OvsdbError;
 
-use super::rows::MAX_ATTEMPTS;
+use super::pass::MAX_ATTEMPTS;
 use super::*;
 use crate::northbound::{CommitError, Embedded, ReconnectError};
 
@@ -39,12 +41,12 @@ impl Northbound for Unreliable {
     }
 
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
-        let lost = Err(CommitError::Unknown("lost".to_owned()));
+        let lost = Err(CommitError::Unknown(unknown_outcome()));
         match self.fates.pop().unwrap_or(Fate::Committed) {
             Fate::Committed => self.database.commit(transaction).await,
-            Fate::Rejected => Err(CommitError::Rejected("refused".to_owned())),
+            Fate::Rejected => Err(rejected()),
             Fate::RequestLost => lost,
-            Fate::NotSent => Err(CommitError::NotSent("closed".to_owned())),
+            Fate::NotSent => Err(NotSent { cause: None }.into()),
             Fate::ReplyLost => self.database.commit(transaction).await.and(lost),
         }
     }
@@ -54,6 +56,17 @@ impl Northbound for Unreliable {
             .then_some(())
             .ok_or(ReconnectError::Timeout(Duration::from_secs(1)))
     }
+}
+
+fn unknown_outcome() -> UnknownOutcome {
+    UnknownOutcome {
+        cause: None,
+        session: 0,
+    }
+}
+
+fn rejected() -> CommitError {
+    DatabaseError::Commit(OvsdbError::new("constraint violation", "refused")).into()
 }
 
 /// Reconciles an empty database with an empty cluster, which has only the rows that all routers
@@ -84,16 +97,17 @@ async fn a_rejected_transaction_is_planned_again() {
     let warnings = reconcile_shared_rows(&[Fate::Rejected; MAX_ATTEMPTS - 1], true).await;
     assert_eq!(warnings, Ok(Vec::new()));
     let error = reconcile_shared_rows(&[Fate::Rejected; MAX_ATTEMPTS], true).await;
-    assert_eq!(error, Err("networks: refused".to_owned()));
+    assert_eq!(error, Err(format!("networks: {}", rejected())));
 }
 
 #[tokio::test]
 async fn after_a_lost_connection_the_database_shows_the_outcome() {
     assert_eq!(
         reconcile_shared_rows(&[Fate::ReplyLost], true).await,
-        Ok(vec![
-            "networks: lost; the database shows that the transaction is applied".to_owned()
-        ])
+        Ok(vec![format!(
+            "networks: {}; the database shows that the transaction is applied",
+            unknown_outcome()
+        )])
     );
     for lost in [Fate::RequestLost, Fate::NotSent] {
         let outcome = reconcile_shared_rows(&[lost; 2 * MAX_ATTEMPTS], true).await;
@@ -102,12 +116,10 @@ async fn after_a_lost_connection_the_database_shows_the_outcome() {
     let gone = "the database did not come back within 1 s";
     assert_eq!(
         reconcile_shared_rows(&[Fate::RequestLost], false).await,
-        Err(format!(
-            "networks: lost; the transaction may be applied or not: {gone}"
-        ))
+        Err(format!("networks: {}; {gone}", unknown_outcome()))
     );
     assert_eq!(
         reconcile_shared_rows(&[Fate::NotSent], false).await,
-        Err(format!("networks: closed; {gone}"))
+        Err(format!("networks: {}; {gone}", NotSent { cause: None }))
     );
 }

@@ -220,7 +220,7 @@ async fn rows_follow_what_policies_select() {
 async fn rules_become_acls_about_the_default_network() {
     let mut world = World::new().await;
     let outcome = world.apply(POLICIES).await;
-    assert_eq!(outcome.policy_problems, []);
+    assert_eq!(outcome.problems, []);
     assert_eq!(
         world.acls(),
         [
@@ -304,7 +304,7 @@ async fn a_policy_that_cannot_be_used_keeps_its_rows_and_is_named() {
         };
         assert_eq!(of_admin(&acls), of_admin(&before.0));
         assert_eq!((&groups, &sets), (&before.1, &before.2));
-        let problems = outcome.policy_problems.iter().map(ToString::to_string);
+        let problems = outcome.problems.iter().map(ToString::to_string);
         assert_eq!(
             problems.collect::<Vec<_>>(),
             [format!(
@@ -330,7 +330,7 @@ async fn equal_priorities_and_a_feature_that_is_off_are_named() {
     let both = format!("{POLICIES}{}", second.trim_start_matches('\n'));
     let outcome = world.apply(&both).await;
     let texts = |outcome: &ZoneOutcome| -> Vec<String> {
-        let problems = outcome.policy_problems.iter();
+        let problems = outcome.problems.iter();
         problems.map(ToString::to_string).collect()
     };
     assert_eq!(

@@ -63,14 +63,9 @@ async fn messages(objects: &str) -> Vec<String> {
     assert!(ports.any(|port| port.name == "blue.l3_blue_good"));
     let skipped = outcome.skipped_networks.iter();
     let skipped = skipped.map(|skipped| format!("{}: {}", skipped.network, skipped.reason));
-    let pods = outcome.pod_problems.iter();
-    let pods = pods.map(|(pod, problem)| format!("Pod {pod}: {problem}"));
-    let policies = outcome.policy_problems.iter().map(ToString::to_string);
-    let services = outcome.service_problems.iter();
-    let services = services.map(|(service, problem)| format!("Service {service}: {problem}"));
+    let problems = outcome.problems.iter().map(ToString::to_string);
     let warnings = cluster.warnings.iter().cloned();
-    let all = warnings.chain(skipped).chain(pods);
-    all.chain(policies).chain(services).collect()
+    warnings.chain(skipped).chain(problems).collect()
 }
 
 #[track_caller]

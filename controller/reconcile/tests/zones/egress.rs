@@ -84,7 +84,7 @@ impl Zone {
     async fn pass(&mut self, cluster: &Cluster) -> Vec<String> {
         let outcome = self.0.reconcile(cluster).await.unwrap();
         assert!(self.0.is_reconciled(cluster));
-        let problems = outcome.egress_problems.iter().map(ToString::to_string);
+        let problems = outcome.problems.iter().map(ToString::to_string);
         problems.collect()
     }
 

@@ -125,7 +125,7 @@ async fn a_firewall_decides_by_its_first_rule_that_matches() {
     for (rules, count, verdict) in cases {
         let cluster = cluster(rules.as_deref(), &features);
         let outcome = zone.reconcile(&cluster).await.unwrap();
-        assert_eq!(outcome.policy_problems, [], "{rules:?}");
+        assert_eq!(outcome.problems, [], "{rules:?}");
         assert!(zone.is_reconciled(&cluster), "{rules:?}");
         let snapshot = zone.northbound().snapshot();
         assert_eq!(acls(&snapshot).len(), count, "{rules:?}");
@@ -162,13 +162,13 @@ async fn a_firewall_that_cannot_be_used_leaves_the_former_rules() {
             .reconcile(&cluster(Some(rule), &features))
             .await
             .unwrap();
-        let problems = outcome.policy_problems.iter().map(ToString::to_string);
+        let problems = outcome.problems.iter().map(ToString::to_string);
         assert_eq!(problems.collect::<Vec<_>>(), [problem]);
         let found = acls(&zone.northbound().snapshot());
         assert_eq!(found == former, stays, "{found:?}");
     }
     let outcome = zone.reconcile(&cluster(Some(deny), &[])).await.unwrap();
-    let problems = outcome.policy_problems.iter().map(ToString::to_string);
+    let problems = outcome.problems.iter().map(ToString::to_string);
     assert_eq!(
         problems.collect::<Vec<_>>(),
         [
@@ -215,7 +215,7 @@ async fn a_firewall_has_as_many_rules_as_there_are_priorities() {
     for (count, problems) in [(8001, 0), (8002, 1)] {
         let cluster = cluster(Some(&rule.repeat(count)), &[Feature::EgressFirewall]);
         let outcome = zone.reconcile(&cluster).await.unwrap();
-        let found = outcome.policy_problems;
+        let found = outcome.problems;
         assert_eq!(found.len(), problems, "{found:?}");
         let acls = acls(&zone.northbound().snapshot());
         assert_eq!(acls.len(), 8001);
@@ -314,7 +314,7 @@ async fn a_firewall_of_a_namespace_without_network_is_not_ours() {
         let firewall = if with_firewall { firewall } else { "" };
         let cluster = cluster_of(&[namespace, firewall].concat(), settings.clone());
         let outcome = zone.reconcile(&cluster).await.unwrap();
-        assert_eq!(outcome.policy_problems, []);
+        assert_eq!(outcome.problems, []);
         assert!(zone.is_reconciled(&cluster));
         let found = acls(&zone.northbound().snapshot());
         let expected: &[&str] = if stays {

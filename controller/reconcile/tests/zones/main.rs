@@ -13,6 +13,7 @@ mod firewall;
 mod ignored_objects;
 mod lifetimes;
 mod namespace_groups;
+mod new_capability;
 mod new_ports;
 mod node_addresses;
 mod policies;

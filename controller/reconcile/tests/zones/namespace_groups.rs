@@ -99,7 +99,7 @@ async fn namespaces_have_groups_in_their_networks_while_a_feature_needs_them() {
     for (features, expected) in cases {
         let cluster = cluster(features);
         let outcome = zone.reconcile(&cluster).await.unwrap();
-        assert_eq!(outcome.policy_problems, [], "{features:?}");
+        assert_eq!(outcome.problems, [], "{features:?}");
         assert!(zone.is_reconciled(&cluster), "{features:?}");
         let found = groups(&zone.northbound().snapshot());
         let found: Vec<(&str, Vec<&str>)> = found

@@ -86,7 +86,7 @@ impl World {
             .chain(groups.map(|group| group.name))
             .collect();
         rows.sort();
-        let problems = outcome.policy_problems.iter();
+        let problems = outcome.problems.iter();
         (rows, problems.map(ToString::to_string).collect())
     }
 }

@@ -76,7 +76,7 @@ async fn rules_of_a_direction_outside_of_the_policy_types_are_reported() {
     egress: [{to: [{podSelector: {}}], ports: [{port: 80}]}, {to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]
 ";
     let (outcome, snapshot) = reconcile(&mut zone, policy).await;
-    let problems = outcome.policy_problems.iter().map(ToString::to_string);
+    let problems = outcome.problems.iter().map(ToString::to_string);
     let ignored = "NetworkPolicy blue/np: spec.egress: ignored, because spec.policyTypes does not \
                    have Egress";
     assert_eq!(problems.collect::<Vec<_>>(), [ignored]);
@@ -110,9 +110,9 @@ async fn a_policy_with_peers_by_labels_does_not_apply_without_addresses() {
         let expected = "MultiNetworkPolicy blue/mp: spec: network cluster_udn_lan does not manage \
                         addresses, so peers are selected by ipBlock only; the policy does not apply \
                         there";
-        let problems = outcome.policy_problems.iter().map(ToString::to_string);
+        let problems = outcome.problems.iter().map(ToString::to_string);
         let expected = [expected].into_iter().filter(|_| !applies);
-        assert!(problems.eq(expected), "{:?}", outcome.policy_problems);
+        assert!(problems.eq(expected), "{:?}", outcome.problems);
         for owner in [":NetworkPolicy:", ":NetpolNamespace:"] {
             assert_eq!(rows(&snapshot, owner) != none, applies, "{owner} {peer}");
         }
@@ -129,7 +129,7 @@ async fn a_multi_network_policy_is_about_secondary_networks_only() {
   spec: {podSelector: {}, policyTypes: [Ingress]}
 ";
     let (outcome, snapshot) = reconcile(&mut zone, policy).await;
-    let problems = outcome.policy_problems.iter().map(ToString::to_string);
+    let problems = outcome.problems.iter().map(ToString::to_string);
     let problems: Vec<String> = problems.collect();
     assert!(
         problems.len() == 1 && problems[0].contains("blue/l3"),

@@ -1,11 +1,12 @@
 //! Transactions that the database always rejects: the rows of everything else are made.
 
-use patchbay_engine::db::Snapshot;
+use patchbay_engine::db::{DatabaseError, Snapshot};
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{ClusterSettings, IpFamily};
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::{CommitError, Embedded, Northbound, ReconnectError};
 use patchbay_reconcile::zone::ZoneReconciler;
+use patchbay_schemas::error::OvsdbError;
 use patchbay_schemas::nb::{Acl, LoadBalancer, LogicalRouter, LogicalSwitchPort};
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
@@ -55,6 +56,9 @@ items:
     connectivity: [PodNetwork]
 ";
 
+/// Tag of the server's error.
+const TAG: &str = "constraint violation";
+
 /// A database that rejects transactions that contain one of these texts.
 struct Rejecting {
     database: Embedded,
@@ -71,7 +75,7 @@ impl Northbound for Rejecting {
         transaction.write_params(&mut params);
         let params = String::from_utf8(params).unwrap();
         if self.texts.iter().any(|text| params.contains(text)) {
-            return Err(CommitError::Rejected("refused".to_owned()));
+            return Err(DatabaseError::Commit(OvsdbError::new(TAG, "refused")).into());
         }
         self.database.commit(transaction).await
     }
@@ -130,17 +134,18 @@ async fn a_rejected_capability_is_named_and_the_others_have_their_rows() {
         (
             &[r#""table":"Load_Balancer""#][..],
             all(acls, 0, 1, 1),
-            "services: refused",
+            "services: the server refused the transaction: constraint violation: refused",
         ),
         (
             &["connect_router_both"],
             all(acls, balancers, 1, 0),
-            "ClusterNetworkConnect both: refused",
+            "ClusterNetworkConnect both: the server refused the transaction: constraint violation: refused",
         ),
         (
             &[r#""table":"Load_Balancer""#, "NetpolNamespace"],
             all(0, 0, 0, 1),
-            "policies: refused; services: refused",
+            "policies: the server refused the transaction: constraint violation: refused; \
+             services: the server refused the transaction: constraint violation: refused",
         ),
     ] {
         let (found, reason) = rows_without(texts).await;
@@ -155,7 +160,7 @@ async fn problems_of_objects_are_returned_with_rejections() {
         (&[][..], &[][..]),
         (
             &[r#""table":"Load_Balancer""#][..],
-            &["services: refused"][..],
+            &["services: the server refused the transaction: constraint violation: refused"][..],
         ),
     ] {
         let outcome = zone_without(texts).reconcile_watched(&cluster()).await;
@@ -166,11 +171,6 @@ async fn problems_of_objects_are_returned_with_rejections() {
             "{:?}",
             outcome.rejections
         );
-        assert_eq!(
-            outcome.policy_problems.len(),
-            1,
-            "{:?}",
-            outcome.policy_problems
-        );
+        assert_eq!(outcome.problems.len(), 1, "{:?}", outcome.problems);
     }
 }

@@ -127,7 +127,7 @@ async fn pods_of_both_networks_reach_a_service_that_is_connected() {
     let cluster = cluster("  - ServiceNetwork\n");
     let mut zone = ZoneReconciler::new(ZONE, Embedded::new(0).unwrap(), UuidSource::seeded(0));
     let outcome = zone.reconcile(&cluster).await.unwrap();
-    assert!(outcome.service_problems.is_empty(), "{outcome:?}");
+    assert!(outcome.problems.is_empty(), "{outcome:?}");
     let snapshot = zone.northbound().snapshot();
     let backends = backends(&snapshot);
     assert_eq!(backends.split(',').count(), 2, "{backends}");

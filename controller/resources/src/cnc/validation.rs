@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 
 use ipnet::IpNet;
+use patchbay_model::FieldProblem;
 
 use super::{ClusterNetworkConnectSpec, ConnectSubnet, NetworkSelectionType, NetworkSelector};
 use crate::address::parse_cidr;
-use crate::{Violation, selector};
+use crate::selector;
 
 impl ClusterNetworkConnectSpec {
     /// Violations for which an API server would refuse this `spec`. Violations of the schema come
     /// first, then violations of the resource's own rules, both in the order of the definition.
-    pub fn violations(&self) -> Vec<Violation> {
+    pub fn violations(&self) -> Vec<FieldProblem> {
         let mut violations = Violations::default();
         violations.schema(self);
         violations.rules(self);
@@ -20,7 +21,7 @@ impl ClusterNetworkConnectSpec {
 
     /// Violations for which an API server would refuse an update from `old` to this `spec`, beyond
     /// [`violations`](Self::violations).
-    pub fn transition_violations(&self, old: &Self) -> Vec<Violation> {
+    pub fn transition_violations(&self, old: &Self) -> Vec<FieldProblem> {
         let mut violations = Violations::default();
         if self.connect_subnets != old.connect_subnets {
             violations.add("spec.connectSubnets", "connectSubnets is immutable");
@@ -31,11 +32,11 @@ impl ClusterNetworkConnectSpec {
 
 /// Violations found up to now.
 #[derive(Default)]
-struct Violations(Vec<Violation>);
+struct Violations(Vec<FieldProblem>);
 
 impl Violations {
     fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Violation::new(field, message));
+        self.0.push(FieldProblem::new(field, message));
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    ACL_LOGGING, AdminAction, AdminPolicy, AdminPolicyKey, AdminPolicyKind, AdminPolicyProblem,
-    AdminRule, BASELINE_POLICY, MAX_ADMIN_PRIORITY, MAX_ADMIN_RULES, PodScope, PolicyDirection,
-    PolicyFieldProblem, PolicyPort, PortNumbers, Protocol, Selector,
+    ACL_LOGGING, AdminAction, AdminPolicy, AdminPolicyKey, AdminPolicyKind, AdminRule,
+    BASELINE_POLICY, FieldProblem, MAX_ADMIN_PRIORITY, MAX_ADMIN_RULES, PodScope, PolicyDirection,
+    PolicyPort, PortNumbers, Protocol, Selector,
 };
 
 use crate::object::{
@@ -24,7 +24,8 @@ pub fn admin_network_policy(object: &AdminNetworkPolicy) -> AdminPolicy {
 pub fn baseline_admin_network_policy(object: &BaselineAdminNetworkPolicy) -> AdminPolicy {
     let mut reading = Reading::new(AdminPolicyKind::Baseline);
     if object.name_any() != BASELINE_POLICY {
-        reading.problems.push(AdminPolicyProblem::Name);
+        let reason = format!("the one BaselineAdminNetworkPolicy is named {BASELINE_POLICY:?}");
+        reading.add("metadata.name", reason);
     }
     reading.policy(object, &object.spec)
 }
@@ -32,7 +33,7 @@ pub fn baseline_admin_network_policy(object: &BaselineAdminNetworkPolicy) -> Adm
 /// Fields found up to now that cannot be used.
 struct Reading {
     kind: AdminPolicyKind,
-    problems: Vec<AdminPolicyProblem>,
+    problems: Vec<FieldProblem>,
 }
 
 impl Reading {
@@ -49,7 +50,10 @@ impl Reading {
             (AdminPolicyKind::Admin, priority) => priority.unwrap_or_default(),
         };
         if !(0..=MAX_ADMIN_PRIORITY).contains(&priority) {
-            self.problems.push(AdminPolicyProblem::Priority(priority));
+            let reason = format!(
+                "{priority} is not in 0..={MAX_ADMIN_PRIORITY}, for which there are priorities of ACLs"
+            );
+            self.add("spec.priority", reason);
         }
         let subject = self.subject(&spec.subject).unwrap_or_default();
         let ingress = self.rules(PolicyDirection::Ingress, &spec.ingress);
@@ -74,19 +78,22 @@ impl Reading {
         }
     }
 
-    fn fail<T>(&mut self, problem: impl Into<AdminPolicyProblem>) -> Option<T> {
-        self.problems.push(problem.into());
-        None
+    fn add(&mut self, field: impl Into<String>, reason: impl Into<String>) {
+        self.problems.push(FieldProblem::new(field, reason));
+    }
+
+    /// Adds the problem of a field that has none or several of its alternatives.
+    fn add_alternative(&mut self, field: &str, expected: &str) {
+        self.add(field, format!("exactly one of {expected} is required"));
     }
 
     /// `None`: a field cannot be used.
     fn subject(&mut self, raw: &AdminPolicyPeer) -> Option<PodScope> {
-        let expected = "namespaces and pods";
         let is_of_pods =
             raw.nodes.is_none() && raw.networks.is_empty() && raw.domain_names.is_empty();
         if !is_of_pods || raw.namespaces.is_some() == raw.pods.is_some() {
-            let field = "spec.subject".to_owned();
-            return self.fail(AdminPolicyProblem::Alternative { field, expected });
+            self.add_alternative("spec.subject", "namespaces and pods");
+            return None;
         }
         self.pods("spec.subject", raw)
     }
@@ -97,10 +104,9 @@ impl Reading {
             PolicyDirection::Egress => "spec.egress",
         };
         if raw.len() > MAX_ADMIN_RULES {
-            self.problems.push(AdminPolicyProblem::TooManyRules {
-                field,
-                count: raw.len(),
-            });
+            let count = raw.len();
+            let reason = format!("{count} rules, but at most {MAX_ADMIN_RULES} have priorities");
+            self.add(field, reason);
         }
         let rules = raw.iter().take(MAX_ADMIN_RULES).enumerate();
         rules
@@ -120,14 +126,13 @@ impl Reading {
             ("Deny", _) => AdminAction::Deny,
             ("Pass", AdminPolicyKind::Admin) => AdminAction::Pass,
             (other, kind) => {
-                return self.fail(AdminPolicyProblem::Action {
-                    field: format!("{field}.action"),
-                    text: other.to_owned(),
-                    expected: match kind {
-                        AdminPolicyKind::Admin => "Allow, Deny and Pass",
-                        AdminPolicyKind::Baseline => "Allow and Deny",
-                    },
-                });
+                let expected = match kind {
+                    AdminPolicyKind::Admin => "Allow, Deny and Pass",
+                    AdminPolicyKind::Baseline => "Allow and Deny",
+                };
+                let reason = format!("{other:?} is none of {expected}");
+                self.add(format!("{field}.action"), reason);
+                return None;
             }
         };
         let mut rule = AdminRule {
@@ -178,15 +183,11 @@ impl Reading {
             } else {
                 "namespaces and pods"
             };
-            let field = field.to_owned();
-            return self
-                .problems
-                .push(AdminPolicyProblem::Alternative { field, expected });
+            return self.add_alternative(field, expected);
         }
         if !raw.domain_names.is_empty() {
-            let field = format!("{field}.domainNames");
-            self.problems
-                .push(AdminPolicyProblem::DomainNames { field });
+            let reason = "domain names are not resolved; use networks";
+            self.add(format!("{field}.domainNames"), reason);
         } else if let Some(nodes) = &raw.nodes {
             let nodes = self.selector(&format!("{field}.nodes"), nodes);
             rule.nodes.extend(nodes);
@@ -195,11 +196,8 @@ impl Reading {
         }
         for (index, text) in raw.networks.iter().enumerate() {
             let Ok(cidr) = text.parse::<IpNet>() else {
-                let problem = PolicyFieldProblem::Cidr {
-                    field: format!("{field}.networks[{index}]"),
-                    text: text.clone(),
-                };
-                self.problems.push(problem.into());
+                let reason = format!("{text:?} is not a CIDR");
+                self.add(format!("{field}.networks[{index}]"), reason);
                 continue;
             };
             rule.networks.push(cidr.trunc());
@@ -230,9 +228,7 @@ impl Reading {
         let parsed = selector::parse(field, raw);
         parsed.map_or_else(
             |violations| {
-                let texts = violations.iter().map(ToString::to_string);
-                let problems = texts.map(|text| PolicyFieldProblem::Selector(text).into());
-                self.problems.extend(problems);
+                self.problems.extend(violations);
                 None
             },
             Some,
@@ -242,10 +238,7 @@ impl Reading {
     fn port(&mut self, field: &str, raw: &AdminPolicyPort, rule: &mut AdminRule) {
         let (name, protocol, first, last) = match (&raw.port_number, &raw.port_range) {
             _ if alternatives(raw) != 1 => {
-                let (field, expected) = (field.to_owned(), "portNumber, portRange and namedPort");
-                return self
-                    .problems
-                    .push(AdminPolicyProblem::Alternative { field, expected });
+                return self.add_alternative(field, "portNumber, portRange and namedPort");
             }
             (Some(one), _) => ("portNumber.port", &one.protocol, one.port, one.port),
             (_, Some(range)) => ("portRange.end", &range.protocol, range.start, range.end),
@@ -262,17 +255,10 @@ impl Reading {
                 };
                 rule.ports.push(PolicyPort { protocol, numbers });
             }
-            (Err(source), ..) => {
-                let field = format!("{field}.protocol");
-                let problem = PolicyFieldProblem::Protocol { field, source };
-                self.problems.push(problem.into());
-            }
+            (Err(unknown), ..) => self.add(format!("{field}.protocol"), unknown.to_string()),
             _ => {
-                let problem = PolicyFieldProblem::EndPort {
-                    field: format!("{field}.{name}"),
-                    value: last,
-                };
-                self.problems.push(problem.into());
+                let reason = format!("{last} is not a number from port to 65535");
+                self.add(format!("{field}.{name}"), reason);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Conversion of EgressFirewalls.
 
 use patchbay_model::{
-    EgressFirewall, FirewallAction, FirewallDestination, FirewallPort, FirewallProblem,
-    FirewallRule,
+    EgressFirewall, FieldProblem, FirewallAction, FirewallDestination, FirewallPort, FirewallRule,
+    UnknownProtocol,
 };
 
 use crate::object::{
@@ -32,15 +32,13 @@ pub fn egress_firewall(object: &object::EgressFirewall) -> EgressFirewall {
     }
 }
 
-fn rule(field: &str, raw: &EgressFirewallRule) -> Result<FirewallRule, FirewallProblem> {
+fn rule(field: &str, raw: &EgressFirewallRule) -> Result<FirewallRule, FieldProblem> {
     let action = match raw.action.as_str() {
         "Allow" => FirewallAction::Allow,
         "Deny" => FirewallAction::Deny,
         other => {
-            return Err(FirewallProblem::Type {
-                field: format!("{field}.type"),
-                text: other.to_owned(),
-            });
+            let reason = format!("{other:?} is neither Allow nor Deny");
+            return Err(FieldProblem::new(format!("{field}.type"), reason));
         }
     };
     let ports = raw.ports.iter().enumerate();
@@ -55,16 +53,16 @@ fn rule(field: &str, raw: &EgressFirewallRule) -> Result<FirewallRule, FirewallP
 fn destination(
     field: &str,
     raw: &EgressFirewallDestination,
-) -> Result<FirewallDestination, FirewallProblem> {
+) -> Result<FirewallDestination, FieldProblem> {
     match (
         raw.cidr_selector.as_str(),
         raw.dns_name.as_str(),
         &raw.node_selector,
     ) {
         (text, "", None) if !text.is_empty() => {
-            let cidr = text.parse().map_err(|_| FirewallProblem::Cidr {
-                field: format!("{field}.cidrSelector"),
-                text: text.to_owned(),
+            let cidr = text.parse().map_err(|_| {
+                let reason = format!("{text:?} is not a CIDR");
+                FieldProblem::new(format!("{field}.cidrSelector"), reason)
             })?;
             let text = text.to_owned();
             Ok(FirewallDestination::Cidr { cidr, text })
@@ -75,25 +73,27 @@ fn destination(
             parsed
                 .map(FirewallDestination::Nodes)
                 .map_err(|violations| {
-                    let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
-                    FirewallProblem::Selector(texts.join("; "))
+                    let joined = violations.into_iter().reduce(|first, other| {
+                        FieldProblem::new(first.field, format!("{}; {other}", first.reason))
+                    });
+                    joined.unwrap_or_else(|| FieldProblem::new(field, "cannot be read"))
                 })
         }
-        _ => Err(FirewallProblem::Destination {
-            field: field.to_owned(),
-        }),
+        _ => {
+            let reason = "exactly one of cidrSelector, dnsName and nodeSelector is required";
+            Err(FieldProblem::new(field, reason))
+        }
     }
 }
 
-fn port(field: &str, raw: &EgressFirewallPort) -> Result<FirewallPort, FirewallProblem> {
+fn port(field: &str, raw: &EgressFirewallPort) -> Result<FirewallPort, FieldProblem> {
     let protocol = raw.protocol.parse();
-    let protocol = protocol.map_err(|source| FirewallProblem::Protocol {
-        field: format!("{field}.protocol"),
-        source,
+    let protocol = protocol.map_err(|unknown: UnknownProtocol| {
+        FieldProblem::new(format!("{field}.protocol"), unknown.to_string())
     })?;
-    let port = u16::try_from(raw.port).map_err(|_| FirewallProblem::Port {
-        field: format!("{field}.port"),
-        value: raw.port,
+    let port = u16::try_from(raw.port).map_err(|_| {
+        let reason = format!("{} is not in 1..=65535", raw.port);
+        FieldProblem::new(format!("{field}.port"), reason)
     })?;
     Ok(FirewallPort {
         protocol,

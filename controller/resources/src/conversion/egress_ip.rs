@@ -11,7 +11,7 @@ pub fn egress_ip(object: &EgressIP) -> EgressIp {
     let mut parse = |field: &str, labels: &LabelSelector| -> Option<Selector> {
         let parsed = selector::parse(field, labels);
         let parsed = parsed.map_err(|violations| {
-            problems.extend(violations.iter().map(ToString::to_string));
+            problems.extend(violations);
         });
         parsed.ok()
     };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    AddressRequest, ContainerPort, DEFAULT_NETWORK_SELECTION, EndpointState, NETWORK_SELECTIONS,
-    NetworkSelection, OPEN_PORTS, OpenPort, POD_NETWORKS, PRIMARY_IPAM_CLAIM, Pod, PodFieldProblem,
-    PodKey, PodNetworks, Protocol, VirtualMachine,
+    AddressRequest, ContainerPort, DEFAULT_NETWORK_SELECTION, EndpointState, FieldProblem,
+    NETWORK_SELECTIONS, NetworkSelection, OPEN_PORTS, OpenPort, POD_NETWORKS, PRIMARY_IPAM_CLAIM,
+    Pod, PodKey, PodNetworks, Protocol, VIRTUAL_MACHINE_NAME, VirtualMachine,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,8 +16,6 @@ use crate::object::{self, Object};
 
 /// Label of the pods of virtual machines, with its value.
 const MACHINE_LABEL: (&str, &str) = ("kubevirt.io", "virt-launcher");
-/// Annotation with the name of the virtual machine.
-const MACHINE_NAME: &str = "kubevirt.io/domain";
 /// Annotation that shows that a live migration has reached the pod.
 const MIGRATION_READY: &str = "kubevirt.io/migration-target-ready-timestamp";
 /// Namespace and name of the definition that the annotation [`DEFAULT_NETWORK_SELECTION`] names.
@@ -75,14 +73,11 @@ fn annotation<'a>(object: &'a object::Pod, key: &str) -> Option<&'a str> {
     Some(value.as_str()).filter(|value| !value.is_empty())
 }
 
-fn problem(annotation: &'static str, reason: &impl ToString) -> PodFieldProblem {
-    PodFieldProblem::Annotation {
-        annotation,
-        reason: reason.to_string(),
-    }
+fn problem(annotation: &'static str, reason: &impl ToString) -> FieldProblem {
+    FieldProblem::of_annotation(annotation, reason.to_string())
 }
 
-fn networks(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> PodNetworks {
+fn networks(object: &object::Pod, problems: &mut Vec<FieldProblem>) -> PodNetworks {
     let text = annotation(object, POD_NETWORKS).unwrap_or("{}");
     PodNetworks::parse(text).unwrap_or_else(|error| {
         problems.push(problem(POD_NETWORKS, &error));
@@ -92,11 +87,15 @@ fn networks(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> PodNet
 
 fn container_ports(
     spec: Option<&object::PodSpec>,
-    problems: &mut Vec<PodFieldProblem>,
+    problems: &mut Vec<FieldProblem>,
 ) -> Vec<ContainerPort> {
     let mut read = Vec::new();
     let containers = spec.into_iter().flat_map(|spec| &spec.containers);
     for (container, ports) in containers.map(|one| &one.ports).enumerate() {
+        let mut fail = |reason: String| {
+            let field = format!("spec.containers[{container}].ports");
+            problems.push(FieldProblem::new(field, reason));
+        };
         for port in ports.iter().flatten() {
             let protocol = port.protocol.as_deref().unwrap_or("TCP");
             let number = u16::try_from(port.container_port);
@@ -109,11 +108,8 @@ fn container_ports(
                     protocol,
                     number,
                 }),
-                (Err(source), _) => problems.push(PodFieldProblem::Protocol { container, source }),
-                (_, None) => problems.push(PodFieldProblem::Port {
-                    container,
-                    number: port.container_port,
-                }),
+                (Err(unknown), _) => fail(unknown.to_string()),
+                (_, None) => fail(format!("{} is not in 1..=65535", port.container_port)),
             }
         }
     }
@@ -221,7 +217,7 @@ fn is_dns_label(text: &str) -> bool {
 fn selections(
     object: &object::Pod,
     namespace: &str,
-    problems: &mut Vec<PodFieldProblem>,
+    problems: &mut Vec<FieldProblem>,
 ) -> Option<Vec<NetworkSelection>> {
     let text = annotation(object, NETWORK_SELECTIONS).unwrap_or_default();
     let elements = match elements(text) {
@@ -271,11 +267,12 @@ fn primary_request(object: &object::Pod, namespace: &str) -> Result<AddressReque
     Ok(request)
 }
 
-fn machine(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Option<VirtualMachine> {
+fn machine(object: &object::Pod, problems: &mut Vec<FieldProblem>) -> Option<VirtualMachine> {
     let (label, value) = MACHINE_LABEL;
     object.labels().get(label).filter(|one| *one == value)?;
-    let Some(name) = annotation(object, MACHINE_NAME) else {
-        problems.push(PodFieldProblem::NoMachineName);
+    let Some(name) = annotation(object, VIRTUAL_MACHINE_NAME) else {
+        let reason = "the pod has the label of a virtual machine, but not its name";
+        problems.push(problem(VIRTUAL_MACHINE_NAME, &reason));
         return None;
     };
     Some(VirtualMachine {
@@ -291,7 +288,7 @@ struct OpenPortEntry {
     port: Option<Value>,
 }
 
-fn open_ports(object: &object::Pod, problems: &mut Vec<PodFieldProblem>) -> Vec<OpenPort> {
+fn open_ports(object: &object::Pod, problems: &mut Vec<FieldProblem>) -> Vec<OpenPort> {
     let Some(text) = annotation(object, OPEN_PORTS) else {
         return Vec::new();
     };

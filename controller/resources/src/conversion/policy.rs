@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    IpBlock, NadKey, POLICY_FOR, PodPeer, Policy, PolicyDirection, PolicyFieldProblem, PolicyKey,
+    FieldProblem, IpBlock, NadKey, POLICY_FOR, PodPeer, Policy, PolicyDirection, PolicyKey,
     PolicyKind, PolicyPeers, PolicyPort, PolicyRule, PortNumbers, Protocol, Selector,
 };
 use serde_json::Value;
@@ -36,7 +36,10 @@ pub fn multi_network_policy(object: &MultiNetworkPolicy) -> Policy {
         .collect();
     let mut reading = Reading::default();
     if definitions.is_empty() {
-        reading.problems.push(PolicyFieldProblem::NoNetwork);
+        let reason = "the policy names no NetworkAttachmentDefinition";
+        reading
+            .problems
+            .push(FieldProblem::of_annotation(POLICY_FOR, reason));
     }
     Policy {
         definitions,
@@ -55,10 +58,16 @@ fn key(kind: PolicyKind, object: &impl Object) -> PolicyKey {
 /// Fields found up to now that cannot be used.
 #[derive(Default)]
 struct Reading {
-    problems: Vec<PolicyFieldProblem>,
+    problems: Vec<FieldProblem>,
 }
 
 impl Reading {
+    /// Adds the problem of a field, which has no value.
+    fn fail<T>(&mut self, field: impl Into<String>, reason: impl Into<String>) -> Option<T> {
+        self.problems.push(FieldProblem::new(field, reason));
+        None
+    }
+
     fn policy(mut self, key: PolicyKey, spec: &PolicySpec) -> Policy {
         let pods = self.selector("spec.podSelector", &spec.pod_selector);
         let isolated = self.types(spec);
@@ -69,9 +78,8 @@ impl Reading {
                 return Some(rules.enumerate().map(rule).collect());
             }
             if rules.count() > 0 {
-                let field = format!("spec.{field}");
-                self.problems
-                    .push(PolicyFieldProblem::IgnoredRules { field, direction });
+                let reason = format!("ignored, because spec.policyTypes does not have {direction}");
+                return self.fail(format!("spec.{field}"), reason);
             }
             None
         };
@@ -102,13 +110,10 @@ impl Reading {
         let directions = types.filter_map(|(index, text)| match text.as_str() {
             "Ingress" => Some(PolicyDirection::Ingress),
             "Egress" => Some(PolicyDirection::Egress),
-            _ => {
-                self.problems.push(PolicyFieldProblem::Type {
-                    field: format!("spec.policyTypes[{index}]"),
-                    text: text.clone(),
-                });
-                None
-            }
+            _ => self.fail(
+                format!("spec.policyTypes[{index}]"),
+                format!("{text:?} is neither Ingress nor Egress"),
+            ),
         });
         directions.collect()
     }
@@ -117,9 +122,7 @@ impl Reading {
         let parsed = selector::parse(field, selector);
         parsed.map_or_else(
             |violations| {
-                let texts = violations.iter().map(ToString::to_string);
-                self.problems
-                    .extend(texts.map(PolicyFieldProblem::Selector));
+                self.problems.extend(violations);
                 None
             },
             Some,
@@ -152,9 +155,10 @@ impl Reading {
         match &peer.ip_block {
             Some(block) if !has_selector => read.blocks.extend(self.block(field, block)),
             None if has_selector => read.pods.extend(self.pod_peer(field, peer)),
-            _ => self.problems.push(PolicyFieldProblem::Peer {
-                field: field.to_owned(),
-            }),
+            _ => {
+                let reason = "a peer has either ipBlock, or podSelector and namespaceSelector";
+                self.problems.push(FieldProblem::new(field, reason));
+            }
         }
     }
 
@@ -185,12 +189,7 @@ impl Reading {
                 let Some(cidr) = cidr.filter(|cidr| !cidr.contains(&except)) else {
                     return Some(except);
                 };
-                self.problems.push(PolicyFieldProblem::Except {
-                    field,
-                    except,
-                    cidr,
-                });
-                None
+                self.fail(field, format!("{except} is not within {cidr}"))
             })
             .collect();
         Some(IpBlock {
@@ -200,26 +199,22 @@ impl Reading {
     }
 
     fn cidr(&mut self, field: String, text: &str) -> Option<IpNet> {
-        let cidr = text.parse().ok();
-        if cidr.is_none() {
-            let text = text.to_owned();
-            self.problems.push(PolicyFieldProblem::Cidr { field, text });
+        match text.parse() {
+            Ok(cidr) => Some(cidr),
+            Err(_) => self.fail(field, format!("{text:?} is not a CIDR")),
         }
-        cidr
     }
 
     /// `None`: a field of the port cannot be used.
     fn port(&mut self, field: &str, port: &object::PolicyPort) -> Option<PolicyPort> {
         let name = port.protocol.as_deref().unwrap_or("TCP");
-        let protocol = name.parse::<Protocol>();
-        let protocol = protocol.map_err(|source| {
-            let field = format!("{field}.protocol");
-            self.problems
-                .push(PolicyFieldProblem::Protocol { field, source });
-        });
+        let protocol = match name.parse::<Protocol>() {
+            Ok(protocol) => Some(protocol),
+            Err(unknown) => self.fail(format!("{field}.protocol"), unknown.to_string()),
+        };
         let numbers = self.numbers(field, port);
         Some(PolicyPort {
-            protocol: protocol.ok()?,
+            protocol: protocol?,
             numbers: numbers?,
         })
     }
@@ -231,11 +226,8 @@ impl Reading {
             Some(Value::String(name)) if is_port_name(name) => PortNumbers::Name(name.clone()),
             Some(value) => {
                 let Some(number) = value.as_i64().and_then(number) else {
-                    let field = format!("{field}.port");
-                    let value = value.to_string();
-                    self.problems
-                        .push(PolicyFieldProblem::Port { field, value });
-                    return None;
+                    let reason = format!("{value} is neither a number in 1..=65535 nor a name");
+                    return self.fail(format!("{field}.port"), reason);
                 };
                 PortNumbers::One(number)
             }
@@ -249,10 +241,10 @@ impl Reading {
         {
             return Some(PortNumbers::Range(*first, last));
         }
-        let field = format!("{field}.endPort");
-        self.problems
-            .push(PolicyFieldProblem::EndPort { field, value });
-        None
+        self.fail(
+            format!("{field}.endPort"),
+            format!("{value} is not a number from port to 65535"),
+        )
     }
 }
 
@@ -365,6 +357,11 @@ mod tests {
         let policy = object(json!({POLICY_FOR: "lan, red/wan"}));
         let names: Vec<String> = policy.definitions.iter().map(ToString::to_string).collect();
         assert_eq!(names, ["blue/lan", "red/wan"]);
-        assert_eq!(object(json!({})).problems, [PolicyFieldProblem::NoNetwork]);
+        assert_eq!(
+            problems(&object(json!({}))),
+            [format!(
+                "metadata.annotations[{POLICY_FOR}]: the policy names no NetworkAttachmentDefinition"
+            )]
+        );
     }
 }

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use patchbay_model::{
     ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
-    HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL,
-    Service as NetworkService, ServiceFieldProblem, ServiceKey, ServicePort as NetworkServicePort,
-    TargetPort, UnknownProtocol,
+    FieldProblem, HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL,
+    Service as NetworkService, ServiceKey, ServicePort as NetworkServicePort, TargetPort,
+    UnknownProtocol,
 };
 use serde_json::Value;
 
@@ -127,7 +127,7 @@ fn protocol_name(port: &ServicePort) -> &str {
     port.protocol.as_deref().unwrap_or("TCP")
 }
 
-fn cluster_ips(spec: &ServiceSpec, problems: &mut Vec<ServiceFieldProblem>) -> Vec<IpAddr> {
+fn cluster_ips(spec: &ServiceSpec, problems: &mut Vec<FieldProblem>) -> Vec<IpAddr> {
     let first = spec.cluster_ip.iter();
     let all = first.chain(spec.cluster_ips.iter().flatten());
     let texts = all.filter(|text| !text.is_empty() && *text != HEADLESS);
@@ -141,14 +141,15 @@ fn cluster_ips(spec: &ServiceSpec, problems: &mut Vec<ServiceFieldProblem>) -> V
 }
 
 /// Cluster IPs of a service that forwards them.
-fn own_cluster_ips(spec: &ServiceSpec, problems: &mut Vec<ServiceFieldProblem>) -> Vec<IpAddr> {
+fn own_cluster_ips(spec: &ServiceSpec, problems: &mut Vec<FieldProblem>) -> Vec<IpAddr> {
     if spec.type_.as_deref() == Some("ExternalName") {
         return Vec::new();
     }
     let is_headless = spec.cluster_ip.as_deref() == Some(HEADLESS);
     let found = cluster_ips(spec, problems);
     if found.is_empty() && !is_headless {
-        problems.push(ServiceFieldProblem::NoClusterIp);
+        let reason = "the service has no cluster IP, so it has no load balancer";
+        problems.push(FieldProblem::new("spec.clusterIP", reason));
     }
     found
 }
@@ -156,7 +157,7 @@ fn own_cluster_ips(spec: &ServiceSpec, problems: &mut Vec<ServiceFieldProblem>) 
 fn external_ips(
     service: &Service,
     spec: &ServiceSpec,
-    problems: &mut Vec<ServiceFieldProblem>,
+    problems: &mut Vec<FieldProblem>,
 ) -> Vec<IpAddr> {
     let texts = spec.external_ips.iter().flatten();
     let mut found = addresses("spec.externalIPs", texts, problems);
@@ -174,22 +175,22 @@ fn external_ips(
 fn addresses<'a>(
     field: &'static str,
     texts: impl IntoIterator<Item = &'a String>,
-    problems: &mut Vec<ServiceFieldProblem>,
+    problems: &mut Vec<FieldProblem>,
 ) -> Vec<IpAddr> {
     let mut found = Vec::new();
     for text in texts {
         match text.parse() {
             Ok(address) => found.push(address),
-            Err(_) => problems.push(ServiceFieldProblem::Address {
-                field,
-                text: text.clone(),
-            }),
+            Err(_) => {
+                let reason = format!("{text:?} is not an IP address");
+                problems.push(FieldProblem::new(field, reason));
+            }
         }
     }
     found
 }
 
-fn ports(spec: &ServiceSpec, problems: &mut Vec<ServiceFieldProblem>) -> Vec<NetworkServicePort> {
+fn ports(spec: &ServiceSpec, problems: &mut Vec<FieldProblem>) -> Vec<NetworkServicePort> {
     let mut found = Vec::new();
     for (index, port) in spec.ports.iter().flatten().enumerate() {
         match service_port(index, port) {
@@ -200,24 +201,20 @@ fn ports(spec: &ServiceSpec, problems: &mut Vec<ServiceFieldProblem>) -> Vec<Net
     found
 }
 
-fn service_port(
-    index: usize,
-    port: &ServicePort,
-) -> Result<NetworkServicePort, ServiceFieldProblem> {
+fn service_port(index: usize, port: &ServicePort) -> Result<NetworkServicePort, FieldProblem> {
+    let problem = |field: &str, reason: String| {
+        FieldProblem::new(format!("spec.ports[{index}].{field}"), reason)
+    };
     let number = |field, value: i32| {
         let number = u16::try_from(value).ok().filter(|number| *number != 0);
-        number.ok_or(ServiceFieldProblem::Port {
-            index,
-            field,
-            value: value.into(),
-        })
+        number.ok_or_else(|| problem(field, format!("{value} is not in 1..=65535")))
     };
     let protocol: Result<Protocol, UnknownProtocol> = protocol_name(port).parse();
     let own = number("port", port.port)?;
     let node_port = port.node_port.filter(|port| *port != 0);
     Ok(NetworkServicePort {
         name: port.name.clone().unwrap_or_default(),
-        protocol: protocol.map_err(|source| ServiceFieldProblem::Protocol { index, source })?,
+        protocol: protocol.map_err(|unknown| problem("protocol", unknown.to_string()))?,
         port: own,
         node_port: node_port.map(|port| number("nodePort", port)).transpose()?,
         target: match &port.target_port {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use patchbay_model::FieldProblem;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -29,9 +30,9 @@ use crate::object::{
     EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, ObjectMeta,
     Pod, RouteAdvertisements, Service, VTEP,
 };
+use crate::selector;
 use crate::settings::ClusterSettings;
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
-use crate::{Violation, selector};
 
 /// Label of every namespace in a cluster; the value is the name of the namespace.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -284,7 +285,7 @@ impl Decoder {
         }
         let origin = (self.origin)(raw.location(""));
         let (mut object, mut violations) = T::decode_strictly(pruned::<T>(raw.to_json()));
-        let is_in_status = |violation: &Violation| {
+        let is_in_status = |violation: &FieldProblem| {
             let rest = violation.field.strip_prefix("status");
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
@@ -341,7 +342,7 @@ impl Decoder {
         &mut self,
         raw: &ManifestObject<'_>,
         key: ObjectKey,
-        violations: &[Violation],
+        violations: &[FieldProblem],
     ) {
         let first = violations.iter().take(MAX_OBJECT_PROBLEMS);
         let mut problems: Vec<Problem> = first
@@ -410,7 +411,7 @@ fn written_key<T: InventoryKind>(raw: &ManifestObject<'_>) -> ObjectKey {
 /// assert_eq!(selector, Some(LabelSelector::default()));
 /// assert_eq!(violations[0].to_string(), "matchLabel: unknown field");
 /// ```
-pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<Violation>) {
+pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<FieldProblem>) {
     let mut violations = Vec::new();
     loop {
         match located::decode(&json) {
@@ -441,7 +442,7 @@ impl UnknownFields {
 
     /// The first field that is a selector or inside one, as a violation. Fields of the status are
     /// left out.
-    pub fn in_selectors(&self) -> Option<Violation> {
+    pub fn in_selectors(&self) -> Option<FieldProblem> {
         let mut fields = self.0.iter();
         let field = fields.find(|field| is_in_selector(field))?;
         Some(unknown_field(format_path(field)))
@@ -457,20 +458,20 @@ fn is_in_selector(field: &[Segment]) -> bool {
     names.next().is_some_and(|first| first != "status") && names.any(is_selector)
 }
 
-fn unknown_field(field: String) -> Violation {
-    Violation::new(field, "unknown field")
+fn unknown_field(field: String) -> FieldProblem {
+    FieldProblem::new(field, "unknown field")
 }
 
 /// Violations for ignored members. The type determines `apiVersion` and `kind`. Newer clusters have
 /// more fields in the status, which is not used.
-fn ignored_violations(ignored: &[Vec<Segment>]) -> impl Iterator<Item = Violation> {
+fn ignored_violations(ignored: &[Vec<Segment>]) -> impl Iterator<Item = FieldProblem> {
     let fields = ignored.iter().map(|path| format_path(path));
     fields
         .filter(|field| field != "apiVersion" && field != "kind" && !field.starts_with("status."))
         .map(unknown_field)
 }
 
-fn error_violation(error: &PlaceError) -> Violation {
+fn error_violation(error: &PlaceError) -> FieldProblem {
     let mut message = error.message();
     let is_plain_scalar = ["boolean", "integer", "floating point"]
         .iter()
@@ -478,7 +479,7 @@ fn error_violation(error: &PlaceError) -> Violation {
     if is_plain_scalar && message.ends_with("expected a string") {
         message += "; quote the value";
     }
-    Violation::new(format_path(error.path()), message)
+    FieldProblem::new(format_path(error.path()), message)
 }
 
 fn format_path(path: &[Segment]) -> String {
@@ -573,26 +574,26 @@ fn name_problem(name: &str, is_label: bool) -> Option<String> {
 }
 
 /// Violations in the metadata: name, namespace, and keys of labels and annotations.
-fn meta_violations<T: InventoryKind>(meta: &ObjectMeta) -> Vec<Violation> {
+fn meta_violations<T: InventoryKind>(meta: &ObjectMeta) -> Vec<FieldProblem> {
     let mut found = Vec::new();
     match meta.name.as_deref() {
-        None | Some("") => found.push(Violation::new("metadata.name", "Required value")),
+        None | Some("") => found.push(FieldProblem::new("metadata.name", "Required value")),
         Some(name) => {
             let is_label = T::KIND == "Namespace";
             let problem = name_problem(name, is_label);
-            found.extend(problem.map(|problem| Violation::new("metadata.name", problem)));
+            found.extend(problem.map(|problem| FieldProblem::new("metadata.name", problem)));
         }
     }
     match meta.namespace.as_deref() {
         Some(_) if !T::NAMESPACED => {
-            found.push(Violation::new(
+            found.push(FieldProblem::new(
                 "metadata.namespace",
                 "Forbidden: not allowed on this kind",
             ));
         }
         Some(namespace) => {
             let problem = name_problem(namespace, true);
-            found.extend(problem.map(|problem| Violation::new("metadata.namespace", problem)));
+            found.extend(problem.map(|problem| FieldProblem::new("metadata.namespace", problem)));
         }
         None => {}
     }
@@ -601,12 +602,13 @@ fn meta_violations<T: InventoryKind>(meta: &ObjectMeta) -> Vec<Violation> {
         let problems = selector::key_problem(key)
             .into_iter()
             .chain(selector::value_problem(value));
-        found.extend(problems.map(|problem| Violation::new(&field, problem)));
+        found.extend(problems.map(|problem| FieldProblem::new(&field, problem)));
     }
     for key in meta.annotations.iter().flatten().map(|(key, _)| key) {
         let problem = selector::key_problem(key);
         found.extend(
-            problem.map(|problem| Violation::new(format!("metadata.annotations[{key}]"), problem)),
+            problem
+                .map(|problem| FieldProblem::new(format!("metadata.annotations[{key}]"), problem)),
         );
     }
     found

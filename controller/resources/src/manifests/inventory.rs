@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::decode::{UnknownFields, from_json};
 use super::located::{self, PlaceError};
 use super::{Problem, SourceLocation};
-use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::nad::NetworkAttachmentDefinition;
@@ -31,6 +30,7 @@ use crate::object::{
 };
 use crate::settings::{ClusterSettings, ClusterSettingsSpec};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+use patchbay_model::FieldProblem;
 
 /// Namespace and name of an object, which are unique in its kind.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -448,11 +448,11 @@ pub trait InventoryKind: Object + Clone + PartialEq + DeserializeOwned {
     fn decode(json: &Value) -> serde_json::Result<(Self, UnknownFields)>;
 
     /// [`from_json`](super::from_json) of this kind.
-    fn decode_strictly(json: Value) -> (Option<Self>, Vec<Violation>);
+    fn decode_strictly(json: Value) -> (Option<Self>, Vec<FieldProblem>);
 
     /// Rules that this object breaks. An API server would refuse the object for each of them.
     /// Unknown fields and wrong types are found earlier, by [`from_json`](super::from_json).
-    fn violations(&self) -> Vec<Violation>;
+    fn violations(&self) -> Vec<FieldProblem>;
 
     /// Objects of this kind.
     fn objects(inventory: &Inventory) -> &Objects<Self>;
@@ -470,12 +470,12 @@ macro_rules! inventory_kinds {
                     .map_err(PlaceError::into_json_error)
             }
 
-            fn decode_strictly(json: Value) -> (Option<Self>, Vec<Violation>) {
+            fn decode_strictly(json: Value) -> (Option<Self>, Vec<FieldProblem>) {
                 from_json(json)
             }
 
-            fn violations(&self) -> Vec<Violation> {
-                let violations: fn(&Self) -> Vec<Violation> = $violations;
+            fn violations(&self) -> Vec<FieldProblem> {
+                let violations: fn(&Self) -> Vec<FieldProblem> = $violations;
                 violations(self)
             }
 
@@ -536,10 +536,10 @@ inventory_kinds! {
     ClusterSettings, cluster_settings, ClusterSettings::violations;
 }
 
-fn egress_firewall_violations(object: &EgressFirewall) -> Vec<Violation> {
+fn egress_firewall_violations(object: &EgressFirewall) -> Vec<FieldProblem> {
     let is_named = object.name_any() == EGRESS_FIREWALL;
     let violation = || {
-        Violation::new(
+        FieldProblem::new(
             "metadata.name",
             format!("should match '^{EGRESS_FIREWALL}$'"),
         )

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::yaml::YamlNode;
 use super::{Problem, SourceLocation};
-use crate::Violation;
+use patchbay_model::FieldProblem;
 
 /// An object of a manifest, before it is decoded into its type.
 #[derive(Clone, Copy)]
@@ -98,7 +98,10 @@ impl ManifestObject<'_> {
     }
 
     /// Problem with the field and message of a violation.
-    pub(super) fn violation_problem(&self, Violation { field, message }: &Violation) -> Problem {
-        self.problem(field, message)
+    pub(super) fn violation_problem(
+        &self,
+        FieldProblem { field, reason }: &FieldProblem,
+    ) -> Problem {
+        self.problem(field, reason)
     }
 }

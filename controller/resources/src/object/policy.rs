@@ -1,11 +1,11 @@
 //! NetworkPolicies of Kubernetes, and MultiNetworkPolicies of the Network Plumbing Working Group.
 
+use patchbay_model::FieldProblem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::LabelSelector;
 use crate::selector;
-use crate::violation::Violation;
 
 /// Defines the object of a policy, whose specification may be missing.
 macro_rules! policy_object {
@@ -81,15 +81,15 @@ pub struct PolicySpec {
 impl PolicySpec {
     /// Violations of a NetworkPolicy that would leave its pods open: unknown types, and a selector
     /// that selects no pods.
-    pub fn violations(&self) -> Vec<Violation> {
+    pub fn violations(&self) -> Vec<FieldProblem> {
         let types = self.policy_types.iter().flatten().enumerate();
         let unknown = types.filter(|(_, text)| !["Ingress", "Egress"].contains(&text.as_str()));
-        let mut found: Vec<Violation> = unknown
+        let mut found: Vec<FieldProblem> = unknown
             .map(|(index, text)| {
                 let message = format!(
                     "Unsupported value: {text:?}: supported values: \"Egress\", \"Ingress\""
                 );
-                Violation::new(format!("spec.policyTypes[{index}]"), message)
+                FieldProblem::new(format!("spec.policyTypes[{index}]"), message)
             })
             .collect();
         found.extend(selector::violations("spec.podSelector", &self.pod_selector));

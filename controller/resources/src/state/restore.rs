@@ -8,7 +8,6 @@ use patchbay_model::{
 };
 use serde_json::{Map, Value};
 
-use crate::Violation;
 use crate::cnc::ClusterNetworkConnect;
 use crate::ipam_claim::IPAMClaim;
 use crate::manifests::{
@@ -28,6 +27,7 @@ use crate::object::{
     RouteAdvertisements, Service, VTEP,
 };
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
+use patchbay_model::FieldProblem;
 
 /// Adds the state of an earlier run to the objects of the manifests.
 ///
@@ -213,7 +213,7 @@ fn annotation_problem<T: InventoryKind>(
 fn refused_changes<T: InventoryKind>(
     manifests: &Inventory,
     state: &Inventory,
-    violations: impl Fn(&T, &T) -> Vec<Violation>,
+    violations: impl Fn(&T, &T) -> Vec<FieldProblem>,
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (key, new) in T::objects(manifests).in_order() {
@@ -227,7 +227,7 @@ fn refused_changes<T: InventoryKind>(
                     location: new.origin.location().cloned(),
                     object: Some(describe(&new.object)),
                     field: Some(violation.field),
-                    message: format!("{} ({})", violation.message, recreation_hint(old)),
+                    message: format!("{} ({})", violation.reason, recreation_hint(old)),
                 }),
         );
     }

@@ -4,13 +4,13 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::Violation;
 use crate::address::{parse_cidr, parse_ip};
+use patchbay_model::FieldProblem;
 
 /// Violations found so far in one object.
 #[derive(Default)]
 pub(super) struct RuleChecker {
-    pub(super) found: Vec<Violation>,
+    pub(super) found: Vec<FieldProblem>,
 }
 
 impl RuleChecker {
@@ -22,7 +22,7 @@ impl RuleChecker {
         message: impl Into<String>,
     ) {
         if !holds {
-            self.found.push(Violation::new(field, message));
+            self.found.push(FieldProblem::new(field, message));
         }
     }
 

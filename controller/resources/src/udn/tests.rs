@@ -10,7 +10,7 @@ fn cudn(network: &str) -> ClusterUserDefinedNetworkSpec {
     serde_saphyr::from_str(&format!("{{namespaceSelector: {{}}, network: {network}}}")).unwrap()
 }
 
-fn texts(violations: &[crate::Violation]) -> Vec<String> {
+fn texts(violations: &[patchbay_model::FieldProblem]) -> Vec<String> {
     violations.iter().map(ToString::to_string).collect()
 }
 

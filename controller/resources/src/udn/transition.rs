@@ -4,11 +4,11 @@ use super::rule_checker::RuleChecker;
 use super::{
     ClusterUserDefinedNetworkSpec, Layer3Config, Layer3Subnet, NetworkRole, UserDefinedNetworkSpec,
 };
-use crate::Violation;
+use patchbay_model::FieldProblem;
 
 impl UserDefinedNetworkSpec {
     /// Violations for which an API server would refuse the change from `old` to this `spec`.
-    pub fn transition_violations(&self, old: &Self) -> Vec<Violation> {
+    pub fn transition_violations(&self, old: &Self) -> Vec<FieldProblem> {
         let mut rules = RuleChecker::default();
         rules.check(
             self.topology == old.topology,
@@ -31,7 +31,7 @@ impl UserDefinedNetworkSpec {
 
 impl ClusterUserDefinedNetworkSpec {
     /// Violations for which an API server would refuse the change from `old` to this `spec`.
-    pub fn transition_violations(&self, old: &Self) -> Vec<Violation> {
+    pub fn transition_violations(&self, old: &Self) -> Vec<FieldProblem> {
         let mut rules = RuleChecker::default();
         let field = |name: &str| format!("spec.network.{name}");
         let (was, is) = (&old.network, &self.network);

@@ -1,6 +1,7 @@
 //! Rules that an object must keep by itself, in the order of the API's definition.
 
 use ipnet::IpNet;
+use patchbay_model::FieldProblem;
 
 use super::rule_checker::{RuleChecker, is_v4};
 use super::{
@@ -8,7 +9,7 @@ use super::{
     Layer3Config, NetworkRole, NetworkSpec, Transport, UdnTopology, UserDefinedNetworkSpec, evpn,
     layer2, layer3, localnet,
 };
-use crate::{Violation, selector};
+use crate::selector;
 
 const LAYER3_UNION: &str =
     "spec.layer3 is required when topology is Layer3 and forbidden otherwise";
@@ -22,7 +23,7 @@ pub(super) const JOIN_SUBNETS_ROLE: &str = "JoinSubnets is only supported for Pr
 
 impl UserDefinedNetworkSpec {
     /// Violations for which an API server would refuse this `spec`.
-    pub fn violations(&self) -> Vec<Violation> {
+    pub fn violations(&self) -> Vec<FieldProblem> {
         let mut rules = RuleChecker::default();
         let (layer3, layer2) = (
             self.topology == UdnTopology::Layer3,
@@ -42,7 +43,7 @@ impl UserDefinedNetworkSpec {
 
 impl ClusterUserDefinedNetworkSpec {
     /// Violations for which an API server would refuse this `spec`.
-    pub fn violations(&self) -> Vec<Violation> {
+    pub fn violations(&self) -> Vec<FieldProblem> {
         let mut rules = RuleChecker::default();
         rules.found.extend(selector::violations(
             "spec.namespaceSelector",

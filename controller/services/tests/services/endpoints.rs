@@ -16,7 +16,7 @@ fn endpoints_outside_of_network_and_nodes_are_named_and_used() {
         .inputs
         .put_slice(slice("web", "s", 8080, &[("10.244.0.10", "n1")]));
     world.pass();
-    let problem = "blue/web: endpoint 10.244.0.10 is neither in a subnet of network blue_l3 nor an \
+    let problem = "Service blue/web: endpoint 10.244.0.10 is neither in a subnet of network blue_l3 nor an \
                    address of a node";
     assert_eq!(world.problems(), [problem]);
     let made = world.vips();

@@ -20,8 +20,8 @@ fn a_taken_address_or_node_port_is_named_and_comes_free_with_its_service() {
     assert_eq!(
         world.problems(),
         [
-            "blue/b: 10.96.0.7 port 80 of TCP is taken by service blue/a",
-            "blue/b: spec.ports: node port 30080 of TCP is taken by service blue/a",
+            "Service blue/b: 10.96.0.7 port 80 of TCP is taken by service blue/a",
+            "Service blue/b: spec.ports: node port 30080 of TCP is taken by service blue/a",
         ]
     );
     let names = |world: &World| world.vips().into_keys().collect::<Vec<_>>();

@@ -8,10 +8,12 @@ use patchbay_model::{
     AttachmentDefinition, ClusterSettings, Endpoint, EndpointPort, EndpointSlice, EndpointState,
     NadKey, Networks, NodeObject, Protocol, Service, ServiceKey, ServicePort, TargetPort,
 };
+use patchbay_rows::Engine;
 use patchbay_schemas::nb::{self, LoadBalancer, LoadBalancerGroup, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_services::ServiceController;
+use patchbay_services::Services;
+use patchbay_zone::ZoneCapability as _;
 use patchbay_zone::ZoneObjects;
 
 pub(crate) const CONFIG: &str = r#"{"cniVersion":"1.1.0","joinSubnet":"100.65.0.0/16,fd99::/64","name":"blue_l3",
@@ -128,7 +130,7 @@ pub(crate) fn set_networks(objects: &mut ZoneObjects, networks: &Networks) {
 /// A database with the rows of the network on node `n1`, and a controller.
 pub(crate) struct World {
     pub(crate) database: Database,
-    pub(crate) controller: ServiceController,
+    pub(crate) controller: Engine<Services>,
     pub(crate) inputs: ZoneObjects,
 }
 
@@ -158,7 +160,7 @@ impl World {
         put_node(&mut inputs, "n2", annotations("n2", 3));
         Self {
             database,
-            controller: ServiceController::new(UuidSource::seeded(2)),
+            controller: Engine::new(UuidSource::seeded(2)),
             inputs,
         }
     }
@@ -166,14 +168,21 @@ impl World {
     /// Plans, commits, and makes sure that neither this controller nor a new one finds more to do.
     pub(crate) fn pass(&mut self) {
         let snapshot = self.database.snapshot();
-        let change = self.controller.plan(&self.inputs, &snapshot).unwrap();
+        let change = self
+            .controller
+            .plan(&self.inputs, &snapshot)
+            .into_change()
+            .unwrap();
         if let Some(transaction) = change.transaction {
             self.database.transact(transaction.operations()).unwrap();
         }
         let snapshot = self.database.snapshot();
-        let mut fresh = ServiceController::new(UuidSource::seeded(3));
+        let mut fresh = Engine::<Services>::new(UuidSource::seeded(3));
         for controller in [&mut self.controller, &mut fresh] {
-            let again = controller.plan(&self.inputs, &snapshot).unwrap();
+            let again = controller
+                .plan(&self.inputs, &snapshot)
+                .into_change()
+                .unwrap();
             let again = again
                 .transaction
                 .map(|transaction| transaction.operations().to_vec());
@@ -198,10 +207,8 @@ impl World {
     }
 
     pub(crate) fn problems(&self) -> Vec<String> {
-        let problems = self.controller.problems();
-        problems
-            .map(|(service, problem)| format!("{service}: {problem}"))
-            .collect()
+        let problems = Services::problems(&self.controller, &self.inputs);
+        problems.iter().map(ToString::to_string).collect()
     }
 }
 

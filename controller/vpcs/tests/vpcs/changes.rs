@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use patchbay_engine::db::Database;
 use patchbay_resources::conversion::vpc_scene;
 use patchbay_resources::manifests::Inventory;
+use patchbay_rows::Engine;
 use patchbay_schemas::nb;
 use patchbay_schemas::nb::{
     GatewayChassis, LoadBalancer, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat,
 };
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_vpcs::{VpcController, ZoneVpcs};
+use patchbay_vpcs::{Vpcs, ZoneVpcs};
 
 use crate::world::{PLATFORM, World, read};
 
@@ -217,7 +218,7 @@ fn a_controller_that_starts_after_any_transaction_goes_on() {
     let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(7));
     for wanted in [&inputs, &empty, &inputs] {
         for seed in 0.. {
-            let mut controller = VpcController::new(UuidSource::seeded(seed));
+            let mut controller = Engine::<Vpcs>::new(UuidSource::seeded(seed));
             let plan = controller.plan(wanted, &database.snapshot());
             let Some((_, first)) = plan.changes.into_iter().next() else {
                 break;
@@ -225,7 +226,7 @@ fn a_controller_that_starts_after_any_transaction_goes_on() {
             let transaction = first.unwrap().transaction.unwrap();
             database.transact(transaction.operations()).unwrap();
         }
-        let mut fresh = VpcController::new(UuidSource::seeded(1));
+        let mut fresh = Engine::<Vpcs>::new(UuidSource::seeded(1));
         let rest = fresh.plan(wanted, &database.snapshot());
         assert!(rest.changes.is_empty(), "{:?}", rest.changes);
     }
@@ -246,6 +247,7 @@ fn a_controller_that_starts_after_any_transaction_goes_on() {
 fn nothing_goes_while_objects_may_be_missing() {
     let world = World::new(&tenant());
     let nothing = ZoneVpcs::new(&vpc_scene(&read(PLATFORM)), true);
-    let plan = VpcController::new(UuidSource::seeded(4)).plan(&nothing, &world.database.snapshot());
+    let plan =
+        Engine::<Vpcs>::new(UuidSource::seeded(4)).plan(&nothing, &world.database.snapshot());
     assert!(plan.changes.is_empty(), "{:?}", plan.changes);
 }

@@ -5,10 +5,12 @@ use patchbay_engine::db::Database;
 use patchbay_resources::conversion::vpc_scene;
 use patchbay_resources::manifests::{Inventory, read_manifests};
 use patchbay_resources::object::Time;
+use patchbay_rows::Engine;
 use patchbay_schemas::nb;
 use patchbay_schemas::typed::TableRow;
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_vpcs::{VpcController, ZoneVpcs};
+use patchbay_vpcs::{Vpcs, ZoneVpcs};
+use patchbay_zone::ZoneCapability as _;
 
 /// Plans after which a test that still changes rows fails: rows refer to rows of other objects, those
 /// to rows of further ones.
@@ -23,7 +25,7 @@ pub(crate) struct World {
     /// What cannot be done as the objects specify.
     pub(crate) problems: Vec<String>,
     pub(crate) database: Database,
-    controller: VpcController,
+    controller: Engine<Vpcs>,
     /// Number of transactions so far.
     pub(crate) transactions: usize,
 }
@@ -40,7 +42,7 @@ impl World {
             inventory: Inventory::default(),
             problems: Vec::new(),
             database: Database::with_uuids(nb::schema(), UuidSource::seeded(1)),
-            controller: VpcController::new(UuidSource::seeded(2)),
+            controller: Engine::new(UuidSource::seeded(2)),
             transactions: 0,
         };
         world.apply(read(yaml));
@@ -64,10 +66,11 @@ impl World {
             }
         }
         assert!(is_settled, "no rest after {MAX_PLANS} plans");
-        let mut fresh = VpcController::new(UuidSource::seeded(3));
+        let mut fresh = Engine::<Vpcs>::new(UuidSource::seeded(3));
         let again = fresh.plan(&inputs, &self.database.snapshot());
         assert!(again.changes.is_empty(), "{:?}", again.changes);
-        let refused = self.controller.refused().map(|row| row.to_string());
+        let refused = Vpcs::problems(&self.controller, &inputs);
+        let refused = refused.iter().map(ToString::to_string);
         self.problems.extend(refused);
         self.inventory = inventory;
     }

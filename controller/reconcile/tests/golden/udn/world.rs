@@ -6,8 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{
-    ClusterSettings, DEFAULT_NETWORK_KEY, OPEN_PORTS, POD_NETWORKS, PodFieldProblem,
-    RenderedNetworks,
+    ClusterSettings, DEFAULT_NETWORK_KEY, OPEN_PORTS, POD_NETWORKS, RenderedNetworks,
 };
 use patchbay_zone::ZoneObjects;
 use serde_json::Value;
@@ -163,9 +162,7 @@ impl World {
         let attached = attached.filter(|pod| {
             let mut problems = pod.problems.iter();
             self.northbound.has_default_port(&pod.key.default_port())
-                || !problems.any(|problem| {
-                    matches!(problem, PodFieldProblem::Annotation { annotation, .. } if *annotation == OPEN_PORTS)
-                })
+                || !problems.any(|problem| problem.is_of_annotation(OPEN_PORTS))
         });
         let default_ports = attached.map(|pod| pod.key.default_port()).collect();
         self.northbound.set_default_ports(&default_ports)?;

@@ -182,7 +182,7 @@ fn connect_subnets_never_change() {
     new.connect_subnets[0].network_prefix = 25;
     assert_eq!(
         new.transition_violations(&old),
-        [Violation::new(
+        [FieldProblem::new(
             "spec.connectSubnets",
             "connectSubnets is immutable"
         )]

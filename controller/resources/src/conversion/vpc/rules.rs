@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use patchbay_model::FieldProblem;
 use patchbay_model::Protocol;
-use patchbay_model::vpc::{FieldProblem, ForwardedPort, NatKey, NatKind, NatRule, NatTarget};
+use patchbay_model::vpc::{ForwardedPort, NatKey, NatKind, NatRule, NatTarget};
 
 use crate::manifests::Inventory;
 use crate::object::kube_ovn::{OvnDnatRuleSpec, OvnFipSpec, OvnSnatRuleSpec};

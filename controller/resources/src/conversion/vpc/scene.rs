@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use patchbay_model::FieldProblem;
 use patchbay_model::vpc::{
-    AddressRange, DEFAULT_EXTERNAL_SUBNET, DEFAULT_VPC, Eip, EipKind, ExternalSubnets,
-    FieldProblem, Peering, PolicyRoute, StaticRoute, SubnetNet, SubnetProvider, Vpc, VpcObjects,
-    VpcPort, VpcScene, VpcSubnet, VpcVlan,
+    AddressRange, DEFAULT_EXTERNAL_SUBNET, DEFAULT_VPC, Eip, EipKind, ExternalSubnets, Peering,
+    PolicyRoute, StaticRoute, SubnetNet, SubnetProvider, Vpc, VpcObjects, VpcPort, VpcScene,
+    VpcSubnet, VpcVlan,
 };
 
 use super::{node, ports, rules};

@@ -1,9 +1,10 @@
 //! Provider networks.
 
+use patchbay_model::FieldProblem;
 use serde::{Deserialize, Serialize};
 
+use crate::custom_resource;
 use crate::object::LabelSelector;
-use crate::{Violation, custom_resource};
 
 use super::KubeOvnCondition;
 
@@ -49,7 +50,7 @@ pub struct ProviderNetworkSpec {
 impl ProviderNetworkSpec {
     /// Rules of the definition that the specification breaks. An object without a specification
     /// breaks none.
-    pub fn violations(&self) -> Vec<Violation> {
+    pub fn violations(&self) -> Vec<FieldProblem> {
         if *self == Self::default() {
             return Vec::new();
         }
@@ -65,13 +66,13 @@ impl ProviderNetworkSpec {
     }
 }
 
-fn check_interface(found: &mut Vec<Violation>, field: &str, name: &str) {
+fn check_interface(found: &mut Vec<FieldProblem>, field: &str, name: &str) {
     if name.chars().count() > MAX_INTERFACE_CHARS {
         let message = format!("should be at most {MAX_INTERFACE_CHARS} chars long");
-        found.push(Violation::new(field, message));
+        found.push(FieldProblem::new(field, message));
     }
     if name.is_empty() || name.contains(|c: char| c == '/' || c.is_whitespace()) {
-        found.push(Violation::new(field, r"should match '^[^/\s]+$'"));
+        found.push(FieldProblem::new(field, r"should match '^[^/\s]+$'"));
     }
 }
 

@@ -1,8 +1,9 @@
 //! VLANs of provider networks.
 
+use patchbay_model::FieldProblem;
 use serde::{Deserialize, Serialize};
 
-use crate::{Violation, custom_resource};
+use crate::custom_resource;
 
 use super::KubeOvnCondition;
 
@@ -35,7 +36,7 @@ pub struct VlanSpec {
 
 impl VlanSpec {
     /// Rules of the definition that the specification breaks.
-    pub fn violations(&self) -> Vec<Violation> {
+    pub fn violations(&self) -> Vec<FieldProblem> {
         let ids = [("spec.id", Some(self.id)), ("spec.vlanId", self.vlan_id)];
         let violations = ids.into_iter().filter_map(|(field, id)| {
             let message = match id? {
@@ -43,7 +44,7 @@ impl VlanSpec {
                 0..=MAX_VLAN_ID => return None,
                 _ => format!("should be less than or equal to {MAX_VLAN_ID}"),
             };
-            Some(Violation::new(field, message))
+            Some(FieldProblem::new(field, message))
         });
         violations.collect()
     }
