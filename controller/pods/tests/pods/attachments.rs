@@ -93,11 +93,11 @@ fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
             format!("Pod blue/a: {field}: there is no NetworkAttachmentDefinition blue/none"),
         ]
     );
-    let field = "red/b: metadata.annotations[k8s.ovn.org/open-default-ports]: ";
+    let field = "Pod red/b: metadata.annotations[k8s.ovn.org/open-default-ports]: ";
     assert!(found[3].starts_with(field), "{}", found[3]);
     assert_eq!(
         found[4..],
-        ["red/b: metadata.namespace: namespace red has the label \
+        ["Pod red/b: metadata.namespace: namespace red has the label \
           k8s.ovn.org/primary-user-defined-network, but no primary network"
             .to_owned()]
     );
