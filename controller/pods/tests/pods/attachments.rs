@@ -97,9 +97,11 @@ fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
     assert!(found[3].starts_with(field), "{}", found[3]);
     assert_eq!(
         found[4..],
-        ["Pod red/b: metadata.namespace: namespace red has the label \
+        [
+            "Pod red/b: metadata.namespace: namespace red has the label \
           k8s.ovn.org/primary-user-defined-network, but no primary network"
-            .to_owned()]
+                .to_owned()
+        ]
     );
 }
 
