@@ -132,40 +132,32 @@ async fn conflicts_and_throttling_are_waited_out() {
 }
 
 #[tokio::test]
-async fn a_rejected_write_is_reported_in_the_status() {
-    let bed = Testbed::simulated().await;
-    let cluster = bed.run_cluster("one");
-    bed.api().fail(patches(
-        "/clusternetworkconnects/blue-green-connect",
-        403,
-        1,
-    ));
-    bed.connect().await;
-    let message = eventually("the rejection is reported", async || {
-        let connect = bed.connected().await;
-        let (status, message) = accepted(&connect)?;
-        (status == "False").then_some(message)
-    })
-    .await;
-    assert_eq!(
-        message,
-        "failed to update network connect router tunnel key annotation for CNC blue-green-connect: \
-         as ordered by the test"
-    );
-    // The write is retried.
-    bed.until_allocated(2).await;
-    eventually("there are events about both", async || {
-        let reasons: Vec<String> = bed
-            .events()
-            .await
-            .into_iter()
-            .map(|(reason, _)| reason)
-            .collect();
-        (reasons.contains(&"Refused".to_owned()) && reasons.contains(&"Accepted".to_owned()))
-            .then_some(())
-    })
-    .await;
-    cluster.stop().await;
+async fn a_write_that_is_refused_or_fails_is_reported_in_the_status() {
+    // A rejection, and a webhook that is down.
+    for code in [403, 500] {
+        let bed = Testbed::simulated().await;
+        let cluster = bed.run_cluster("one");
+        let path = "/clusternetworkconnects/blue-green-connect$";
+        bed.api().fail(patches(path, code, usize::MAX));
+        bed.connect().await;
+        let message = eventually("the failure is reported", async || {
+            let (status, message) = accepted(&bed.connected().await)?;
+            (status == "False").then_some(message)
+        })
+        .await;
+        let expected = "failed to update network connect router tunnel key annotation for CNC blue-green-connect: \
+             as ordered by the test";
+        assert!(message.starts_with(expected), "{message}");
+        bed.api().end_faults();
+        bed.until_allocated(2).await;
+        eventually("there are events about both", async || {
+            let events = bed.events().await;
+            let has = |reason| events.iter().any(|one| one.0 == reason);
+            (has("Refused") && has("Accepted")).then_some(())
+        })
+        .await;
+        cluster.stop().await;
+    }
 }
 
 #[tokio::test]

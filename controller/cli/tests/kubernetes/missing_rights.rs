@@ -203,37 +203,6 @@ async fn a_right_that_is_lost_is_in_events() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_right_that_controllers_of_connects_lose_is_in_events() {
-    let bed = Testbed::simulated().await;
-    let zone = bed.zone(ZONE).await;
-    let both = bed.run("one", true, Some(&zone));
-    bed.connect().await;
-    bed.until_allocated(2).await;
-    let refused = Reply::Status(403, None);
-    let lost = ["/services$", "/namespaces$"];
-    fail_each(&bed, lost.map(|path| ("LIST", path, refused, usize::MAX)));
-    fail_each(&bed, lost.map(|path| ("WATCH", path, refused, usize::MAX)));
-    bed.api().drop_watches();
-    for text in ["Service: cannot be ", "Namespace: cannot be "] {
-        until_warned(&bed, "Node", ZONE, text).await;
-    }
-    let text = "Namespace: cannot be ";
-    until_warned(&bed, "Lease", "patchbay-cluster", text).await;
-    // The cluster manager does not watch services.
-    let events = Api::<Event>::namespaced(bed.client.clone(), "default");
-    let events = events.list(&ListParams::default()).await.unwrap();
-    let of_lease = events.iter().filter(|event| {
-        let regarding = event.regarding.clone().unwrap_or_default();
-        regarding.kind.as_deref() == Some("Lease")
-    });
-    for event in of_lease {
-        let note = event.note.clone().unwrap_or_default();
-        assert!(note.starts_with(text), "{note}");
-    }
-    both.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_first_list_of_the_reports_delays_only_the_condition_of_the_zones() {
     let bed = Testbed::simulated().await;
     refuse_lists(&bed, ["/configmaps$"]);

@@ -1,7 +1,5 @@
 //! Writes that an API server refuses, or that fail as those to objects of a webhook that is down.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
 use kube::core::DynamicObject;
@@ -13,8 +11,8 @@ use crate::apiserver::Reply;
 use crate::networks::{
     RED, create_network, create_pod, events_about, fail_each, layer2, pods, udns,
 };
-use crate::stored::{ClusterNetworkConnect, ClusterUserDefinedNetwork};
-use crate::testbed::{CONNECT, Testbed, accepted, connect, eventually};
+use crate::stored::ClusterUserDefinedNetwork;
+use crate::testbed::{Testbed, eventually};
 
 const ORDERED: &str = "as ordered by the test";
 
@@ -153,53 +151,4 @@ async fn objects_that_cannot_be_written_have_an_event() {
         }
         manager.stop().await;
     }
-}
-
-#[tokio::test]
-async fn a_connect_whose_webhook_is_down_is_not_accepted() {
-    let bed = Testbed::simulated().await;
-    let down = Reply::Status(500, None);
-    let object = "/clusternetworkconnects/blue-green-connect$";
-    fail_each(&bed, [("PATCH", object, down, usize::MAX)]);
-    let manager = bed.run_cluster("one");
-    bed.connect().await;
-    let until = async |wanted: &str| {
-        eventually(&format!("Accepted is {wanted}"), async || {
-            let (status, message) = accepted(&bed.connected().await)?;
-            (status == wanted).then_some(message)
-        })
-        .await
-    };
-    let message = until("False").await;
-    let expected = format!(
-        "failed to update network connect router tunnel key annotation for CNC {CONNECT}: {ORDERED}"
-    );
-    assert!(message.starts_with(&expected), "{message}");
-    bed.api().end_faults();
-    until("True").await;
-    manager.stop().await;
-}
-
-#[tokio::test]
-async fn a_connect_behind_many_quick_failures_is_written_in_the_same_pass() {
-    let mut bed = Testbed::simulated().await;
-    // With this delay before each further pass, the test would not end in time.
-    bed.retry = (Duration::from_secs(30), Duration::from_secs(30));
-    let down = Reply::Status(500, None);
-    let others = "/clusternetworkconnects/aaa";
-    fail_each(&bed, [("PATCH", others, down, usize::MAX)]);
-    for number in 0..20 {
-        let mut other: ClusterNetworkConnect = connect();
-        other.metadata.name = Some(format!("aaa{number:02}"));
-        other.spec.connect_subnets[0].cidr = format!("192.{}.0.0/16", 170 + number);
-        bed.create(&other).await;
-    }
-    bed.connect().await;
-    let manager = bed.run_cluster("one");
-    eventually("the last one is accepted", async || {
-        let (status, _) = accepted(&bed.connected().await)?;
-        (status == "True").then_some(())
-    })
-    .await;
-    manager.stop().await;
 }

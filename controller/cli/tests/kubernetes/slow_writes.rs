@@ -14,7 +14,7 @@ use crate::networks::{
     RED, create_network, create_pod, events_about, fail_each, layer2, layer3, object, pods, udns,
     udns_in, until_created, until_pods,
 };
-use crate::testbed::{Testbed, ZONE, accepted, eventually};
+use crate::testbed::{Testbed, ZONE, eventually};
 use crate::zone_database::Zone;
 
 /// A test bed whose requests have a time-out that is longer than each test.
@@ -159,23 +159,5 @@ async fn a_network_whose_definition_has_no_answer_is_not_created() {
     assert_eq!(requested(&bed), 1);
     let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();
     assert!(nads.items.is_empty());
-    manager.stop().await;
-}
-
-#[tokio::test]
-async fn a_connect_without_an_answer_does_not_delay_others() {
-    let bed = patient_bed().await;
-    never_answer(&bed, "PATCH", "/clusternetworkconnects/aaa$");
-    let manager = bed.run_cluster("one");
-    let mut other = crate::testbed::connect();
-    other.metadata.name = Some("aaa".to_owned());
-    "192.170.0.0/16".clone_into(&mut other.spec.connect_subnets[0].cidr);
-    bed.create(&other).await;
-    bed.connect().await;
-    eventually("the other one is accepted", async || {
-        let (status, _) = accepted(&bed.connected().await)?;
-        (status == "True").then_some(())
-    })
-    .await;
     manager.stop().await;
 }

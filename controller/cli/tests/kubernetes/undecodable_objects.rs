@@ -4,10 +4,8 @@ use hyper::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 use crate::command::{kubeconfig_as, patchbay};
-use crate::networks::{create_network, create_pod, layer3, until_pods};
 use crate::testbed::{NAMESPACE, Testbed, ZONE, until_connected};
 use crate::zone_controller::until_ports;
-use crate::zone_database::Zone;
 
 const BLUE_PODS: &str = "/api/v1/namespaces/blue/pods";
 
@@ -68,19 +66,6 @@ async fn objects_that_cannot_be_decoded_do_not_hide_others() {
     until_ports(&zone, 2).await;
     // The zone's report and lease are read.
     until_connected(&bed, "Unknown", "2 ports in 1 zone").await;
-    both.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_of_networks_that_cannot_be_decoded_do_not_hide_others() {
-    let mut bed = Testbed::simulated().await;
-    bed.networks = true;
-    create_undecodable(&bed).await;
-    let zone = Zone::without_networks(ZONE).await;
-    let both = bed.run("one", true, Some(&zone));
-    create_network(&bed, layer3()).await;
-    create_pod(&bed, "a").await;
-    until_pods(&zone, &["a"]).await;
     both.stop().await;
 }
 
