@@ -114,7 +114,7 @@ impl WatchingController {
                     api_version: Some(Node::api_version()),
                     kind: Some(Node::KIND.to_owned()),
                     name: Some(zone.clone()),
-                    uid: node.meta().uid.clone(),
+                    uid: node.meta()?.uid.clone(),
                     ..ObjectReference::default()
                 })
             }

@@ -68,16 +68,14 @@ impl ReportSource {
         let connects = self.connects.objects();
         let summaries: BTreeMap<String, ConnectSummary> = connects
             .iter()
-            .map(|(key, seen)| {
+            .filter_map(|(key, seen)| {
                 let before = last_report.connects.get(&key.name);
-                (
-                    key.name.clone(),
-                    ConnectSummary::unreachable(seen.meta(), before),
-                )
+                let summary = ConnectSummary::unreachable(seen.meta()?, before);
+                Some((key.name.clone(), summary))
             })
             .collect();
         ZoneReport {
-            node_uid: node.and_then(|node| node.meta().uid.clone()),
+            node_uid: node.and_then(|node| node.meta()?.uid.clone()),
             connects: summaries,
         }
     }
@@ -153,7 +151,7 @@ impl ReportPublisher {
     fn is_joining(&mut self, join_end: Instant) -> bool {
         let nodes = self.source.nodes.objects();
         let node = nodes.get(&ObjectKey::cluster(&self.source.zone));
-        let created = node.and_then(|node| node.meta().creation_timestamp.as_ref());
+        let created = node.and_then(|node| node.meta()?.creation_timestamp.as_ref());
         let is_new = created.is_some_and(|created| {
             let age = Timestamp::now().duration_since(created.0);
             age < SignedDuration::try_from(NEW_NODE_AGE).unwrap_or(SignedDuration::MAX)

@@ -25,12 +25,13 @@ pub(crate) struct ConnectedNetworks {
 }
 
 impl ConnectedNetworks {
-    /// Follows the definitions and connects of an inventory. Returns `true` if a network is newly
-    /// connected.
+    /// Follows the definitions and connects of an inventory. Returns `true` if a network or a
+    /// namespace is newly connected.
     pub(crate) fn update_networks(&mut self, inventory: &Inventory) -> bool {
         let connects = &inventory.cluster_network_connects;
         let definitions = &inventory.network_attachment_definitions;
         let namespaces = &inventory.namespaces;
+        let former_namespaces = self.namespaces();
         let has_other_networks = have_changed(&self.definitions, definitions)
             || have_changed(&self.namespaces, namespaces);
         if has_other_networks {
@@ -45,10 +46,9 @@ impl ConnectedNetworks {
         let owners = objects(connects).flat_map(|connect| owners_of(connect.meta()));
         let connected = owners.filter_map(|owner| self.networks.by_id(owner.network_id));
         let names: BTreeSet<String> = connected.map(|network| network.name.clone()).collect();
-        let has_new = !names.is_subset(&self.names);
-        self.nodes.set_connected(&names);
-        self.names = names;
-        has_new
+        let former = (std::mem::replace(&mut self.names, names), former_namespaces);
+        self.nodes.set_connected(&self.names);
+        !self.names.is_subset(&former.0) || !self.namespaces().is_subset(&former.1)
     }
 
     /// Follows the nodes of an inventory.
@@ -59,6 +59,14 @@ impl ConnectedNetworks {
     /// Names of the connected networks.
     pub(crate) fn names(&self) -> &BTreeSet<String> {
         &self.names
+    }
+
+    /// Namespaces whose primary network is connected.
+    pub(crate) fn namespaces(&self) -> BTreeSet<String> {
+        let networks = self.names.iter();
+        let networks = networks.filter_map(|name| self.networks.by_name(name));
+        let namespaces = networks.flat_map(|network| &network.namespaces);
+        namespaces.cloned().collect()
     }
 
     /// Problems of attachment definitions and of annotations of nodes, one line each.

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use patchbay_model::{ConnectSubnetMap, NETWORK_SELECTIONS, ROUTER_TUNNEL_KEY};
+use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
 use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Sourced};
-use patchbay_resources::object::{
-    Container, Namespace, Node, ObjectMeta, Pod, PodSpec, PodStatus, Service,
-};
+use patchbay_resources::object::{Container, Namespace, Node, ObjectMeta, Pod, PodSpec, Service};
 use serde::Deserialize as _;
 
 use crate::api::tolerant_object::UndecodableObject;
@@ -66,29 +64,6 @@ pub(crate) fn without_containers(pod: &mut Pod) {
         kept.containers.push(ports);
     }
     *spec = kept;
-}
-
-/// Keeps the node of a pod and the networks that it requests.
-pub(crate) fn keep_pod_networks(pod: &mut Pod) {
-    let meta = mem::take(&mut pod.metadata);
-    pod.metadata = ObjectMeta {
-        name: meta.name,
-        namespace: meta.namespace,
-        annotations: retain_annotations(meta.annotations, &[NETWORK_SELECTIONS]),
-        ..ObjectMeta::default()
-    };
-    if let Some(spec) = &mut pod.spec {
-        let mut kept = PodSpec::default();
-        kept.node_name = spec.node_name.take();
-        kept.host_network = spec.host_network;
-        *spec = kept;
-    }
-    if let Some(status) = &mut pod.status {
-        *status = PodStatus {
-            phase: status.phase.take(),
-            ..PodStatus::default()
-        };
-    }
 }
 
 /// Keeps everything of a ClusterNetworkConnect but the annotations of others.

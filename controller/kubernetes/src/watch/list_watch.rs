@@ -15,10 +15,10 @@ use crate::api::requests::{Api, key_of, version_of};
 use crate::config::Timing;
 use crate::watch::etcd_restores::EtcdRestores;
 use crate::watch::list_pages::{ListProgress, first_page, next_page, shrink_page};
-use crate::watch::object_sink::ObjectSink;
 use crate::watch::read_failure::{
     ReadFailure, ReadFailureCause, ReadRequest, cause_of, describe_undefined, is_lasting,
 };
+use crate::watch::store::StoreWriter;
 use crate::watch::watch_backoff::{Recovery, WatchBackoff};
 use crate::watch::watch_error::{WatchEnd, WatchError, with_timeout};
 use crate::watch::watch_position::{Replay, SeenChange, WatchPosition, is_earlier};
@@ -55,13 +55,13 @@ const WATCH_SECONDS: u32 = 290;
 /// `docs/design/watches.md` compares it with `kube::runtime::watcher`. An object of a
 /// [`TolerantObject`](crate::api::tolerant_object::TolerantObject) kind that cannot be decoded is kept as an
 /// [`UndecodableObject`](crate::api::tolerant_object::UndecodableObject).
-pub(crate) struct ListWatch {
+pub(crate) struct ListWatch<V: Clone> {
     api: Api,
     kind: &'static str,
     /// Label selector; empty: all objects.
     labels: &'static str,
     timing: Timing,
-    sink: Box<dyn ObjectSink>,
+    store: StoreWriter<V>,
     backoff: WatchBackoff,
     recovery: Recovery,
     restores: EtcdRestores,
@@ -83,12 +83,12 @@ pub(crate) enum KindPresence {
     Optional,
 }
 
-impl ListWatch {
+impl<V: Clone + PartialEq> ListWatch<V> {
     pub(crate) fn new(
         api: Api,
         kind: &'static str,
         timing: Timing,
-        sink: Box<dyn ObjectSink>,
+        store: StoreWriter<V>,
         recovery: Recovery,
     ) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl ListWatch {
             kind,
             labels: "",
             timing,
-            sink,
+            store,
             backoff: WatchBackoff::default(),
             recovery,
             restores: EtcdRestores::default(),
@@ -129,7 +129,7 @@ impl ListWatch {
             self.watch_from(version).await;
             tokio::select! {
                 () = tokio::time::sleep(self.backoff.before_relist()) => {}
-                () = self.sink.requests().wait() => {}
+                () = self.store.requests.wait() => {}
             }
         }
     }
@@ -138,17 +138,17 @@ impl ListWatch {
     async fn list(&mut self) -> String {
         loop {
             self.restores.mark_seen();
-            let request = self.sink.requests().last();
+            let request = self.store.requests.last();
             let listed = self.try_list().await;
             let is_missing = matches!(&listed, Err(error) if error.code() == Some(404));
-            if listed.is_ok() || (is_missing && self.sink.is_empty()) {
-                self.sink.requests().answer(request);
+            if listed.is_ok() || (is_missing && self.store.is_empty()) {
+                self.store.requests.answer(request);
             }
             match listed {
                 Ok(version) => {
                     self.backoff.reset();
                     self.announce_recovery();
-                    self.sink.note_success(ReadRequest::List);
+                    self.store.note_success(ReadRequest::List);
                     self.missing_since = None;
                     return version;
                 }
@@ -175,14 +175,14 @@ impl ListWatch {
             tracing::warn!(%kind, "the cluster does not have this kind; waiting for its definition");
         }
         let absence = now - *self.missing_since.get_or_insert(now);
-        let has_objects = !self.sink.is_empty();
+        let has_objects = !self.store.is_empty();
         if !has_objects || absence >= self.timing.missing_kind_grace_period {
             if has_objects {
                 tracing::warn!(%kind, ?absence, "the kind is still missing; its objects count as deleted");
             }
-            self.sink.begin_list();
-            self.sink.complete_list();
-            self.sink.note_success(ReadRequest::List);
+            self.store.begin_list();
+            self.store.complete_list();
+            self.store.note_success(ReadRequest::List);
         }
         tokio::time::sleep(self.backoff.after_failure()).await;
     }
@@ -195,7 +195,7 @@ impl ListWatch {
             tracing::warn!(%kind, "cannot list objects: {reason}");
         }
         self.missing_since.get_or_insert_with(Instant::now);
-        self.sink.note_failure(ReadFailure {
+        self.store.note_failure(ReadFailure {
             request: ReadRequest::List,
             reason: reason.into(),
             cause: ReadFailureCause::Undefined,
@@ -206,7 +206,7 @@ impl ListWatch {
     async fn try_list(&mut self) -> Result<String, WatchError> {
         let mut page = first_page(self.labels);
         let (mut undecodable, mut progress) = (BTreeSet::new(), ListProgress::default());
-        self.sink.begin_list();
+        self.store.begin_list();
         loop {
             let listed = self.api.list(&page);
             let listed = with_timeout(self.timing.request_timeout, listed).await;
@@ -218,7 +218,7 @@ impl ListWatch {
             let size = (listed.items.len(), bytes);
             for object in listed.items {
                 let key = key_of(&object);
-                let added = self.sink.add_listed(key.clone(), object);
+                let added = self.store.add_listed(key.clone(), object);
                 if added.is_err() {
                     undecodable.insert(key.clone());
                 }
@@ -228,7 +228,7 @@ impl ListWatch {
                 let version = listed.metadata.resource_version;
                 let version = version.filter(|version| !version.is_empty());
                 let version = version.ok_or(WatchError::NoResourceVersion)?;
-                self.sink.complete_list();
+                self.store.complete_list();
                 self.undecodable.retain(|key, _| undecodable.contains(key));
                 return Ok(version);
             }
@@ -299,7 +299,7 @@ impl ListWatch {
                     return false;
                 }
                 Ok(_) => {
-                    self.sink.note_success(ReadRequest::List);
+                    self.store.note_success(ReadRequest::List);
                     return true;
                 }
                 Err(error) if error.requires_relist() => return false,
@@ -326,14 +326,14 @@ impl ListWatch {
         let watched = self.api.watch(&params, version);
         let events = with_timeout(self.timing.request_timeout, watched).await?;
         self.announce_recovery();
-        self.sink.note_success(ReadRequest::Watch);
+        self.store.note_success(ReadRequest::Watch);
         let mut events = pin!(events);
         let opened = Instant::now();
         let (mut is_silent, mut has_event) = (true, false);
         loop {
             let event = tokio::select! {
                 event = timeout(self.timing.watch_idle_timeout, events.next()) => event,
-                () = self.sink.requests().wait() => return Ok(WatchEnd::ListRequested),
+                () = self.store.requests.wait() => return Ok(WatchEnd::ListRequested),
                 () = self.restores.wait() => return Ok(WatchEnd::ListRequested),
             };
             let event = match event {
@@ -380,10 +380,10 @@ impl ListWatch {
             }
             has_event = true;
             if is_deleted {
-                self.sink.remove(&key);
+                self.store.remove(&key);
                 self.undecodable.remove(&key);
             } else {
-                let put = self.sink.put(key.clone(), object);
+                let put = self.store.put(key.clone(), object);
                 self.note_decoding(key.clone(), put);
             }
             position.record_change(key, version);
@@ -411,9 +411,9 @@ impl ListWatch {
         let retry_after_s = retry_after.map(|wait| wait.as_secs());
         tracing::warn!(%kind, %error, retry_after_s, "{failure}");
         let failed_since = *self.failed_since.get_or_insert_with(Instant::now);
-        if !self.sink.is_listed() || is_lasting(error, failed_since.elapsed()) {
+        if !self.store.is_listed() || is_lasting(error, failed_since.elapsed()) {
             let reason = error.to_string().into();
-            self.sink.note_failure(ReadFailure {
+            self.store.note_failure(ReadFailure {
                 request,
                 reason,
                 cause: cause_of(error),

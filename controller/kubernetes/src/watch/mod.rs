@@ -8,7 +8,7 @@ pub(crate) mod list_pages;
 pub(crate) mod list_requests;
 pub(crate) mod list_watch;
 pub(crate) mod node_subnets;
-pub(crate) mod object_sink;
+pub(crate) mod packed_pods;
 pub(crate) mod read_failure;
 pub(crate) mod sources;
 pub(crate) mod store;

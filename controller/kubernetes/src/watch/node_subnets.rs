@@ -5,18 +5,21 @@
 //! networks. Packed they take 6 or 7 bytes each: a number for the network's name, the prefix
 //! length, and the bytes of the prefix.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ipnet::IpNet;
 use patchbay_model::{NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS};
 use patchbay_resources::conversion;
-use patchbay_resources::manifests::Sourced;
-use patchbay_resources::object::{Node, Object as _};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Sourced};
+use patchbay_resources::object::{Node, Object as _, ObjectMeta};
 use serde_json::json;
 
-use crate::watch::watched::WatchedObject;
+use crate::watch::watched::{AnyObject, ConnectedParts, WatchedObject};
+use crate::write::write_outcome::Written;
 
 /// Added to the prefix length of IPv6 subnets, so that one byte holds both families. IPv4
 /// lengths end at 32.
@@ -60,15 +63,22 @@ impl NetworkNumbers {
         NumberedNetworks(networks.into_iter().filter_map(numbered).collect())
     }
 
-    /// A node without the annotations that rows of connects do not follow from, with its subnets
-    /// packed. A node with subnets that cannot be read keeps the text.
+    /// A node with what rows of connects follow from, and its subnets packed. A node with subnets
+    /// that cannot be read keeps the text.
     pub(crate) fn pack_node(&self, mut sourced: Sourced<Node>) -> WatchedObject {
         let (node, errors) = conversion::node(&sourced.object);
         let is_readable = errors.iter().all(|error| error.annotation != NODE_SUBNETS);
+        let meta = mem::take(&mut sourced.object.metadata);
+        sourced.object.metadata = ObjectMeta {
+            name: meta.name,
+            uid: meta.uid,
+            creation_timestamp: meta.creation_timestamp,
+            annotations: meta.annotations,
+            ..ObjectMeta::default()
+        };
         let annotations = sourced.object.annotations_mut();
         annotations.retain(|key, _| [NODE_ID, NODE_CHASSIS_ID, NODE_SUBNETS].contains(&&**key));
-        let has_subnets = is_readable && annotations.remove(NODE_SUBNETS).is_some();
-        if has_subnets {
+        if is_readable && annotations.remove(NODE_SUBNETS).is_some() {
             WatchedObject::packed(PackedNode {
                 node: sourced,
                 subnets: self.pack(&node.subnets),
@@ -85,19 +95,40 @@ pub(crate) struct NumberedNetworks(HashMap<u32, String>);
 
 /// A node of the API server. The subnets are packed in place of their annotation.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PackedNode {
-    pub(crate) node: Sourced<Node>,
+struct PackedNode {
+    node: Sourced<Node>,
     subnets: PackedSubnets,
 }
 
-impl PackedNode {
-    /// The node with the annotation of its subnets in these networks.
-    pub(crate) fn unpack(&self, networks: &NumberedNetworks) -> Sourced<Node> {
-        let subnets = json!(self.subnets.unpack(networks)).to_string();
+impl AnyObject for PackedNode {
+    fn meta(&self) -> Option<&ObjectMeta> {
+        Some(&self.node.object.metadata)
+    }
+
+    fn insert_into(
+        self: Arc<Self>,
+        _: &ObjectKey,
+        inventory: &mut Inventory,
+        connected: &ConnectedParts,
+    ) {
+        let subnets = json!(self.subnets.unpack(&connected.networks)).to_string();
         let mut node = self.node.clone();
         let annotations = node.object.annotations_mut();
         annotations.insert(NODE_SUBNETS.to_owned(), subnets);
-        node
+        inventory.nodes.insert(node);
+    }
+
+    fn after(&self, _: &Written) -> Arc<dyn AnyObject> {
+        // Nodes are packed only if they are not written.
+        Arc::new(self.clone())
+    }
+
+    fn is_equal(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

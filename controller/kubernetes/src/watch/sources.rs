@@ -7,7 +7,7 @@ use futures_util::future::{select_all, try_join_all};
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Problem, RefusedObject};
-use patchbay_resources::object::{Node, Object as _};
+use patchbay_resources::object::{Node, Object as _, Pod};
 use serde_json::Value;
 
 use crate::api::tolerant_object::UndecodableObject;
@@ -15,10 +15,10 @@ use crate::config::Timing;
 use crate::debounce::{ChangeSource, debounce, sleep_or_forever};
 use crate::events::read_failure_events::KindWatch;
 use crate::watch::connected_networks::ConnectedNetworks;
-use crate::watch::node_subnets::{NetworkNumbers, NumberedNetworks};
+use crate::watch::node_subnets::NetworkNumbers;
 use crate::watch::read_failure::ReadFailure;
 use crate::watch::store::{StoreReader, WatchEnded};
-use crate::watch::watched::Watched;
+use crate::watch::watched::{ConnectedParts, Watched};
 use crate::write::write_outcome::Written;
 
 /// Problems of objects that cannot be decoded, by kind and key.
@@ -127,7 +127,7 @@ impl KindSource {
         &mut self,
         inventory: &mut Inventory,
         problems: &mut DecodingProblems,
-        networks: &NumberedNetworks,
+        connected: &ConnectedParts,
     ) {
         let kind = self.kind;
         self.failure = self.objects.failure();
@@ -154,9 +154,9 @@ impl KindSource {
             }
             match watched {
                 None => (self.remove)(inventory, key),
-                Some(Watched::Readable(object)) => object.insert_with(inventory, networks),
+                Some(Watched::Readable(object)) => object.insert_with(key, inventory, connected),
                 Some(Watched::Partial(object, reasons)) => {
-                    object.insert_with(inventory, networks);
+                    object.insert_with(key, inventory, connected);
                     let reasons = reasons.iter().map(|reason| {
                         format!(
                             "{kind} {key}: cannot be decoded, so the field is ignored: {reason}"
@@ -189,11 +189,11 @@ impl KindSource {
         self.read = objects;
     }
 
-    /// Inserts all objects again. Nodes get the subnets of these networks.
-    fn insert_again(&self, inventory: &mut Inventory, networks: &NumberedNetworks) {
-        for watched in self.read.values() {
+    /// Inserts all objects again.
+    fn insert_again(&self, inventory: &mut Inventory, connected: &ConnectedParts) {
+        for (key, watched) in &self.read {
             if let Watched::Readable(object) | Watched::Partial(object, _) = watched {
-                object.insert_with(inventory, networks);
+                object.insert_with(key, inventory, connected);
             }
         }
     }
@@ -214,6 +214,9 @@ impl KindSource {
             Some(Watched::Readable(seen) | Watched::Partial(seen, _)) => seen.meta(),
             Some(Watched::Unreadable(_)) => return true,
             None => return !written.is_new,
+        };
+        let Some(seen) = seen else {
+            return true;
         };
         match (number(seen.resource_version.as_deref()), written.version) {
             // An earlier object of the same name has an earlier version.
@@ -251,15 +254,18 @@ pub(crate) struct ObjectSources {
     /// The objects that were read last.
     inventory: Inventory,
     problems: DecodingProblems,
+    /// `true` if nodes and pods are packed.
+    is_packed: bool,
     /// Numbers of networks in packed subnets of nodes.
     numbers: NetworkNumbers,
     connected: ConnectedNetworks,
 }
 
 impl ObjectSources {
-    /// No objects. `numbers`: numbers of networks in packed subnets of nodes.
-    pub(crate) fn new(numbers: NetworkNumbers) -> Self {
+    /// No objects. `is_packed`: nodes and pods are, with these numbers of networks in subnets.
+    pub(crate) fn new(is_packed: bool, numbers: NetworkNumbers) -> Self {
         Self {
+            is_packed,
             numbers,
             ..Self::default()
         }
@@ -319,21 +325,24 @@ impl ObjectSources {
 
     /// Current objects, and a message for each field that cannot be decoded. Objects of which no
     /// version could be decoded are named in [`Inventory::undecoded`], and kinds without a list in
-    /// [`Inventory::unlisted`]. A process that writes no networks has the subnets of nodes in
-    /// connected networks only.
+    /// [`Inventory::unlisted`]. A process that writes no networks has the subnets of nodes in connected
+    /// networks only, and the pods that may use these.
     pub(crate) fn inventory(&mut self) -> (Inventory, Vec<String>) {
         let (inventory, problems) = (&mut self.inventory, &mut self.problems);
-        let (nodes, others): (Vec<_>, Vec<_>) =
-            (self.kinds.iter_mut()).partition(|kind| kind.kind == Node::KIND);
+        let (packed, others): (Vec<_>, Vec<_>) =
+            (self.kinds.iter_mut()).partition(|kind| [Node::KIND, Pod::KIND].contains(&kind.kind));
         for kind in others {
-            kind.read_into(inventory, problems, &NumberedNetworks::default());
+            kind.read_into(inventory, problems, &ConnectedParts::default());
         }
         let has_new = self.connected.update_networks(inventory);
-        let numbers = self.numbers.numbers_of(self.connected.names());
-        for kind in nodes {
-            kind.read_into(inventory, problems, &numbers);
-            if has_new {
-                kind.insert_again(inventory, &numbers);
+        let connected = ConnectedParts {
+            networks: self.numbers.numbers_of(self.connected.names()),
+            namespaces: self.connected.namespaces(),
+        };
+        for kind in packed {
+            kind.read_into(inventory, problems, &connected);
+            if has_new && self.is_packed {
+                kind.insert_again(inventory, &connected);
             }
         }
         self.connected.update_nodes(inventory);
@@ -393,16 +402,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_change_during_a_pass_is_work() {
-        let (mut writer, reader) = store();
+        let read = project::<Pod>(Decoding::Whole, |_| {}, WatchedObject::new);
+        let (mut writer, reader) = store(move |object| Ok(read(TolerantObject::of(object))));
         writer.begin_list();
         writer.complete_list();
         let mut sources = ObjectSources::default();
         sources.add(KindSource::new::<Pod>(reader));
         assert!(sources.inventory().0.pods.is_empty());
         let object = json!({"metadata": {"namespace": "blue", "name": "a", "uid": "a"}});
-        let read = project::<Pod>(Decoding::Whole, |_| {}, WatchedObject::new);
-        let watched = read(TolerantObject::of(object));
-        writer.put(ObjectKey::namespaced("blue", "a"), watched);
+        let key = ObjectKey::namespaced("blue", "a");
+        writer.put(key, object).unwrap();
         // Something else has been woken.
         sources.changed().await.unwrap();
         let (limit, timing) = (Duration::from_secs(60), Timing::default());

@@ -8,11 +8,13 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::watch::list_requests::{ListRequester, RequestedLists, list_requests};
-use crate::watch::object_sink::ObjectSink;
 use crate::watch::read_failure::{ReadFailure, ReadFailureCause, ReadRequest};
 
-/// Makes an empty store. Readers see nothing before the first list is complete.
-pub(crate) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
+/// Makes an empty store. Readers see nothing before the first list is complete. `project` decodes an
+/// object and reduces it to the fields that are kept.
+pub(crate) fn store<V: Clone>(
+    project: impl Fn(Value) -> Result<V, FieldProblem> + Send + 'static,
+) -> (StoreWriter<V>, StoreReader<V>) {
     let (store, stored) = watch::channel(Stored {
         objects: OrdMap::new(),
         lists: 0,
@@ -20,6 +22,7 @@ pub(crate) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
     });
     let (requester, requests) = list_requests();
     let writer = StoreWriter {
+        project: Box::new(project),
         store,
         listing: None,
         requests,
@@ -29,12 +32,14 @@ pub(crate) fn store<V: Clone>() -> (StoreWriter<V>, StoreReader<V>) {
 }
 
 /// Writer of a store, for the task that watches.
-#[derive(Debug)]
 pub(crate) struct StoreWriter<V: Clone> {
+    /// Decodes an object of an API server, and reduces it to what is kept.
+    project: Box<dyn Fn(Value) -> Result<V, FieldProblem> + Send>,
     store: watch::Sender<Stored<V>>,
     /// The list in progress. Readers keep the previous objects until it is complete.
     listing: Option<OrdMap<ObjectKey, V>>,
-    requests: RequestedLists,
+    /// Requests of readers for a new list.
+    pub(crate) requests: RequestedLists,
 }
 
 impl<V: Clone + PartialEq> StoreWriter<V> {
@@ -44,24 +49,25 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
     }
 
     /// Adds an object to the list in progress.
-    pub(crate) fn add_listed(&mut self, key: ObjectKey, value: V) {
-        let Some(listing) = &mut self.listing else {
-            return;
-        };
-        // Otherwise the memory of all objects would be needed twice until the list is complete.
+    ///
+    /// # Errors
+    /// The object cannot be decoded. Its former version is listed instead.
+    pub(crate) fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), FieldProblem> {
+        let value = (self.project)(object);
         let stored = self.store.borrow();
         let present = stored.objects.get(&key);
-        let unchanged = present.filter(|present| **present == value).cloned();
-        listing.insert(key, unchanged.unwrap_or(value));
-    }
-
-    /// Adds the present version of an object to the list in progress, if there is one.
-    fn keep_listed(&mut self, key: ObjectKey) {
-        let stored = self.store.borrow();
-        let value = stored.objects.get(&key);
-        if let (Some(listing), Some(value)) = (&mut self.listing, value) {
-            listing.insert(key, value.clone());
+        let (listed, added) = match value {
+            // Otherwise the memory of all objects would be needed twice until the list is complete.
+            Ok(value) => {
+                let unchanged = present.filter(|present| **present == value).cloned();
+                (Some(unchanged.unwrap_or(value)), Ok(()))
+            }
+            Err(violation) => (present.cloned(), Err(violation)),
+        };
+        if let (Some(listing), Some(value)) = (&mut self.listing, listed) {
+            listing.insert(key, value);
         }
+        added
     }
 
     /// Completes the list: objects that it lacks are removed. Readers wake up only if something
@@ -103,7 +109,11 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
     }
 
     /// Sets an object to its current value. Readers wake up only if the value differs.
-    pub(crate) fn put(&mut self, key: ObjectKey, value: V) {
+    ///
+    /// # Errors
+    /// The object cannot be decoded. Its former version stays.
+    pub(crate) fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), FieldProblem> {
+        let value = (self.project)(object)?;
         self.store.send_if_modified(|stored| {
             let changed = stored.objects.get(&key) != Some(&value);
             if changed {
@@ -111,6 +121,7 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
             }
             changed
         });
+        Ok(())
     }
 
     /// Removes an object.
@@ -120,8 +131,13 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
     }
 
     /// `true` if no objects are known.
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.store.borrow().objects.is_empty()
+    }
+
+    /// `true` after the first complete list.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.store.borrow().lists > 0
     }
 }
 
@@ -133,81 +149,6 @@ struct Stored<V> {
     lists: u64,
     /// Failure of the last lists or watches. `None`: they have succeeded, or none has ended.
     failure: Option<ReadFailure>,
-}
-
-/// Writer of a store that decodes the objects of an API server, and reduces them to what is kept.
-struct Projection<F, V: Clone> {
-    project: F,
-    writer: StoreWriter<V>,
-}
-
-/// Makes an empty store with its receiver of a watch. `project` decodes an object and reduces it to
-/// the fields that are kept.
-pub(crate) fn projected_store<V>(
-    project: impl Fn(Value) -> Result<V, FieldProblem> + Send + 'static,
-) -> (Box<dyn ObjectSink>, StoreReader<V>)
-where
-    V: Clone + PartialEq + Send + Sync + 'static,
-{
-    let (writer, reader) = store();
-    (Box::new(Projection { project, writer }), reader)
-}
-
-impl<F, V> ObjectSink for Projection<F, V>
-where
-    F: Fn(Value) -> Result<V, FieldProblem> + Send,
-    V: Clone + PartialEq + Send + Sync,
-{
-    fn begin_list(&mut self) {
-        self.writer.begin_list();
-    }
-
-    fn add_listed(&mut self, key: ObjectKey, object: Value) -> Result<(), FieldProblem> {
-        match (self.project)(object) {
-            Ok(value) => {
-                self.writer.add_listed(key, value);
-                Ok(())
-            }
-            Err(violation) => {
-                self.writer.keep_listed(key);
-                Err(violation)
-            }
-        }
-    }
-
-    fn complete_list(&mut self) {
-        self.writer.complete_list();
-    }
-
-    fn note_failure(&mut self, failure: ReadFailure) {
-        self.writer.note_failure(failure);
-    }
-
-    fn note_success(&mut self, request: ReadRequest) {
-        self.writer.note_success(request);
-    }
-
-    fn is_listed(&self) -> bool {
-        self.writer.store.borrow().lists > 0
-    }
-
-    fn put(&mut self, key: ObjectKey, object: Value) -> Result<(), FieldProblem> {
-        let value = (self.project)(object)?;
-        self.writer.put(key, value);
-        Ok(())
-    }
-
-    fn remove(&mut self, key: &ObjectKey) {
-        self.writer.remove(key);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.writer.is_empty()
-    }
-
-    fn requests(&mut self) -> &mut RequestedLists {
-        &mut self.writer.requests
-    }
 }
 
 /// Reader of a store. Clones share the objects, and two versions are compared without
@@ -322,7 +263,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::api::api_object;
+    use crate::api::api_object::decode;
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey::cluster(name)
@@ -330,16 +271,16 @@ mod tests {
 
     #[tokio::test]
     async fn readers_see_a_list_once_it_is_complete() {
-        let (mut writer, mut reader) = store();
+        let (mut writer, mut reader) = store(decode::<u32>);
         writer.begin_list();
-        writer.add_listed(key("a"), 1);
+        writer.add_listed(key("a"), 1.into()).unwrap();
         assert!(reader.objects().is_empty());
         writer.complete_list();
         reader.ready().await.unwrap();
         assert_eq!(reader.objects().len(), 1);
 
         writer.begin_list();
-        writer.add_listed(key("b"), 2);
+        writer.add_listed(key("b"), 2.into()).unwrap();
         assert!(reader.objects().contains_key(&key("a")));
         writer.complete_list();
         assert_eq!(reader.objects().keys().collect::<Vec<_>>(), [&key("b")]);
@@ -355,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_counts_until_the_same_request_succeeds() {
-        let (mut writer, mut reader) = store::<u32>();
+        let (mut writer, mut reader) = store(decode::<u32>);
         for request in [ReadRequest::List, ReadRequest::Watch] {
             writer.note_failure(failure(request));
             reader.tried().await.unwrap();
@@ -379,7 +320,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_requested_list_is_awaited_until_lists_fail() {
-        let (mut writer, reader) = store::<u32>();
+        let (mut writer, reader) = store(decode::<u32>);
         let number = reader.request_list();
         writer.note_failure(failure(ReadRequest::List));
         reader.answered_or_failed(number).await.unwrap();
@@ -390,16 +331,16 @@ mod tests {
 
     #[test]
     fn an_unchanged_value_does_not_wake_readers() {
-        let (mut writer, mut reader) = store();
+        let (mut writer, mut reader) = store(decode::<u32>);
         writer.begin_list();
         writer.complete_list();
-        writer.put(key("a"), 1);
+        writer.put(key("a"), 1.into()).unwrap();
         assert_eq!(reader.objects().len(), 1);
 
-        writer.put(key("a"), 1);
+        writer.put(key("a"), 1.into()).unwrap();
         writer.remove(&key("b"));
         writer.begin_list();
-        writer.add_listed(key("a"), 1);
+        writer.add_listed(key("a"), 1.into()).unwrap();
         writer.complete_list();
         assert!(!reader.stored.has_changed().unwrap());
 
@@ -410,29 +351,29 @@ mod tests {
 
     #[test]
     fn an_object_that_cannot_be_decoded_can_be_removed() {
-        let (mut sink, mut reader) = projected_store(api_object::decode::<u32>);
-        sink.begin_list();
-        sink.add_listed(key("a"), 1.into()).unwrap();
-        sink.complete_list();
-        assert!(sink.put(key("a"), "two".into()).is_err());
+        let (mut writer, mut reader) = store(decode::<u32>);
+        writer.begin_list();
+        writer.add_listed(key("a"), 1.into()).unwrap();
+        writer.complete_list();
+        assert!(writer.put(key("a"), "two".into()).is_err());
         assert_eq!(reader.objects().get(&key("a")), Some(&1));
-        sink.remove(&key("a"));
+        writer.remove(&key("a"));
         assert!(reader.objects().is_empty());
     }
 
     #[test]
     fn a_list_keeps_the_former_version_of_an_object_that_cannot_be_decoded() {
-        let (mut sink, mut reader) = projected_store(api_object::decode::<u32>);
+        let (mut writer, mut reader) = store(decode::<u32>);
         for _ in 0..2 {
-            sink.begin_list();
-            assert!(sink.add_listed(key("new"), "two".into()).is_err());
-            sink.add_listed(key("b"), 2.into()).unwrap();
+            writer.begin_list();
+            assert!(writer.add_listed(key("new"), "two".into()).is_err());
+            writer.add_listed(key("b"), 2.into()).unwrap();
             if reader.is_ready() {
-                assert!(sink.add_listed(key("a"), "one".into()).is_err());
+                assert!(writer.add_listed(key("a"), "one".into()).is_err());
             } else {
-                sink.add_listed(key("a"), 1.into()).unwrap();
+                writer.add_listed(key("a"), 1.into()).unwrap();
             }
-            sink.complete_list();
+            writer.complete_list();
             let expected = [(key("a"), 1), (key("b"), 2)];
             assert!(reader.objects().into_iter().eq(expected));
         }
@@ -440,11 +381,11 @@ mod tests {
 
     #[test]
     fn unchanged_objects_are_not_kept_twice_during_a_list() {
-        let (mut writer, mut reader) = store();
+        let (mut writer, mut reader) = store(|object| Ok(Arc::new(object)));
         for _ in 0..2 {
             let before = reader.objects();
             writer.begin_list();
-            writer.add_listed(key("a"), Arc::new("unchanged"));
+            writer.add_listed(key("a"), "unchanged".into()).unwrap();
             let listed = &writer.listing.as_ref().unwrap()[&key("a")];
             let former = before.get(&key("a"));
             assert!(former.is_none_or(|former| Arc::ptr_eq(former, listed)));
@@ -455,7 +396,7 @@ mod tests {
 
     #[tokio::test]
     async fn readers_get_an_error_once_the_writer_is_gone() {
-        let (writer, mut reader) = store::<i32>();
+        let (writer, mut reader) = store(decode::<u32>);
         drop(writer);
         assert!(reader.ready().await.is_err());
         assert!(reader.changed().await.is_err());

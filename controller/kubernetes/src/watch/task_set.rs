@@ -12,7 +12,7 @@ use crate::config::Timing;
 use crate::run::RunError;
 use crate::watch::etcd_restores::EtcdRestores;
 use crate::watch::list_watch::{KindPresence, ListWatch};
-use crate::watch::store::{StoreReader, projected_store};
+use crate::watch::store::{StoreReader, store};
 use crate::watch::watch_backoff::Recovery;
 
 /// The tasks that run forever. Dropping the set stops them.
@@ -86,18 +86,21 @@ impl TaskSet {
         &self,
         api: Api,
         project: impl Fn(K) -> V + Send + 'static,
-    ) -> (ListWatch, StoreReader<V>)
+    ) -> (ListWatch<V>, StoreReader<V>)
     where
         K: ApiObject,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        let (sink, reader) = projected_store(move |object| K::from_api(object).map(&project));
+        let (writer, reader) = store(move |object| K::from_api(object).map(&project));
         let recovery = self.recovery.clone();
-        let watch = ListWatch::new(api, K::KIND, self.timing, sink, recovery);
+        let watch = ListWatch::new(api, K::KIND, self.timing, writer, recovery);
         (watch.with_restores(self.restores.clone()), reader)
     }
 
-    fn spawn_watch(&mut self, watch: ListWatch) {
+    fn spawn_watch<V>(&mut self, watch: ListWatch<V>)
+    where
+        V: Clone + PartialEq + Send + Sync + 'static,
+    {
         self.spawn::<Infallible>("a watch", async move { Ok(watch.run().await) });
     }
 

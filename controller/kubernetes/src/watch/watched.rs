@@ -1,16 +1,17 @@
 //! Complete objects as watches have delivered them.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use patchbay_resources::manifests::{Inventory, InventoryKind, Origin, Sourced};
+use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Origin, Sourced};
 use patchbay_resources::object::ObjectMeta;
 use serde_json::Value;
 
 use crate::api::tolerant_object::{TolerantObject, UndecodableObject};
 use crate::watch::kept_fields::created_second;
-use crate::watch::node_subnets::{NumberedNetworks, PackedNode};
+use crate::watch::node_subnets::NumberedNetworks;
 use crate::write::write_outcome::Written;
 
 /// Annotation in which `kubectl apply` keeps a copy of the whole object.
@@ -19,16 +20,31 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Largest number of fields without which an object is used.
 const MAX_DROPPED_FIELDS: usize = 64;
 
+/// What connected networks need of packed objects.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectedParts {
+    /// The networks of the subnets that nodes get.
+    pub(crate) networks: NumberedNetworks,
+    /// Namespaces whose primary network is connected.
+    pub(crate) namespaces: BTreeSet<String>,
+}
+
 /// An object of any kind of the inventory.
 ///
 /// The stores of all kinds have this one type of values, because the compiler would make the
 /// functions of ordered maps once for each type.
-trait AnyObject: Any + Debug + Send + Sync {
-    fn meta(&self) -> &ObjectMeta;
+pub(crate) trait AnyObject: Any + Debug + Send + Sync {
+    /// Metadata. `None`: it is not kept.
+    fn meta(&self) -> Option<&ObjectMeta>;
 
-    /// Inserts the object into the objects of its kind. Of a node's subnets, those of the networks
-    /// with these numbers count if the node does not have all of them.
-    fn insert_into(self: Arc<Self>, inventory: &mut Inventory, networks: &NumberedNetworks);
+    /// Inserts the object into the objects of its kind. A packed object inserts what connected
+    /// networks need.
+    fn insert_into(
+        self: Arc<Self>,
+        key: &ObjectKey,
+        inventory: &mut Inventory,
+        connected: &ConnectedParts,
+    );
 
     /// The object with the UID and the version that a write has given it.
     fn after(&self, written: &Written) -> Arc<dyn AnyObject>;
@@ -42,11 +58,11 @@ impl<K> AnyObject for Sourced<K>
 where
     K: InventoryKind + Debug + Send + Sync + 'static,
 {
-    fn meta(&self) -> &ObjectMeta {
-        self.object.meta()
+    fn meta(&self) -> Option<&ObjectMeta> {
+        Some(self.object.meta())
     }
 
-    fn insert_into(self: Arc<Self>, inventory: &mut Inventory, _: &NumberedNetworks) {
+    fn insert_into(self: Arc<Self>, _: &ObjectKey, inventory: &mut Inventory, _: &ConnectedParts) {
         K::objects_mut(inventory).insert_shared(self);
     }
 
@@ -56,29 +72,6 @@ where
         meta.uid.clone_from(&written.uid);
         meta.resource_version = written.version.map(|version| version.to_string());
         Arc::new(sourced)
-    }
-
-    fn is_equal(&self, other: &dyn Any) -> bool {
-        other.downcast_ref() == Some(self)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-impl AnyObject for PackedNode {
-    fn meta(&self) -> &ObjectMeta {
-        &self.node.object.metadata
-    }
-
-    fn insert_into(self: Arc<Self>, inventory: &mut Inventory, networks: &NumberedNetworks) {
-        inventory.nodes.insert(self.unpack(networks));
-    }
-
-    fn after(&self, _: &Written) -> Arc<dyn AnyObject> {
-        // Nodes are packed only if they are not written.
-        Arc::new(self.clone())
     }
 
     fn is_equal(&self, other: &dyn Any) -> bool {
@@ -102,9 +95,9 @@ impl WatchedObject {
         Self(Arc::new(object))
     }
 
-    /// A node whose subnets are packed.
-    pub(crate) fn packed(node: PackedNode) -> Self {
-        Self(Arc::new(node))
+    /// An object of which only a part is kept.
+    pub(crate) fn packed(object: impl AnyObject) -> Self {
+        Self(Arc::new(object))
     }
 
     /// The object with the UID and the version that a write has given it.
@@ -112,19 +105,24 @@ impl WatchedObject {
         Self(self.0.after(written))
     }
 
-    pub(crate) fn meta(&self) -> &ObjectMeta {
+    pub(crate) fn meta(&self) -> Option<&ObjectMeta> {
         self.0.meta()
     }
 
     /// Inserts the object into the objects of its kind.
-    pub(crate) fn insert_into(&self, inventory: &mut Inventory) {
-        self.insert_with(inventory, &NumberedNetworks::default());
+    pub(crate) fn insert_into(&self, key: &ObjectKey, inventory: &mut Inventory) {
+        self.insert_with(key, inventory, &ConnectedParts::default());
     }
 
-    /// Inserts the object into the objects of its kind. A node with packed subnets gets those of
-    /// these networks.
-    pub(crate) fn insert_with(&self, inventory: &mut Inventory, networks: &NumberedNetworks) {
-        self.0.clone().insert_into(inventory, networks);
+    /// Inserts the object into the objects of its kind. A packed object inserts what connected
+    /// networks need.
+    pub(crate) fn insert_with(
+        &self,
+        key: &ObjectKey,
+        inventory: &mut Inventory,
+        connected: &ConnectedParts,
+    ) {
+        self.0.clone().insert_into(key, inventory, connected);
     }
 }
 
@@ -145,11 +143,11 @@ pub(crate) enum Watched {
 }
 
 impl Watched {
-    /// Metadata of the object.
-    pub(crate) fn meta(&self) -> &ObjectMeta {
+    /// Metadata of the object. `None`: it is not kept.
+    pub(crate) fn meta(&self) -> Option<&ObjectMeta> {
         match self {
             Self::Readable(object) | Self::Partial(object, _) => object.meta(),
-            Self::Unreadable(object) => &object.metadata,
+            Self::Unreadable(object) => Some(&object.metadata),
         }
     }
 }
@@ -243,8 +241,6 @@ fn remove_field(value: &mut Value, path: &str) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use patchbay_resources::object::{NetworkPolicy, Pod};
     use serde_json::json;
 
@@ -272,7 +268,7 @@ mod tests {
             panic!("{pod:?}");
         };
         let mut inventory = Inventory::default();
-        pod.insert_into(&mut inventory);
+        pod.insert_into(&ObjectKey::namespaced("blue", "a"), &mut inventory);
         let (_, pod) = inventory.pods.iter().next().unwrap();
         let spec = pod.object.spec.as_ref().unwrap();
         assert_eq!(spec.node_name.as_deref(), Some("n1"));

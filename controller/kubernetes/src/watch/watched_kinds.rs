@@ -14,11 +14,12 @@ use patchbay_resources::object::{
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 use crate::watch::kept_fields::{
-    keep_all, keep_cluster_ips, keep_connect, keep_connect_spec, keep_labels, keep_pod_networks,
+    keep_all, keep_cluster_ips, keep_connect, keep_connect_spec, keep_labels,
     stand_in, without_containers, without_node_details,
 };
 use crate::watch::list_watch::KindPresence::{self, Optional, Required};
 use crate::watch::node_subnets::NetworkNumbers;
+use crate::watch::packed_pods::pack_pod;
 use crate::watch::sources::{KindSource, ObjectSources};
 use crate::watch::task_set::TaskSet;
 use crate::watch::watched::Decoding::{self, Whole, WithoutFields};
@@ -87,21 +88,20 @@ impl WatchedKinds {
             tasks,
             client,
             kinds: Self {
-                manager: ObjectSources::new(numbers.clone()),
-                zone: ObjectSources::new(numbers.clone()),
+                manager: ObjectSources::new(!nets, numbers.clone()),
+                zone: ObjectSources::new(!nets, numbers.clone()),
             },
         };
         let w = &mut watches;
         w.watch_connects([m, z]);
         w.watch_nodes([m, z], m_nets, nets, numbers);
+        w.watch_pods([m_nets, z_pods], nets);
         // Readers (cluster manager, zone); `true` if written; first list; decoding; kept fields.
         w.watch::<NetworkAttachmentDefinition>([m, z], m_nets, Awaited, WithoutFields, keep_all);
         let fields = either(nets, keep_all, keep_labels);
         w.watch::<Namespace>([m, z], false, Awaited, WithoutFields, fields);
         let fields = either(z_nets, keep_all, keep_cluster_ips);
         w.watch::<Service>([false, z], false, Awaited, WithoutFields, fields);
-        let fields = either(nets, without_containers, keep_pod_networks);
-        w.watch::<Pod>([m_nets, z_pods], nets, Awaited, WithoutFields, fields);
         w.watch::<EndpointSlice>([m_nets, z_nets], m_nets, Awaited, WithoutFields, keep_all);
         w.watch::<UserDefinedNetwork>([m_nets, false], true, Awaited, Whole, keep_all);
         w.watch::<ClusterUserDefinedNetwork>([m_nets, false], true, Awaited, Whole, keep_all);
@@ -163,6 +163,20 @@ impl Watches<'_> {
         let (first_list, keep) = (FirstList::Awaited, without_node_details);
         let source = self.source(is_written, first_list, WithoutFields, keep, wrap);
         self.add(readers, source);
+    }
+
+    /// Watches pods. Without networks, they are packed.
+    fn watch_pods(&mut self, readers: [bool; 2], has_networks: bool) {
+        if readers.contains(&true) {
+            let (first_list, keep) = (FirstList::Awaited, without_containers);
+            let wrap: fn(Sourced<Pod>) -> WatchedObject = if has_networks {
+                WatchedObject::new
+            } else {
+                pack_pod
+            };
+            let source = self.source(has_networks, first_list, WithoutFields, keep, wrap);
+            self.add(readers, source);
+        }
     }
 
     fn source<K>(

@@ -51,7 +51,7 @@ impl DesiredObject {
         };
         match &self.object {
             _ if !is_same => {}
-            Some(object) => object.insert_into(inventory),
+            Some(object) => object.insert_into(key, inventory),
             None => (self.remove)(inventory, key),
         }
     }
