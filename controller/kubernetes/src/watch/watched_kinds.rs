@@ -14,8 +14,8 @@ use patchbay_resources::object::{
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 use crate::watch::kept_fields::{
-    keep_all, keep_cluster_ips, keep_connect, keep_connect_spec, keep_labels,
-    stand_in, without_containers, without_node_details,
+    keep_all, keep_cluster_ips, keep_connect, keep_connect_spec, keep_labels, stand_in,
+    without_containers, without_node_details,
 };
 use crate::watch::list_watch::KindPresence::{self, Optional, Required};
 use crate::watch::node_subnets::NetworkNumbers;
