@@ -3,7 +3,7 @@
 use patchbay_allocate::vpcs;
 use patchbay_model::{ClusterSettings, Databases};
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::manifests::{Inventory, InventoryKind, Problem, describe};
+use patchbay_resources::manifests::{Inventory, InventoryKind, Problem};
 use patchbay_resources::object::Time;
 use patchbay_resources::udn::{
     ClusterUserDefinedNetwork, CudnTopology, UdnTopology, UserDefinedNetwork,
@@ -55,10 +55,5 @@ fn refused<'a, T: InventoryKind + 'a>(
     reason: impl Fn(&T) -> &'static str + 'a,
 ) -> impl Iterator<Item = Problem> + 'a {
     let objects = T::objects(inventory).iter();
-    objects.map(move |(_, sourced)| Problem {
-        location: sourced.origin.location().cloned(),
-        object: Some(describe(&sourced.object)),
-        field: None,
-        message: reason(&sourced.object).to_owned(),
-    })
+    objects.map(move |(_, sourced)| sourced.problem(reason(&sourced.object)))
 }

@@ -11,7 +11,7 @@ use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
 use patchbay_resources::object::{Object as _, Time};
 
 use super::cluster::objects;
-use super::warnings::{connect_refusals, without_location};
+use super::warnings::connect_refusals;
 
 /// What is known of connects beside their annotations and status.
 pub(crate) struct AllocatedConnects {
@@ -36,7 +36,7 @@ pub(crate) fn allocate_connects(
     let texts = report.warnings.iter().map(ToString::to_string);
     let mut allocated = AllocatedConnects {
         unconnected: BTreeMap::new(),
-        warnings: texts.map(without_location).collect(),
+        warnings: texts.map(Problem::from).collect(),
         reported: BTreeSet::new(),
     };
     for warning in report.warnings {

@@ -81,12 +81,9 @@ pub(crate) fn equal_key_warnings<'a>(
     }
     found
         .into_values()
-        .map(|(message, more)| Problem {
-            message: match more {
-                0 => message,
-                more => format!("{message}; and {more} more"),
-            },
-            ..Problem::default()
+        .map(|(message, more)| match more {
+            0 => message.into(),
+            more => format!("{message}; and {more} more").into(),
         })
         .collect()
 }

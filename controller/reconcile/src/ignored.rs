@@ -27,11 +27,7 @@ pub(crate) fn ignored_warnings(
         vpcs(inventory, settings),
         lint_only(inventory),
     ];
-    let warnings = found.into_iter().flatten().map(|message| Problem {
-        message,
-        ..Problem::default()
-    });
-    warnings.collect()
+    found.into_iter().flatten().map(Problem::from).collect()
 }
 
 /// EndpointSlices of the default network, in namespaces with another primary network.

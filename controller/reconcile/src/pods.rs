@@ -11,8 +11,6 @@ use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
 use patchbay_resources::object::{Object, Time};
 use patchbay_zone::ZoneObjects;
 
-use super::warnings::without_location;
-
 /// The objects that the attachments of pods follow from, for the zone of the node with this name.
 pub(crate) fn zone_pods(
     inventory: &Inventory,
@@ -110,7 +108,7 @@ impl ClusterPods {
         let problems = allocator.problems();
         warnings.extend(problems.map(|problem| problem.to_string()));
         self.warnings
-            .extend(warnings.into_iter().map(without_location));
+            .extend(warnings.into_iter().map(Problem::from));
     }
 
     /// Sets the addresses that pods have got.

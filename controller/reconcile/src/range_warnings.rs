@@ -6,8 +6,6 @@ use patchbay_model::arithmetic::nth_address;
 use patchbay_model::{ClusterSettings, IpFamily, MasqueradePlace, Network, NodeId, Role, Topology};
 use patchbay_resources::manifests::Problem;
 
-use super::warnings::without_location;
-
 /// IP families, in the order of warnings.
 const FAMILIES: [IpFamily; 2] = [IpFamily::V4, IpFamily::V6];
 
@@ -49,7 +47,7 @@ pub(crate) fn range_warnings(
             ));
         }
     }
-    warnings.into_iter().map(without_location).collect()
+    warnings.into_iter().map(Problem::from).collect()
 }
 
 /// Ranges of a network without an address for the node of this id.

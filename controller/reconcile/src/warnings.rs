@@ -36,14 +36,6 @@ pub(crate) fn object_warnings(inventory: &Inventory, networks: &Networks) -> Vec
     found
 }
 
-/// A warning that is about no object of a file.
-pub(crate) fn without_location(message: String) -> Problem {
-    Problem {
-        message,
-        ..Problem::default()
-    }
-}
-
 /// Returns warnings about objects in namespaces that do not exist, which have no effect.
 fn namespace_warnings(inventory: &Inventory) -> Vec<Problem> {
     let mut found = in_no_namespace::<Pod>(inventory);
@@ -62,9 +54,8 @@ fn in_no_namespace<T: InventoryKind>(inventory: &Inventory) -> Vec<Problem> {
         let namespace = key.namespace.as_deref()?;
         let exists = SYSTEM_NAMESPACES.contains(&namespace)
             || inventory.namespaces.named(namespace).is_some();
-        let message = || format!("there is no namespace {namespace}");
-        let field = Some("metadata.namespace".to_owned());
-        (!exists).then(|| problem(object, field, message()))
+        let problem = || object.problem(format!("there is no namespace {namespace}"));
+        (!exists).then(|| problem().in_field("metadata.namespace"))
     });
     in_no_namespace.collect()
 }
@@ -74,10 +65,7 @@ fn address_warnings(inventory: &Inventory) -> Vec<Problem> {
     let nodes = inventory.nodes.in_order().into_iter();
     let unread = nodes.flat_map(|(_, node)| {
         let unreadable = unreadable_annotations(Some(node.object.annotations())).into_iter();
-        unreadable.map(|(annotation, reason)| {
-            let field = Some(format!("metadata.annotations[{annotation}]"));
-            problem(node, field, reason)
-        })
+        unreadable.map(|(annotation, reason)| node.problem(reason).in_annotation(annotation))
     });
     unread.collect()
 }
@@ -93,7 +81,7 @@ fn selector_warnings(inventory: &Inventory, networks: &Networks) -> Vec<Problem>
                 let (member, messages) = check_selector(labels, networks, entry);
                 let field = format!("spec.networkSelectors[{place}].{member}");
                 let messages = messages.into_iter();
-                messages.map(move |message| problem(connect, Some(field.clone()), message))
+                messages.map(move |message| connect.problem(message).in_field(&*field))
             })
         })
         .collect()
@@ -206,7 +194,7 @@ pub(crate) fn connect_refusals(inventory: &Inventory, connect: &str) -> Vec<Prob
         .filter(|condition| condition.type_ == ACCEPTED && condition.status == "False")
         .map(|condition| {
             let message = format!("{} is False: {}", condition.type_, condition.message);
-            problem(sourced, None, message)
+            sourced.problem(message)
         })
         .collect()
 }
@@ -244,7 +232,7 @@ fn unmasked<T: InventoryKind>(
 ) -> impl Iterator<Item = Problem> {
     subnets.into_iter().map(|UnmaskedSubnet { field, subnet }| {
         let message = format!("{subnet} has host bits, and is read as {}", subnet.trunc());
-        problem(network, Some(field), message)
+        network.problem(message).in_field(field)
     })
 }
 
@@ -252,10 +240,9 @@ fn unmasked<T: InventoryKind>(
 /// of the node, and makes no gateway router without it.
 fn unread_uplink(network: &Sourced<ClusterUserDefinedNetwork>) -> Option<Problem> {
     let uplinks = network.object.spec.uplinks.as_deref().unwrap_or_default();
-    let field = || Some("spec.uplinks".to_owned());
     let message = "UplinkStates are not read, so gateway routers have the addresses, MAC address and \
                    next hops of the node's own bridge";
-    (!uplinks.is_empty()).then(|| problem(network, field(), message))
+    (!uplinks.is_empty()).then(|| network.problem(message).in_field("spec.uplinks"))
 }
 
 /// Texts of warnings: first those about objects of files, in their order there.
@@ -296,7 +283,7 @@ fn refusal<T: InventoryKind>(
         named.push(format!("and {more} more reasons"));
     }
     let message = format!("{} is False: {}", condition.type_, named.join("; "));
-    Some(problem(network, None, message))
+    Some(network.problem(message))
 }
 
 /// Returns warnings about attachment definitions that define no network. `reported`: definitions
@@ -325,19 +312,6 @@ pub(crate) fn definition_warnings(
         (!is_reported).then_some((nad, problem))
     });
     refused
-        .map(|(nad, reason)| problem(nad, None, reason.to_string()))
+        .map(|(nad, reason)| nad.problem(reason.to_string()))
         .collect()
-}
-
-fn problem<T: InventoryKind>(
-    object: &Sourced<T>,
-    field: Option<String>,
-    message: impl Into<String>,
-) -> Problem {
-    Problem {
-        location: object.origin.location().cloned(),
-        object: Some(describe(&object.object)),
-        field,
-        message: message.into(),
-    }
 }

@@ -46,8 +46,3 @@ pub(super) fn write_annotations<T: InventoryKind, const N: usize>(
         }
     }
 }
-
-/// The field path of an annotation.
-pub(super) fn annotation_field(key: &str) -> String {
-    format!("metadata.annotations[{key}]")
-}

@@ -8,7 +8,7 @@ mod removal;
 
 use std::collections::BTreeSet;
 
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Sourced};
 use patchbay_resources::object::Time;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -88,12 +88,9 @@ impl DefinitionSync<'_> {
         let outcome = match namespaces {
             Ok(selected) => {
                 if selected.is_empty() {
-                    self.inventory.warnings.push(Problem {
-                        location: sourced.origin.location().cloned(),
-                        object: Some(describe(&sourced.object)),
-                        field: Some("spec.namespaceSelector".into()),
-                        message: "selects no namespace".into(),
-                    });
+                    let problem = sourced.problem("selects no namespace");
+                    let warnings = &mut self.inventory.warnings;
+                    warnings.push(problem.in_field("spec.namespaceSelector"));
                 }
                 self.attach_selected(key, &sourced, selected, errors)
             }

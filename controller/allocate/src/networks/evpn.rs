@@ -5,7 +5,7 @@ use std::fmt;
 
 use patchbay_model::config_check::user_defined_config;
 use patchbay_model::{ClusterSettings, CniEvpn, CniVrf, Feature, GatewayMode};
-use patchbay_resources::manifests::{Inventory, Problem, RefusedObject, describe};
+use patchbay_resources::manifests::{Inventory, RefusedObject};
 use patchbay_resources::object::{Object as _, VTEP};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, EvpnConfig, Transport, VrfConfig};
 use thiserror::Error;
@@ -121,12 +121,11 @@ pub(super) fn refuse_networks(inventory: &mut Inventory, settings: &ClusterSetti
             key: key.clone(),
             json: serde_json::json!(cudn),
             position: sourced.position,
-            problems: vec![Problem {
-                location: sourced.origin.location().cloned(),
-                object: Some(describe(cudn)),
-                field: Some("spec.network.evpn.vtep".to_owned()),
-                message: format!("VTEP {vtep} cannot be read"),
-            }],
+            problems: vec![
+                sourced
+                    .problem(format!("VTEP {vtep} cannot be read"))
+                    .in_field("spec.network.evpn.vtep"),
+            ],
         };
         own_definitions(cudn, inventory).is_empty().then(refused)
     });

@@ -10,7 +10,7 @@ use patchbay_resources::object::Time;
 use patchbay_resources::set_condition;
 use patchbay_resources::udn::NetworkStatus;
 
-use super::annotations::{annotation, annotation_field};
+use super::annotations::annotation;
 use super::conditions::{PORTS_AVAILABLE, condition};
 use super::pods::AttachedPods;
 use super::resource::{NetworkResource, change_status};
@@ -69,9 +69,8 @@ fn describe(nodes: &BTreeSet<Arc<str>>) -> String {
         0 => String::new(),
         count => format!(" and {count} more"),
     };
-    let field = annotation_field(NODE_CHASSIS_ID);
     format!(
-        "pods get no port on these nodes, because {field} is missing, the system-id of their Open vSwitch: Node {}{more}",
+        "pods get no port on these nodes, because metadata.annotations[{NODE_CHASSIS_ID}] is missing, the system-id of their Open vSwitch: Node {}{more}",
         named.join(", Node ")
     )
 }

@@ -6,7 +6,7 @@ mod refused;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use defined::{DefinedNetwork, Definitions, nad_problem};
+use defined::{DefinedNetwork, Definitions};
 pub(super) use memory::NetworkIdMemory;
 use memory::NetworkNumbers;
 use refused::RefusedNetworks;
@@ -19,7 +19,7 @@ use patchbay_resources::manifests::{Inventory, ObjectKey, Objects, Problem, desc
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::Object as _;
 
-use super::annotations::{annotation, annotation_field, write_annotations};
+use super::annotations::{annotation, write_annotations};
 
 /// Annotation of a node of an older OVN-Kubernetes: ids of networks.
 const NODE_NETWORK_IDS: &str = "k8s.ovn.org/network-ids";
@@ -242,11 +242,9 @@ fn reserve_keys(
 }
 
 fn problem(inventory: &Inventory, nad: &ObjectKey, annotation: &str, message: String) -> Problem {
-    match inventory.network_attachment_definitions.get(nad) {
-        Some(nad) => nad_problem(nad, annotation_field(annotation), message),
-        None => Problem {
-            message,
-            ..Problem::default()
-        },
+    let nad = inventory.network_attachment_definitions.get(nad);
+    match nad {
+        Some(nad) => nad.problem(message).in_annotation(annotation),
+        None => message.into(),
     }
 }

@@ -18,7 +18,7 @@ use patchbay_resources::object::{self as core, Time};
 use smallvec::SmallVec;
 
 use super::activity;
-use super::annotations::{annotation_field, write_annotations};
+use super::annotations::write_annotations;
 use super::conditions::is_created;
 use super::numbered_networks::NumberedNetworks;
 use super::settings::ManagerSettings;
@@ -118,10 +118,10 @@ pub(super) fn assign_node_subnets(
     for pool in &mut pools {
         let known = known.get(&pool.network);
         for (index, message) in pool.restore(&nodes, known) {
-            let (key, _) = &nodes[index];
-            let object = inventory.nodes.get(key);
-            let problem = object.map(|object| problem(object, key, &message));
-            assigned.warnings.extend(problem);
+            let object = inventory.nodes.get(&nodes[index].0);
+            assigned
+                .warnings
+                .extend(object.map(|object| subnet_problem(object, message)));
         }
         for (index, (key, node)) in nodes.iter().enumerate() {
             let is_active = pool.network == DEFAULT_NETWORK
@@ -200,7 +200,7 @@ fn read_nodes(inventory: &Inventory, problems: &mut Vec<Problem>) -> Vec<(Object
             .into_iter()
             .filter(|error| error.annotation == NODE_SUBNETS);
         let before = problems.len();
-        problems.extend(errors.map(|error| problem(object, key, &error.reason.to_string())));
+        problems.extend(errors.map(|error| subnet_problem(object, error.reason.to_string())));
         if problems.len() == before {
             nodes.push((key.clone(), node));
         }
@@ -209,13 +209,8 @@ fn read_nodes(inventory: &Inventory, problems: &mut Vec<Problem>) -> Vec<(Object
 }
 
 /// Problem of the subnets of a node.
-pub(super) fn problem(node: &Sourced<core::Node>, key: &ObjectKey, message: &str) -> Problem {
-    Problem {
-        location: node.origin.location().cloned(),
-        object: Some(format!("Node {key}")),
-        field: Some(annotation_field(NODE_SUBNETS)),
-        message: message.to_owned(),
-    }
+pub(super) fn subnet_problem(node: &Sourced<core::Node>, message: String) -> Problem {
+    node.problem(message).in_annotation(NODE_SUBNETS)
 }
 
 /// Names of all networks that anybody wants, also of those that cannot be had at the moment. A CUDN

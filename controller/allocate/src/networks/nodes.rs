@@ -12,7 +12,7 @@ use patchbay_resources::manifests::{ObjectKey, Objects, Problem, Sourced};
 use patchbay_resources::object as core;
 use sha2::{Digest, Sha256};
 
-use super::annotations::{annotation, annotation_field, write_annotations};
+use super::annotations::{annotation, write_annotations};
 use crate::cursor::Cursor;
 
 /// The ids that nodes may have; 0 and 1 are not theirs.
@@ -108,12 +108,7 @@ impl<'a> AnnotatedNode<'a> {
     }
 
     fn problem(&self, annotation: &str, message: impl Into<String>) -> Problem {
-        Problem {
-            location: self.node.origin.location().cloned(),
-            object: Some(format!("Node {}", self.key)),
-            field: Some(annotation_field(annotation)),
-            message: message.into(),
-        }
+        self.node.problem(message).in_annotation(annotation)
     }
 }
 

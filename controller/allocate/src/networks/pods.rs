@@ -15,7 +15,7 @@ use patchbay_resources::manifests::{Inventory, ObjectKey, Objects, Problem};
 use patchbay_resources::object::{Object as _, Time};
 use patchbay_resources::set_condition;
 
-use super::annotations::{annotation_field, write_annotations};
+use super::annotations::write_annotations;
 use super::nodes::NodeIds;
 use super::settings::ManagerSettings;
 pub use attached::AttachedPods;
@@ -133,7 +133,7 @@ impl PodPass<'_> {
     ) {
         if self.claims == Claims::Missing && attachment.network.keeps_addresses {
             let message = self.missing_claims(key, &attachment.network.name);
-            addressed.warnings.push(self.warning(key, message));
+            self.warn(key, message, addressed);
             return;
         }
         let claim = match (self.claims, &attachment.request.claim) {
@@ -144,7 +144,7 @@ impl PodPass<'_> {
                     "IPAMClaim {name} is not known, so the addresses in {} are not kept",
                     attachment.key
                 );
-                addressed.warnings.push(self.warning(key, message));
+                self.warn(key, message, addressed);
                 None
             }
         };
@@ -159,8 +159,7 @@ impl PodPass<'_> {
         let failed = memory.failed.get(&owner);
         if let Some(failed) = failed.filter(|failed| failed.fingerprint == fingerprint) {
             // Repeating it would use up tunnel ids.
-            let warning = self.warning(key, failed.message.clone());
-            addressed.warnings.push(warning);
+            self.warn(key, failed.message.clone(), addressed);
             return;
         }
         let outcome = attempt.make(network, memory);
@@ -176,7 +175,7 @@ impl PodPass<'_> {
             }
             Err(error) => {
                 let message = format!("failed to update pod {key}: {error}");
-                addressed.warnings.push(self.warning(key, message.clone()));
+                self.warn(key, message.clone(), addressed);
                 let failed = FailedAttempt {
                     fingerprint,
                     message,
@@ -199,14 +198,10 @@ impl PodPass<'_> {
         )
     }
 
-    fn warning(&self, key: &ObjectKey, message: String) -> Problem {
+    fn warn(&self, key: &ObjectKey, message: String, addressed: &mut PodAddresses) {
         let pod = self.inventory.pods.get(key);
-        Problem {
-            location: pod.and_then(|pod| pod.origin.location().cloned()),
-            object: Some(format!("Pod {key}")),
-            field: Some(annotation_field(POD_NETWORKS)),
-            message,
-        }
+        let problem = pod.map(|pod| pod.problem(message).in_annotation(POD_NETWORKS));
+        addressed.warnings.extend(problem);
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) fn mirror_slices(
         let namespace = key.namespace.as_deref().unwrap_or_default();
         let Some(service) = source_service(&slice.object) else {
             let has_network = networks.primary_nad(namespace).is_some();
-            warnings.extend(unmirrored(key, slice).filter(|_| has_network));
+            warnings.extend(unmirrored(slice).filter(|_| has_network));
             continue;
         };
         let source = (namespace.to_owned(), key.name.clone());
@@ -97,12 +97,7 @@ pub(super) fn mirror_slices(
             Ok(mirror) => wanted.push((name, slice.position, mirror)),
             // In a cluster the endpoint goes a moment after its pod.
             Err(MirrorError::NoPod(_)) if matches!(slice.origin, Origin::Cluster) => {}
-            Err(error) => warnings.push(Problem {
-                location: slice.origin.location().cloned(),
-                object: Some(format!("EndpointSlice {key}")),
-                field: Some("endpoints".to_owned()),
-                message: error.to_string(),
-            }),
+            Err(error) => warnings.push(slice.problem(error.to_string()).in_field("endpoints")),
         }
     }
     let mut slices = inventory.endpoint_slices.clone();
@@ -161,19 +156,19 @@ fn source_service(slice: &EndpointSlice) -> Option<&str> {
 
 /// Warning about a slice of a manifest that nobody mirrors, because another program or nobody manages
 /// it. `None`: it is mirrored, is a mirror, or has no service.
-fn unmirrored(key: &ObjectKey, slice: &Sourced<EndpointSlice>) -> Option<Problem> {
+fn unmirrored(slice: &Sourced<EndpointSlice>) -> Option<Problem> {
     let labels = slice.object.labels();
     let manager = labels.get(MANAGED_BY).map_or("", String::as_str);
     let is_known = [SOURCE_MANAGER, MIRROR_MANAGER].contains(&manager);
     let is_manual = labels.contains_key(SOURCE_SERVICE) && !is_known;
     let is_of_manifest = !matches!(slice.origin, Origin::Cluster);
-    (is_manual && is_of_manifest).then(|| Problem {
-        location: slice.origin.location().cloned(),
-        object: Some(format!("EndpointSlice {key}")),
-        field: Some(format!("metadata.labels[{MANAGED_BY}]")),
-        message: format!(
+    (is_manual && is_of_manifest).then(|| {
+        let message = format!(
             "is {manager:?}, and only slices of {SOURCE_MANAGER} are mirrored into the primary network, so these endpoints are not used"
-        ),
+        );
+        slice
+            .problem(message)
+            .in_field(format!("metadata.labels[{MANAGED_BY}]"))
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::{ClusterSettings, NetworkActivity};
-use patchbay_resources::manifests::{Inventory, ObjectKey, Objects, Problem, describe};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Objects, Problem};
 use patchbay_resources::object::Time;
 use patchbay_resources::set_condition;
 use patchbay_resources::udn::NetworkStatus;
@@ -13,7 +13,7 @@ use super::conditions::{
     is_created,
 };
 use super::evpn::EvpnProblem;
-use super::node_subnets::{Failures, no_subnet, problem};
+use super::node_subnets::{Failures, no_subnet, subnet_problem};
 use super::outcome::DefinitionOutcome;
 use super::resource::{NetworkResource, change_status, is_allocated};
 use super::transport::accepted_condition;
@@ -62,7 +62,7 @@ pub(super) fn note_allocation(inventory: &mut Inventory, failures: &Failures, no
         for node in nodes {
             let key = ObjectKey::cluster(node);
             if let Some(object) = inventory.nodes.get(&key) {
-                warnings.push(problem(object, &key, &no_subnet(node, network)));
+                warnings.push(subnet_problem(object, no_subnet(node, network)));
             }
         }
     }
@@ -97,14 +97,9 @@ fn note_allocation_of_kind<T: NetworkResource>(
             let kind = NETWORK_ALLOCATION_SUCCEEDED;
             set_condition(conditions, kind, failed.is_none(), reason, message, now);
         }
-        warnings.extend(failed.into_iter().flatten().map(|node| Problem {
-            location: sourced.origin.location().cloned(),
-            object: Some(describe(&sourced.object)),
-            field: None,
-            message: format!(
-                "Error occurred for node {node}: {}",
-                no_subnet(node, &network)
-            ),
+        warnings.extend(failed.into_iter().flatten().map(|node| {
+            let error = no_subnet(node, &network);
+            sourced.problem(format!("Error occurred for node {node}: {error}"))
         }));
     });
 }

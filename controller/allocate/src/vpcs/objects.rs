@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use patchbay_model::vpc::{PortRequest, VpcScene};
 use patchbay_model::{PodKey, gateway_mac, mac_of_name};
-use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced, describe};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
 use patchbay_resources::object::kube_ovn::{IP, IpSpec, OvnEip, OvnEipSpec, OvnEipStatus};
 use patchbay_resources::object::{Object as _, Time};
 
@@ -38,12 +38,7 @@ pub(super) fn write(
         let pod = inventory.pods.get(&pod);
         let problem = pod
             .zip(claim.problem.as_ref())
-            .map(|(pod, problem)| Problem {
-                location: pod.origin.location().cloned(),
-                object: Some(describe(&pod.object)),
-                field: None,
-                message: format!("Subnet {}: {problem}", claim.subnet),
-            });
+            .map(|(pod, problem)| pod.problem(format!("Subnet {}: {problem}", claim.subnet)));
         unaddressed.extend(problem);
     }
     unaddressed

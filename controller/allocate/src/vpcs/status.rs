@@ -9,7 +9,7 @@ use patchbay_model::vpc::{
     AddressUse, DEFAULT_VPC, EipKind, NatKey, NatKind, NatProblem, SubnetProblem, VpcAddressPool,
     VpcScene, WiredNat,
 };
-use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Problem, describe};
+use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Problem};
 use patchbay_resources::object::kube_ovn::{
     KubeOvnCondition, OvnDnatRule, OvnDnatRuleStatus, OvnEip, OvnFip, OvnFipStatus, OvnSnatRule,
     OvnSnatRuleStatus, Subnet, Vpc,
@@ -32,12 +32,7 @@ impl Problems<'_> {
     /// Adds a problem of an object, if the object is there.
     fn add<T: InventoryKind>(&mut self, key: &ObjectKey, message: &dyn Display) {
         if let Some(sourced) = T::objects(self.inventory).get(key) {
-            self.found.push(Problem {
-                location: sourced.origin.location().cloned(),
-                object: Some(describe(&sourced.object)),
-                field: None,
-                message: message.to_string(),
-            });
+            self.found.push(sourced.problem(message.to_string()));
         }
     }
 }

@@ -120,6 +120,18 @@ pub struct Sourced<T> {
     pub position: u64,
 }
 
+impl<T: InventoryKind> Sourced<T> {
+    /// A problem of the object.
+    pub fn problem(&self, message: impl Into<String>) -> Problem {
+        Problem {
+            location: self.origin.location().cloned(),
+            object: Some(describe(&self.object)),
+            field: None,
+            message: message.into(),
+        }
+    }
+}
+
 /// Objects of one kind by key.
 ///
 /// Clones share the objects, so that the difference of two versions is found at the cost of the

@@ -39,6 +39,33 @@ pub struct Problem {
     pub message: String,
 }
 
+impl Problem {
+    /// The problem, as that of a field with this path.
+    #[must_use]
+    pub fn in_field(self, field: impl Into<String>) -> Self {
+        Self {
+            field: Some(field.into()),
+            ..self
+        }
+    }
+
+    /// The problem, as that of an annotation.
+    #[must_use]
+    pub fn in_annotation(self, key: &str) -> Self {
+        self.in_field(format!("metadata.annotations[{key}]"))
+    }
+}
+
+impl From<String> for Problem {
+    /// A problem that is not about one object.
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            ..Self::default()
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(location) = &self.location {

@@ -200,12 +200,8 @@ fn annotation_problem<T: InventoryKind>(
     annotation: &str,
     error: &dyn Display,
 ) -> Problem {
-    Problem {
-        location: sourced.origin.location().cloned(),
-        object: Some(describe(&sourced.object)),
-        field: Some(format!("metadata.annotations[{annotation}]")),
-        message: format!("{error} (correct the file, or remove it to discard the state)"),
-    }
+    let message = format!("{error} (correct the file, or remove it to discard the state)");
+    sourced.problem(message).in_annotation(annotation)
 }
 
 /// Problems of changes that an API server would refuse. Without its state, the object is a new

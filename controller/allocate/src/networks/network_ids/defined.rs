@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use patchbay_model::config_check::checked_config;
 use patchbay_model::{ClusterSettings, CniConfig, DatapathKey, NETWORK_ID, NetworkId, TUNNEL_KEYS};
 use patchbay_resources::conversion::{is_owned_by_network, network_of_resource};
-use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced, describe};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Problem, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::Object as _;
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 use super::memory::NetworkIdMemory;
-use crate::networks::annotations::{annotation, annotation_field};
+use crate::networks::annotations::annotation;
 
 /// A network, its attachment definitions, and the allocations in their annotations.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Definitions {
                 Ok(None) => {}
                 Err(error) => {
                     let message = format!("Failed to parse network config: {error}");
-                    warnings.push(nad_problem(nad, "spec.config".into(), message));
+                    warnings.push(nad.problem(message).in_field("spec.config"));
                     refused.push(key.clone());
                 }
             }
@@ -90,7 +90,7 @@ impl Definitions {
                 let message = format!(
                     "NAD {primary} is primary for the namespace, NAD {key} can't be primary"
                 );
-                warnings.push(nad_problem(nad, "spec.config".into(), message));
+                warnings.push(nad.problem(message).in_field("spec.config"));
                 continue;
             }
             let index = *by_name.entry(config.name.clone()).or_insert(networks.len());
@@ -139,7 +139,7 @@ impl Definitions {
                     network.name
                 );
                 let nad = inventory.network_attachment_definitions.get(other);
-                warnings.extend(nad.map(|nad| nad_problem(nad, "spec.config".into(), message)));
+                warnings.extend(nad.map(|nad| nad.problem(message).in_field("spec.config")));
             }
         }
         Self {
@@ -248,7 +248,7 @@ fn restore(
     nad: &Sourced<NetworkAttachmentDefinition>,
 ) -> Result<(), Problem> {
     let meta = &nad.object.metadata;
-    let wrong = |key: &str, message: String| nad_problem(nad, annotation_field(key), message);
+    let wrong = |key: &str, message: String| nad.problem(message).in_annotation(key);
     if let Some(text) = annotation(meta, NETWORK_ID) {
         let id: NetworkId = text
             .parse()
@@ -282,17 +282,4 @@ fn restore(
         }
     }
     Ok(())
-}
-
-pub(super) fn nad_problem(
-    nad: &Sourced<NetworkAttachmentDefinition>,
-    field: String,
-    message: String,
-) -> Problem {
-    Problem {
-        location: nad.origin.location().cloned(),
-        object: Some(describe(&nad.object)),
-        field: Some(field),
-        message,
-    }
 }

@@ -58,15 +58,8 @@ impl AttachedPods {
                 attachments(&pod, &primary, |key| networks.definition(key));
             let unread = pod.problems.iter().map(ToString::to_string);
             let messages = unread.chain(problems.iter().map(ToString::to_string));
-            warnings.extend(messages.map(|message| {
-                let object = inventory.pods.get(key);
-                Problem {
-                    location: object.and_then(|object| object.origin.location().cloned()),
-                    object: Some(format!("Pod {key}")),
-                    message,
-                    ..Problem::default()
-                }
-            }));
+            let object = inventory.pods.get(key);
+            warnings.extend(messages.filter_map(|message| Some(object?.problem(message))));
             if waits_for_primary_network(&pod, &problems) {
                 waiting.insert(key.clone());
             }
