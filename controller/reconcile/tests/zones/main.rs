@@ -2,22 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
-mod admin_policies;
 mod bad_input;
 mod chassis;
 mod claims;
 mod dynamic_allocation;
-mod egress;
 mod equal_keys;
-mod firewall;
 mod ignored_objects;
 mod lifetimes;
-mod namespace_groups;
 mod new_capability;
 mod new_ports;
 mod node_addresses;
-mod policies;
-mod policy_rules;
 mod refused_objects;
 mod rejected_rows;
 mod services;
