@@ -1,5 +1,6 @@
 //! Problems of objects, from which warnings, log lines, events and conditions are made.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -81,7 +82,7 @@ fn annotation_field(key: &str) -> String {
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ObjectRef {
     /// The kind.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// Namespace. `None`: the kind has no namespaces.
     pub namespace: Option<Arc<str>>,
     /// Name.
@@ -90,9 +91,9 @@ pub struct ObjectRef {
 
 impl ObjectRef {
     /// An object of a kind without namespaces.
-    pub fn cluster(kind: &'static str, name: impl Into<Arc<str>>) -> Self {
+    pub fn cluster(kind: impl Into<Cow<'static, str>>, name: impl Into<Arc<str>>) -> Self {
         Self {
-            kind,
+            kind: kind.into(),
             namespace: None,
             name: name.into(),
         }
@@ -100,15 +101,24 @@ impl ObjectRef {
 
     /// An object in a namespace.
     pub fn namespaced(
-        kind: &'static str,
+        kind: impl Into<Cow<'static, str>>,
         namespace: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
     ) -> Self {
         Self {
-            kind,
+            kind: kind.into(),
             namespace: Some(namespace.into()),
             name: name.into(),
         }
+    }
+
+    /// The object that [`Display`](fmt::Display) prints as this text. `None`: it is that of none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, name) = text.split_once(' ')?;
+        Some(match name.split_once('/') {
+            Some((namespace, name)) => Self::namespaced(kind.to_owned(), namespace, name),
+            None => Self::cluster(kind.to_owned(), name),
+        })
     }
 }
 

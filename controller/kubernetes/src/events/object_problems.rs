@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use patchbay_model::{FieldProblem, ObjectProblem, ObjectRef};
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -38,57 +39,49 @@ const MAX_EVENTS_PER_WINDOW: usize = 5;
 /// Time for which emitted events count against [`MAX_EVENTS_PER_WINDOW`].
 const EVENT_WINDOW: Duration = Duration::from_secs(600);
 
-/// A problem of one object. `Display` prints the line of the log.
+/// A problem of an object that has an event. `Display` prints the line of the log.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct ObjectProblem {
-    /// Kind of the object.
-    kind: String,
-    key: ObjectKey,
+pub(crate) struct ReportedProblem {
+    problem: ObjectProblem,
     /// `reason` of the event.
     reason: &'static str,
-    /// Field and problem.
-    text: String,
 }
 
-impl fmt::Display for ObjectProblem {
+impl fmt::Display for ReportedProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.kind, self.key, self.text)
+        self.problem.fmt(f)
     }
 }
 
-impl ObjectProblem {
-    /// A problem of an object of this kind. Reasons of the event are OVN-Kubernetes' where it has
-    /// one.
-    pub(crate) fn new(kind: &str, key: ObjectKey, text: impl Into<String>) -> Self {
+impl From<ObjectProblem> for ReportedProblem {
+    /// Reasons of the event are OVN-Kubernetes' where it has one.
+    fn from(problem: ObjectProblem) -> Self {
         Self {
-            reason: reason_of(kind),
-            kind: kind.to_owned(),
-            key,
-            text: text.into(),
+            reason: reason_of(&problem.object.kind),
+            problem,
         }
     }
+}
 
-    /// The problem of an object that `described` names, such as `Pod blue/web`. `None`: it names
-    /// none.
-    pub(crate) fn described(described: &str, text: impl Into<String>) -> Option<Self> {
-        let (kind, name) = described.split_once(' ')?;
-        let key = match name.split_once('/') {
-            Some((namespace, name)) => ObjectKey::namespaced(namespace, name),
-            None => ObjectKey::cluster(name),
-        };
-        Some(Self::new(kind, key, text))
-    }
-
+impl ReportedProblem {
     /// Problem of a controller that cannot list or watch a kind. The event is about the node of a
     /// zone.
     pub(crate) fn of_zone_watch(zone: &str, text: impl Into<String>) -> Self {
-        Self::new(Node::KIND, ObjectKey::cluster(zone), text).with_reason(ERROR_WATCHING_OBJECTS)
+        Self::of_watch(ObjectRef::cluster(Node::KIND, zone), text)
     }
 
     /// Problem of the cluster manager that cannot list or watch a kind. The event is about its
     /// lease.
-    pub(crate) fn of_manager_watch(lease: ObjectKey, text: impl Into<String>) -> Self {
-        Self::new(LEASE, lease, text).with_reason(ERROR_WATCHING_OBJECTS)
+    pub(crate) fn of_manager_watch(lease: &ObjectKey, text: impl Into<String>) -> Self {
+        let namespace = lease.namespace.as_deref().unwrap_or_default();
+        Self::of_watch(ObjectRef::namespaced(LEASE, namespace, &*lease.name), text)
+    }
+
+    fn of_watch(object: ObjectRef, text: impl Into<String>) -> Self {
+        Self {
+            problem: ObjectProblem::new(object, FieldProblem::of_object(text)),
+            reason: ERROR_WATCHING_OBJECTS,
+        }
     }
 
     /// Another reason of the event.
@@ -97,13 +90,17 @@ impl ObjectProblem {
     }
 
     /// Key of the object.
-    pub(crate) fn key(&self) -> &ObjectKey {
-        &self.key
+    pub(crate) fn key(&self) -> ObjectKey {
+        ObjectKey::from(&self.problem.object)
     }
 
     /// A reference to the object. `None`: it is not in the inventory.
     pub(crate) fn reference(&self, inventory: &Inventory) -> Option<ObjectReference> {
-        let of_kind: fn(&Self, &Inventory) -> Option<ObjectReference> = match &*self.kind {
+        let of_kind: fn(&Self, &Inventory) -> Option<ObjectReference> = match &*self
+            .problem
+            .object
+            .kind
+        {
             Pod::KIND => Self::reference_of::<Pod>,
             Node::KIND => Self::reference_of::<Node>,
             Namespace::KIND => Self::reference_of::<Namespace>,
@@ -125,7 +122,7 @@ impl ObjectProblem {
     }
 
     fn reference_of<K: InventoryKind>(&self, inventory: &Inventory) -> Option<ObjectReference> {
-        let sourced = K::objects(inventory).get(&self.key)?;
+        let sourced = K::objects(inventory).get(&self.key())?;
         Some(reference(&sourced.object))
     }
 }
@@ -165,9 +162,9 @@ fn reason_of(kind: &str) -> &'static str {
 pub(crate) struct ProblemEvents {
     events: EventSender,
     /// Problems with an event.
-    emitted: BTreeSet<ObjectProblem>,
-    /// Times of the events about each object within the window, by kind and key.
-    times: BTreeMap<(String, ObjectKey), Vec<Instant>>,
+    emitted: BTreeSet<ReportedProblem>,
+    /// Times of the events about each object within the window.
+    times: BTreeMap<ObjectRef, Vec<Instant>>,
 }
 
 impl ProblemEvents {
@@ -180,7 +177,7 @@ impl ProblemEvents {
     }
 
     /// Emits events about the problems that are new since the last update.
-    pub(crate) fn update(&mut self, problems: BTreeSet<ObjectProblem>, inventory: &Inventory) {
+    pub(crate) fn update(&mut self, problems: BTreeSet<ReportedProblem>, inventory: &Inventory) {
         self.update_with(problems, |problem| problem.reference(inventory));
     }
 
@@ -188,8 +185,8 @@ impl ProblemEvents {
     /// reference to its object gets none yet.
     pub(crate) fn update_with(
         &mut self,
-        problems: BTreeSet<ObjectProblem>,
-        reference: impl Fn(&ObjectProblem) -> Option<ObjectReference>,
+        problems: BTreeSet<ReportedProblem>,
+        reference: impl Fn(&ReportedProblem) -> Option<ObjectReference>,
     ) {
         let now = Instant::now();
         self.times.retain(|_, times| {
@@ -201,7 +198,7 @@ impl ProblemEvents {
             if self.emitted.contains(&problem) {
                 continue;
             }
-            let object = (problem.kind.clone(), problem.key.clone());
+            let object = problem.problem.object.clone();
             let is_limited = |times: &Vec<Instant>| times.len() >= MAX_EVENTS_PER_WINDOW;
             if self.times.get(&object).is_some_and(is_limited) {
                 continue;
@@ -210,7 +207,8 @@ impl ProblemEvents {
                 continue;
             };
             let reason = EventReason::Problem(problem.reason);
-            if !self.events.emit_about(regarding, reason, &problem.text) {
+            let text = problem.problem.problem.to_string();
+            if !self.events.emit_about(regarding, reason, &text) {
                 // The queue is full. The next pass emits it, if the problem is still there.
                 return;
             }

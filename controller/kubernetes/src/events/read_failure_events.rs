@@ -11,7 +11,7 @@ use patchbay_resources::object::{Node, Object as _};
 use tokio::sync::watch;
 
 use crate::election::leader_election::{LeaderTerm, lease_uid};
-use crate::events::object_problems::{ObjectProblem, ProblemEvents, lease_reference};
+use crate::events::object_problems::{ProblemEvents, ReportedProblem, lease_reference};
 use crate::events::passing_problems::PassingProblems;
 use crate::events::queue::EventSender;
 use crate::watch::read_failure::{ReadFailure, ReadFailureCause, SEEN_LAST};
@@ -90,12 +90,10 @@ pub(crate) enum WatchingController {
 }
 
 impl WatchingController {
-    fn problem(&self, text: String) -> ObjectProblem {
+    fn problem(&self, text: String) -> ReportedProblem {
         match self {
-            Self::ClusterManager { lease, .. } => {
-                ObjectProblem::of_manager_watch(lease.clone(), text)
-            }
-            Self::Zone { zone, .. } => ObjectProblem::of_zone_watch(zone, text),
+            Self::ClusterManager { lease, .. } => ReportedProblem::of_manager_watch(lease, text),
+            Self::Zone { zone, .. } => ReportedProblem::of_zone_watch(zone, text),
         }
     }
 

@@ -10,7 +10,7 @@ use patchbay_allocate::networks::{
     Layer2Layouts, ManagerSettings, NetworkManager, RefusedWrite, note_held_pods,
     note_refused_definitions, note_refused_finalizers, note_undefined_definitions,
 };
-use patchbay_model::ClusterSettings;
+use patchbay_model::{ClusterSettings, FieldProblem, ObjectProblem, ObjectRef};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::ipam_claim::IPAMClaim;
 use patchbay_resources::manifests::{Inventory, Problem};
@@ -24,7 +24,7 @@ use crate::debounce::ChangeSource as _;
 use crate::debounce::{sleep_or_forever, sleep_until_or_forever};
 use crate::election::leader_election::LeaderTerm;
 use crate::events::condition_events::ConditionEvents;
-use crate::events::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
+use crate::events::object_problems::{ERROR_ALLOCATING_POD, ProblemEvents, ReportedProblem};
 use crate::events::passing_problems::PassingProblems;
 use crate::events::problem_log::ProblemLog;
 use crate::events::queue::EventSender;
@@ -387,17 +387,14 @@ fn until(deadline: Timestamp) -> Duration {
 /// The problem of an object, for an event. `None`: it is not that of one object.
 ///
 /// The texts of OVN-Kubernetes name what they are about, so they stay as they are.
-fn object_problem(problem: &Problem) -> Option<ObjectProblem> {
-    let object = problem.object.as_deref()?;
-    let is_complete = |start: &str| problem.message.starts_with(start);
-    let text = match &problem.field {
-        Some(field) if !COMPLETE_TEXTS.iter().any(|start| is_complete(start)) => {
-            format!("{field}: {}", problem.message)
-        }
-        _ => problem.message.clone(),
-    };
-    let found = ObjectProblem::described(object, text)?;
-    let is_pod = object.starts_with(Pod::KIND) && object[Pod::KIND.len()..].starts_with(' ');
+fn object_problem(problem: &Problem) -> Option<ReportedProblem> {
+    let object = ObjectRef::parse(problem.object.as_deref()?)?;
+    let is_complete = |start: &&str| problem.message.starts_with(*start);
+    let is_whole = COMPLETE_TEXTS.iter().any(is_complete);
+    let field = problem.field.as_deref().filter(|_| !is_whole);
+    let is_pod = object.kind == Pod::KIND;
+    let text = FieldProblem::new(field.unwrap_or_default(), &*problem.message);
+    let found = ReportedProblem::from(ObjectProblem::new(object, text));
     Some(if is_pod {
         found.with_reason(ERROR_ALLOCATING_POD)
     } else {

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use patchbay_model::{FieldProblem, ObjectProblem, ObjectRef};
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::{Object as _, ObjectMeta, Pod};
 use tokio::time::Instant;
 
 use crate::config::Timing;
-use crate::events::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem};
+use crate::events::object_problems::{ERROR_ALLOCATING_POD, ReportedProblem};
 use crate::watch::sources::number;
 use crate::write::object_change::{ObjectPart, Target};
 use crate::write::write_error::WriteError;
@@ -172,10 +173,16 @@ impl WriteOutcome {
     }
 
     /// Refused writes as problems of their objects.
-    pub(crate) fn refused_problems(&self) -> impl Iterator<Item = ObjectProblem> {
+    pub(crate) fn refused_problems(&self) -> impl Iterator<Item = ReportedProblem> {
         let refused = self.refused.iter();
         refused.map(|one| {
-            let problem = ObjectProblem::new(one.kind, one.key.clone(), &*one.message);
+            let object = ObjectRef {
+                kind: one.kind.into(),
+                namespace: one.key.namespace.as_deref().map(Into::into),
+                name: one.key.name.as_str().into(),
+            };
+            let problem = ObjectProblem::new(object, FieldProblem::of_object(&*one.message));
+            let problem = ReportedProblem::from(problem);
             if one.kind == Pod::KIND {
                 problem.with_reason(ERROR_ALLOCATING_POD)
             } else {

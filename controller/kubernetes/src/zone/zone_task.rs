@@ -7,7 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use patchbay_engine::client::{ClientClosed, SnapshotChanges};
 use patchbay_model::{
-    self as model, ClusterSettings, NODE_CHASSIS_ID, POD_NETWORKS, unreadable_annotations,
+    ClusterSettings, FieldProblem, NODE_CHASSIS_ID, ObjectProblem, ObjectRef, POD_NETWORKS,
+    unreadable_annotations,
 };
 use patchbay_networks::SkipReason;
 use patchbay_pods::{AllocationScope, PodAllocator};
@@ -22,7 +23,7 @@ use tokio::sync::watch;
 
 use crate::config::{Timing, ZoneControllerConfig};
 use crate::debounce::{ChangeSource, debounce};
-use crate::events::object_problems::{ERROR_ALLOCATING_POD, ObjectProblem, ProblemEvents};
+use crate::events::object_problems::{ERROR_ALLOCATING_POD, ProblemEvents, ReportedProblem};
 use crate::events::passing_problems::PassingProblems;
 use crate::events::problem_log::ProblemLog;
 use crate::events::queue::EventSender;
@@ -230,16 +231,16 @@ impl ZoneWork {
         outcome: &WriteOutcome,
     ) -> BTreeSet<String> {
         let allocation = self.allocator.problems();
-        let allocation =
-            allocation.map(|problem| object_problem(&problem).with_reason(ERROR_ALLOCATING_POD));
-        let mut of_pods: BTreeSet<ObjectProblem> = allocation.collect();
+        let allocation = allocation
+            .map(|problem| ReportedProblem::from(problem).with_reason(ERROR_ALLOCATING_POD));
+        let mut of_pods: BTreeSet<ReportedProblem> = allocation.collect();
         let mut of_objects = BTreeSet::new();
         for problem in &rows.problems {
-            let problems = match problem.object.kind {
+            let problems = match &*problem.object.kind {
                 Pod::KIND => &mut of_pods,
                 _ => &mut of_objects,
             };
-            problems.insert(object_problem(problem));
+            problems.insert(ReportedProblem::from(problem.clone()));
         }
         let mut of_node = if self.writes_networks {
             node_problems(self.rows.zone(), node, rows)
@@ -261,14 +262,14 @@ impl ZoneWork {
     /// does.
     fn emit_events(
         &mut self,
-        [of_pods, of_objects, of_node]: [BTreeSet<ObjectProblem>; 3],
+        [of_pods, of_objects, of_node]: [BTreeSet<ReportedProblem>; 3],
         inventory: &Inventory,
     ) {
         let zone = self.rows.zone();
         let first_node = inventory.nodes.iter().next();
         let is_first = first_node.is_some_and(|(key, _)| key.name == zone);
-        let is_own = |problem: &ObjectProblem| {
-            let pod = inventory.pods.get(problem.key());
+        let is_own = |problem: &ReportedProblem| {
+            let pod = inventory.pods.get(&problem.key());
             let spec = pod.and_then(|pod| pod.object.spec.as_ref());
             spec.is_some_and(|spec| spec.node_name.as_deref() == Some(zone))
         };
@@ -310,40 +311,29 @@ impl ChangeSource for DatabaseChanges<'_> {
     }
 }
 
-/// A problem of an object, with the reason of its event.
-fn object_problem(problem: &model::ObjectProblem) -> ObjectProblem {
-    let model::ObjectProblem { object, problem } = problem;
-    let key = ObjectKey {
-        namespace: object.namespace.as_deref().map(str::to_owned),
-        name: object.name.as_ref().to_owned(),
-    };
-    ObjectProblem::new(object.kind, key, problem.to_string())
-}
-
 /// Problems of the zone's node: a missing chassis id, which holds back networks and ports, and
 /// annotations that cannot be read.
 fn node_problems(
     zone: &str,
     node: Option<&Node>,
     outcome: &ZoneOutcome,
-) -> BTreeSet<ObjectProblem> {
-    let key = ObjectKey::cluster(zone);
+) -> BTreeSet<ReportedProblem> {
+    let node_object = ObjectRef::cluster(Node::KIND, zone);
     let mut skipped = outcome.skipped_networks.iter();
     let is_held = skipped.any(|skipped| skipped.reason == SkipReason::NoChassisId);
     let held = is_held.then(|| {
-        format!(
-            "metadata.annotations[{NODE_CHASSIS_ID}]: is missing, so layer3 and primary networks are incomplete in \
-             the zone, and pods of the node get no ports in them, until it has the system-id of the node's Open vSwitch"
-        )
+        let reason = "is missing, so layer3 and primary networks are incomplete in the zone, and pods of \
+                      the node get no ports in them, until it has the system-id of the node's Open vSwitch";
+        FieldProblem::of_annotation(NODE_CHASSIS_ID, reason)
     });
     let annotations = node.and_then(|node| node.metadata.annotations.as_ref());
     let unreadable = unreadable_annotations(annotations).into_iter();
     let unreadable = unreadable.map(|(annotation, reason)| {
-        format!("metadata.annotations[{annotation}]: cannot be read: {reason}")
+        FieldProblem::of_annotation(annotation, format!("cannot be read: {reason}"))
     });
-    let texts = held.into_iter().chain(unreadable);
-    texts
-        .map(|text| ObjectProblem::new(Node::KIND, key.clone(), text))
+    let problems = held.into_iter().chain(unreadable);
+    problems
+        .map(|problem| ObjectProblem::new(node_object.clone(), problem).into())
         .collect()
 }
 

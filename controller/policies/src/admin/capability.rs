@@ -175,7 +175,7 @@ impl Capability for AdminPolicies {
         if let Part::Policy(policy) = part
             && !has_tiers
         {
-            self.report_tiers(policy, reader, rows);
+            report_missing_tiers(policy, reader, rows);
         }
         if !has_tiers || reader.row(self.routers, DEFAULT_ROUTER).is_some() {
             return rows.keep_rest();
@@ -196,22 +196,6 @@ impl Capability for AdminPolicies {
 }
 
 impl AdminPolicies {
-    /// Reports that a policy that would have rows has none, because ACLs have no tiers.
-    fn report_tiers(&self, key: &AdminPolicyKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
-        reader.read(&Cell::Zone);
-        reader.read(&Cell::NodeLabels);
-        let inputs = reader.read(&Cell::AdminPolicy(key.clone()));
-        let policy = inputs.admin_policy(key);
-        if inputs.has_admin_policies() && policy.is_some_and(|policy| is_usable(inputs, policy)) {
-            let reason = "the Northbound database has no tiers of ACLs (OVN before 23.06), so no rule \
-                          applies";
-            rows.report(vec![ObjectProblem::new(
-                key,
-                FieldProblem::of_object(reason),
-            )]);
-        }
-    }
-
     fn policy(&self, key: &AdminPolicyKey, reader: &Reader<'_, Self>, rows: &mut Rows) {
         reader.read(&Cell::NamedPorts(key.clone()));
         reader.read(&Cell::NodeLabels);
@@ -264,6 +248,22 @@ impl AdminPolicies {
                 rows.member(self.groups, group, Atom::Uuid(port.uuid()));
             }
         }
+    }
+}
+
+/// Reports that a policy that would have rows has none, because ACLs have no tiers.
+fn report_missing_tiers(key: &AdminPolicyKey, reader: &Reader<'_, AdminPolicies>, rows: &mut Rows) {
+    reader.read(&Cell::Zone);
+    reader.read(&Cell::NodeLabels);
+    let inputs = reader.read(&Cell::AdminPolicy(key.clone()));
+    let policy = inputs.admin_policy(key);
+    if inputs.has_admin_policies() && policy.is_some_and(|policy| is_usable(inputs, policy)) {
+        let reason = "the Northbound database has no tiers of ACLs (OVN before 23.06), so no rule \
+                      applies";
+        rows.report(vec![ObjectProblem::new(
+            key,
+            FieldProblem::of_object(reason),
+        )]);
     }
 }
 

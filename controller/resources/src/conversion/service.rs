@@ -179,12 +179,11 @@ fn addresses<'a>(
 ) -> Vec<IpAddr> {
     let mut found = Vec::new();
     for text in texts {
-        match text.parse() {
-            Ok(address) => found.push(address),
-            Err(_) => {
-                let reason = format!("{text:?} is not an IP address");
-                problems.push(FieldProblem::new(field, reason));
-            }
+        if let Ok(address) = text.parse() {
+            found.push(address);
+        } else {
+            let reason = format!("{text:?} is not an IP address");
+            problems.push(FieldProblem::new(field, reason));
         }
     }
     found

@@ -30,7 +30,7 @@ use crate::object::{
 };
 use crate::settings::{ClusterSettings, ClusterSettingsSpec};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
-use patchbay_model::FieldProblem;
+use patchbay_model::{FieldProblem, ObjectRef};
 
 /// Namespace and name of an object, which are unique in its kind.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -63,6 +63,15 @@ impl ObjectKey {
         Self {
             namespace: meta.namespace.clone(),
             name: meta.name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl From<&ObjectRef> for ObjectKey {
+    fn from(object: &ObjectRef) -> Self {
+        Self {
+            namespace: object.namespace.as_deref().map(str::to_owned),
+            name: (*object.name).to_owned(),
         }
     }
 }
