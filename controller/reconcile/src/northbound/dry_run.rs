@@ -69,7 +69,7 @@ impl DryRun {
         let copy = match self.copy.take() {
             Some(copy) => copy,
             None => Database::from_snapshot(&self.original, UuidSource::random())
-                .map_err(CommitError::NotCopied)?,
+                .map_err(|error| CommitError::NotCopied(Box::new(error)))?,
         };
         Ok(self.copy.insert(copy))
     }

@@ -72,10 +72,8 @@ impl Northbound for SimDatabase {
                 OvsdbError::new("timed out", error.to_string())
             }
         };
-        Err(CommitError::Rejected(OpError {
-            operation: None,
-            error,
-        }))
+        let operation = None;
+        Err(OpError { operation, error }.into())
     }
 
     async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {

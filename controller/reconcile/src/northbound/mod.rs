@@ -121,7 +121,7 @@ pub enum CommitError {
     /// The database rejected the transaction; nothing has changed. If another client has changed
     /// the rows concurrently, a transaction planned for the new snapshot may succeed.
     #[error(transparent)]
-    Rejected(#[from] OpError),
+    Rejected(Box<OpError>),
     /// The transaction was not sent because the database cannot be reached; nothing has changed.
     #[error(transparent)]
     NotSent(#[from] NotSent),
@@ -138,7 +138,13 @@ pub enum CommitError {
     /// The rows of a dry run violate a constraint of the schema, so that a transaction cannot be
     /// tried on a copy of them. The replica of a client may have such rows if it lacks tables.
     #[error("cannot copy the database for a dry run: {0}")]
-    NotCopied(#[source] DatabaseError),
+    NotCopied(#[source] Box<DatabaseError>),
+}
+
+impl From<OpError> for CommitError {
+    fn from(error: OpError) -> Self {
+        Self::Rejected(Box::new(error))
+    }
 }
 
 impl From<DatabaseError> for CommitError {
@@ -156,10 +162,8 @@ impl From<DatabaseError> for CommitError {
             })),
             _ => None,
         };
-        Self::Rejected(OpError {
-            operation,
-            error: error.into(),
-        })
+        let error = error.into();
+        OpError { operation, error }.into()
     }
 }
 

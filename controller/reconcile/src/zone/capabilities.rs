@@ -90,13 +90,12 @@ impl<I: Sync> Capabilities<I> {
         let scope = self.scope(cluster);
         let mut committed = BTreeSet::new();
         for index in 0..self.all.len() {
-            let snapshot = pass.northbound.snapshot();
-            let Some((rows, earlier)) = self.next(index, scope.as_ref(), &snapshot) else {
-                break;
-            };
-            if stays(&**rows, cluster) {
+            self.set_scope(index, scope.as_ref(), &pass.northbound.snapshot());
+            let (earlier, rest) = self.all.split_at_mut(index);
+            let next = rest.first_mut();
+            let Some(rows) = next.filter(|rows| !stays(&***rows, cluster)) else {
                 continue;
-            }
+            };
             let name = rows.name();
             if commit(&mut **rows, pass, inputs).await? {
                 committed.insert(name);
@@ -120,10 +119,9 @@ impl<I: Sync> Capabilities<I> {
         snapshot: &Snapshot,
     ) -> bool {
         let scope = self.scope(cluster);
-        let count = self.all.len();
-        (0..count).all(|index| {
-            let next = self.next(index, scope.as_ref(), snapshot);
-            next.is_none_or(|(rows, _)| {
+        (0..self.all.len()).all(|index| {
+            self.set_scope(index, scope.as_ref(), snapshot);
+            self.all.get_mut(index).is_none_or(|rows| {
                 stays(&**rows, cluster)
                     || rows
                         .plan(inputs, snapshot)
@@ -133,24 +131,19 @@ impl<I: Sync> Capabilities<I> {
         })
     }
 
-    /// A capability with its scope, and those before it. Ports of pods that stay are members of port
-    /// groups for as long, and their addresses are members of address sets.
-    fn next(
-        &mut self,
-        index: usize,
-        scope: Option<&Scope>,
-        snapshot: &Snapshot,
-    ) -> Option<(&mut Box<dyn ZoneRows<I>>, &mut [Box<dyn ZoneRows<I>>])> {
+    /// Sets the scope of a capability. Ports of pods that stay are members of port groups for as
+    /// long, and their addresses are members of address sets.
+    fn set_scope(&mut self, index: usize, scope: Option<&Scope>, snapshot: &Snapshot) {
         let (earlier, rest) = self.all.split_at_mut(index);
-        let rows = rest.first_mut()?;
-        rows.set_scope(scope.map(|scope| {
-            let kept = earlier.iter().flat_map(|rows| rows.kept());
-            Arc::new(Scope {
-                members: Arc::new(port_members(kept, snapshot)),
-                ..scope.clone()
-            })
-        }));
-        Some((rows, earlier))
+        if let Some(rows) = rest.first_mut() {
+            rows.set_scope(scope.map(|scope| {
+                let kept = earlier.iter().flat_map(|rows| rows.kept());
+                Arc::new(Scope {
+                    members: Arc::new(port_members(kept, snapshot)),
+                    ..scope.clone()
+                })
+            }));
+        }
     }
 
     /// Rows of objects that are neither in the cluster nor recorded.

@@ -64,7 +64,7 @@ impl ZoneError {
             Self::Commit {
                 subject,
                 source: CommitError::Rejected(error),
-            } => Some((subject.strip_prefix(CONNECT)?, error)),
+            } => Some((subject.strip_prefix(CONNECT)?, &**error)),
             _ => None,
         }
     }

@@ -141,14 +141,14 @@ async fn a_rejection_has_the_error_of_the_server_and_its_subject() {
     let error = zone.reconcile(&cluster(&[("blue", "{record: a}")])).await;
     let Err(ZoneError::Commit {
         subject,
-        source: CommitError::Rejected(OpError { error, .. }),
+        source: CommitError::Rejected(rejected),
     }) = error
     else {
         panic!("{error:?}");
     };
     assert_eq!(
-        (subject.as_str(), &*error.tag),
+        (subject.as_str(), &*rejected.error.tag),
         ("records", "constraint violation")
     );
-    assert_eq!(error.details.as_deref(), Some("no records"));
+    assert_eq!(rejected.error.details.as_deref(), Some("no records"));
 }
