@@ -112,7 +112,7 @@ impl WatchingController {
                     api_version: Some(Node::api_version()),
                     kind: Some(Node::KIND.to_owned()),
                     name: Some(zone.clone()),
-                    uid: node.meta()?.uid.clone(),
+                    uid: node.uid().map(str::to_owned),
                     ..ObjectReference::default()
                 })
             }

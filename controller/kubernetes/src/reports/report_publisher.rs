@@ -75,7 +75,7 @@ impl ReportSource {
             })
             .collect();
         ZoneReport {
-            node_uid: node.and_then(|node| node.meta()?.uid.clone()),
+            node_uid: node.and_then(Watched::uid).map(str::to_owned),
             connects: summaries,
         }
     }
@@ -151,7 +151,7 @@ impl ReportPublisher {
     fn is_joining(&mut self, join_end: Instant) -> bool {
         let nodes = self.source.nodes.objects();
         let node = nodes.get(&ObjectKey::cluster(&self.source.zone));
-        let created = node.and_then(|node| node.meta()?.creation_timestamp.as_ref());
+        let created = node.and_then(Watched::created);
         let is_new = created.is_some_and(|created| {
             let age = Timestamp::now().duration_since(created.0);
             age < SignedDuration::try_from(NEW_NODE_AGE).unwrap_or(SignedDuration::MAX)

@@ -163,12 +163,12 @@ impl ZoneLeaseRenewer {
     /// The lease, which the zone's node owns. `None`: the node is not known yet.
     fn make_lease(&mut self, name: String, renewed: MicroTime) -> Option<Lease> {
         let nodes = self.nodes.objects();
-        let node = nodes.get(&ObjectKey::cluster(&self.zone))?.meta()?;
+        let node = nodes.get(&ObjectKey::cluster(&self.zone))?;
         let owner = json!([{
             "apiVersion": Node::api_version(),
             "kind": Node::KIND,
             "name": self.zone,
-            "uid": node.uid,
+            "uid": node.uid(),
         }]);
         let duration = self.timing.zone_lease.duration.as_secs().max(1);
         Some(Lease {

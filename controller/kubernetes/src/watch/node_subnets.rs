@@ -14,12 +14,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ipnet::IpNet;
 use patchbay_model::{NODE_CHASSIS_ID, NODE_ID, NODE_SUBNETS};
 use patchbay_resources::conversion;
-use patchbay_resources::manifests::{Inventory, ObjectKey, Sourced};
-use patchbay_resources::object::{Node, Object as _, ObjectMeta};
+use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Sourced};
+use patchbay_resources::object::{Node, ObjectMeta, Time};
 use serde_json::json;
 
+use crate::watch::kept_fields::created_second;
 use crate::watch::watched::{AnyObject, ConnectedParts, WatchedObject};
 use crate::write::write_outcome::Written;
+
+/// Annotations of a node from which rows of connects follow.
+const OVN_ANNOTATIONS: [&str; 3] = [NODE_ID, NODE_CHASSIS_ID, NODE_SUBNETS];
 
 /// Added to the prefix length of IPv6 subnets, so that one byte holds both families. IPv4
 /// lengths end at 32.
@@ -67,25 +71,27 @@ impl NetworkNumbers {
     /// that cannot be read keeps the text.
     pub(crate) fn pack_node(&self, mut sourced: Sourced<Node>) -> WatchedObject {
         let (node, errors) = conversion::node(&sourced.object);
-        let is_readable = errors.iter().all(|error| error.annotation != NODE_SUBNETS);
         let meta = mem::take(&mut sourced.object.metadata);
-        sourced.object.metadata = ObjectMeta {
-            name: meta.name,
-            uid: meta.uid,
-            creation_timestamp: meta.creation_timestamp,
-            annotations: meta.annotations,
-            ..ObjectMeta::default()
-        };
-        let annotations = sourced.object.annotations_mut();
-        annotations.retain(|key, _| [NODE_ID, NODE_CHASSIS_ID, NODE_SUBNETS].contains(&&**key));
-        if is_readable && annotations.remove(NODE_SUBNETS).is_some() {
-            WatchedObject::packed(PackedNode {
-                node: sourced,
-                subnets: self.pack(&node.subnets),
-            })
-        } else {
-            WatchedObject::new(sourced)
+        let mut annotations = meta.annotations.unwrap_or_default();
+        if errors.iter().any(|error| error.annotation == NODE_SUBNETS) {
+            annotations.retain(|key, _| OVN_ANNOTATIONS.contains(&&**key));
+            sourced.object.metadata = ObjectMeta {
+                name: meta.name,
+                uid: meta.uid,
+                creation_timestamp: meta.creation_timestamp,
+                annotations: Some(annotations),
+                ..ObjectMeta::default()
+            };
+            return WatchedObject::new(sourced);
         }
+        let mut text = |key| annotations.remove(key).map(String::into_boxed_str);
+        WatchedObject::packed(PackedNode {
+            uid: meta.uid.map(String::into_boxed_str),
+            created: meta.creation_timestamp,
+            id: text(NODE_ID),
+            chassis: text(NODE_CHASSIS_ID),
+            subnets: text(NODE_SUBNETS).map(|_| self.pack(&node.subnets)),
+        })
     }
 }
 
@@ -96,26 +102,60 @@ pub(crate) struct NumberedNetworks(HashMap<u32, String>);
 /// A node of the API server. The subnets are packed in place of their annotation.
 #[derive(Clone, Debug, PartialEq)]
 struct PackedNode {
-    node: Sourced<Node>,
-    subnets: PackedSubnets,
+    uid: Option<Box<str>>,
+    created: Option<Time>,
+    id: Option<Box<str>>,
+    chassis: Option<Box<str>>,
+    /// `None`: there is no annotation.
+    subnets: Option<PackedSubnets>,
 }
 
 impl AnyObject for PackedNode {
     fn meta(&self) -> Option<&ObjectMeta> {
-        Some(&self.node.object.metadata)
+        None
+    }
+
+    fn uid(&self) -> Option<&str> {
+        self.uid.as_deref()
+    }
+
+    fn created(&self) -> Option<&Time> {
+        self.created.as_ref()
     }
 
     fn insert_into(
         self: Arc<Self>,
-        _: &ObjectKey,
+        key: &ObjectKey,
         inventory: &mut Inventory,
         connected: &ConnectedParts,
     ) {
-        let subnets = json!(self.subnets.unpack(&connected.networks)).to_string();
-        let mut node = self.node.clone();
-        let annotations = node.object.annotations_mut();
-        annotations.insert(NODE_SUBNETS.to_owned(), subnets);
-        inventory.nodes.insert(node);
+        let subnets = self.subnets.as_ref();
+        let subnets = subnets.map(|one| json!(one.unpack(&connected.networks)).to_string());
+        let annotations = [
+            (NODE_ID, self.id.as_ref().map(ToString::to_string)),
+            (
+                NODE_CHASSIS_ID,
+                self.chassis.as_ref().map(ToString::to_string),
+            ),
+            (NODE_SUBNETS, subnets),
+        ];
+        let annotations = annotations.into_iter();
+        let annotations = annotations.filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let metadata = ObjectMeta {
+            name: Some(key.name.clone()),
+            uid: self.uid.as_ref().map(ToString::to_string),
+            creation_timestamp: self.created.clone(),
+            annotations: Some(annotations.collect()),
+            ..ObjectMeta::default()
+        };
+        inventory.nodes.insert(Sourced {
+            position: created_second(&metadata),
+            object: Node {
+                metadata,
+                ..Node::default()
+            },
+            origin: Origin::Cluster,
+        });
     }
 
     fn after(&self, _: &Written) -> Arc<dyn AnyObject> {

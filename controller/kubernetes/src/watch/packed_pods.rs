@@ -4,11 +4,13 @@
 //! may use a connected network.
 
 use std::any::Any;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use patchbay_model::NETWORK_SELECTIONS;
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Sourced};
-use patchbay_resources::object::{Object as _, ObjectMeta, Pod, PodSpec};
+use patchbay_resources::object::{ObjectMeta, Pod, PodSpec};
 
 use crate::watch::watched::{AnyObject, ConnectedParts, WatchedObject};
 use crate::write::write_outcome::Written;
@@ -17,32 +19,35 @@ use crate::write::write_outcome::Written;
 #[derive(Clone, Debug, PartialEq)]
 struct PackedPod {
     /// Node; empty: the pod is not scheduled, on the host network, or finished.
-    node: Box<str>,
+    node: Arc<str>,
     /// Annotation with the networks that the pod requests.
     selections: Option<Box<str>>,
 }
 
-/// Packs a pod.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "projections consume the objects that they reduce"
-)]
-pub(crate) fn pack_pod(sourced: Sourced<Pod>) -> WatchedObject {
-    let pod = &sourced.object;
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
-    let is_over = phase.is_some_and(|phase| matches!(phase, "Succeeded" | "Failed"));
-    let spec = pod.spec.as_ref();
-    let node = spec
-        .filter(|spec| spec.host_network != Some(true) && !is_over)
-        .and_then(|spec| spec.node_name.as_deref());
-    let selections = pod.annotations().get(NETWORK_SELECTIONS);
-    WatchedObject::packed(PackedPod {
-        node: node.unwrap_or_default().into(),
-        selections: selections.map(|text| text.as_str().into()),
-    })
+/// Packs pods. Those of a node share its name.
+pub(crate) fn pods_packer() -> impl Fn(Sourced<Pod>) -> WatchedObject {
+    let names = RefCell::new(HashSet::<Arc<str>>::new());
+    move |sourced| {
+        let pod = sourced.object;
+        let phase = pod.status.and_then(|status| status.phase);
+        let is_over = phase.is_some_and(|phase| matches!(&*phase, "Succeeded" | "Failed"));
+        let node = pod
+            .spec
+            .filter(|spec| spec.host_network != Some(true) && !is_over)
+            .and_then(|spec| spec.node_name)
+            .unwrap_or_default();
+        let mut annotations = pod.metadata.annotations.unwrap_or_default();
+        let mut names = names.borrow_mut();
+        let name = names.get(&*node).cloned();
+        let node = name.unwrap_or_else(|| node.into());
+        names.insert(node.clone());
+        WatchedObject::packed(PackedPod {
+            node,
+            selections: annotations
+                .remove(NETWORK_SELECTIONS)
+                .map(String::into_boxed_str),
+        })
+    }
 }
 
 impl PackedPod {
@@ -124,7 +129,7 @@ mod tests {
             ..ConnectedParts::default()
         };
         let (key, mut inventory) = (ObjectKey::namespaced("blue", "a"), Inventory::default());
-        pack_pod(pod).insert_with(&key, &mut inventory, &connected);
+        pods_packer()(pod).insert_with(&key, &mut inventory, &connected);
         let found = inventory.pods.get(&key);
         let node = |pod: &Sourced<Pod>| pod.object.spec.as_ref().unwrap().node_name.clone();
         assert!(found.is_none_or(|pod| node(pod).as_deref() == Some("n1")));

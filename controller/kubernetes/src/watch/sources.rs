@@ -18,7 +18,7 @@ use crate::watch::connected_networks::ConnectedNetworks;
 use crate::watch::node_subnets::NetworkNumbers;
 use crate::watch::read_failure::ReadFailure;
 use crate::watch::store::{StoreReader, WatchEnded};
-use crate::watch::watched::{ConnectedParts, Watched};
+use crate::watch::watched::{ConnectedParts, Watched, WatchedObject};
 use crate::write::write_outcome::Written;
 
 /// Problems of objects that cannot be decoded, by kind and key.
@@ -155,9 +155,9 @@ impl KindSource {
             match watched {
                 None => (self.remove)(inventory, key),
                 Some(Watched::Readable(object)) => object.insert_with(key, inventory, connected),
-                Some(Watched::Partial(object, reasons)) => {
-                    object.insert_with(key, inventory, connected);
-                    let reasons = reasons.iter().map(|reason| {
+                Some(Watched::Partial(partial)) => {
+                    partial.object.insert_with(key, inventory, connected);
+                    let reasons = partial.reasons.iter().map(|reason| {
                         format!(
                             "{kind} {key}: cannot be decoded, so the field is ignored: {reason}"
                         )
@@ -192,7 +192,7 @@ impl KindSource {
     /// Inserts all objects again.
     fn insert_again(&self, inventory: &mut Inventory, connected: &ConnectedParts) {
         for (key, watched) in &self.read {
-            if let Watched::Readable(object) | Watched::Partial(object, _) = watched {
+            if let Some(object) = watched.object() {
                 object.insert_with(key, inventory, connected);
             }
         }
@@ -211,8 +211,7 @@ impl KindSource {
         }
         let objects = self.objects.peek();
         let seen = match objects.get(&written.key) {
-            Some(Watched::Readable(seen) | Watched::Partial(seen, _)) => seen.meta(),
-            Some(Watched::Unreadable(_)) => return true,
+            Some(watched) => watched.object().and_then(WatchedObject::meta),
             None => return !written.is_new,
         };
         let Some(seen) = seen else {
@@ -398,7 +397,7 @@ mod tests {
     use super::*;
     use crate::api::tolerant_object::TolerantObject;
     use crate::watch::store::store;
-    use crate::watch::watched::{Decoding, WatchedObject, project};
+    use crate::watch::watched::{Decoding, project};
 
     #[tokio::test(start_paused = true)]
     async fn a_change_during_a_pass_is_work() {

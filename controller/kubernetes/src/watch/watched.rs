@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Origin, Sourced};
-use patchbay_resources::object::ObjectMeta;
+use patchbay_resources::object::{ObjectMeta, Time};
 use serde_json::Value;
 
 use crate::api::tolerant_object::{TolerantObject, UndecodableObject};
@@ -36,6 +36,15 @@ pub(crate) struct ConnectedParts {
 pub(crate) trait AnyObject: Any + Debug + Send + Sync {
     /// Metadata. `None`: it is not kept.
     fn meta(&self) -> Option<&ObjectMeta>;
+
+    fn uid(&self) -> Option<&str> {
+        self.meta()?.uid.as_deref()
+    }
+
+    /// Time of creation.
+    fn created(&self) -> Option<&Time> {
+        self.meta()?.creation_timestamp.as_ref()
+    }
 
     /// Inserts the object into the objects of its kind. A packed object inserts what connected
     /// networks need.
@@ -136,8 +145,8 @@ impl PartialEq for WatchedObject {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Watched {
     Readable(WatchedObject),
-    /// The object without the fields that cannot be decoded; the texts are the reasons.
-    Partial(WatchedObject, Arc<[String]>),
+    /// The object without the fields that cannot be decoded.
+    Partial(Arc<PartialObject>),
     /// The object cannot be decoded.
     Unreadable(Arc<UndecodableObject>),
 }
@@ -146,10 +155,44 @@ impl Watched {
     /// Metadata of the object. `None`: it is not kept.
     pub(crate) fn meta(&self) -> Option<&ObjectMeta> {
         match self {
-            Self::Readable(object) | Self::Partial(object, _) => object.meta(),
+            Self::Readable(object) => object.meta(),
+            Self::Partial(partial) => partial.object.meta(),
             Self::Unreadable(object) => Some(&object.metadata),
         }
     }
+
+    /// The object. `None`: it cannot be decoded.
+    pub(crate) fn object(&self) -> Option<&WatchedObject> {
+        match self {
+            Self::Readable(object) => Some(object),
+            Self::Partial(partial) => Some(&partial.object),
+            Self::Unreadable(_) => None,
+        }
+    }
+
+    /// UID of the object.
+    pub(crate) fn uid(&self) -> Option<&str> {
+        match self.object() {
+            Some(object) => object.0.uid(),
+            None => self.meta()?.uid.as_deref(),
+        }
+    }
+
+    /// Time of creation of the object.
+    pub(crate) fn created(&self) -> Option<&Time> {
+        match self.object() {
+            Some(object) => object.0.created(),
+            None => self.meta()?.creation_timestamp.as_ref(),
+        }
+    }
+}
+
+/// An object without the fields that cannot be decoded.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PartialObject {
+    pub(crate) object: WatchedObject,
+    /// Why the fields cannot be decoded.
+    pub(crate) reasons: Vec<String>,
 }
 
 /// Projects an object to itself without managed fields and the copy of `kubectl apply`, and without
@@ -186,7 +229,10 @@ where
                 Decoding::WithoutFields => without_undecodable_fields(unreadable.raw.clone()),
             };
             match partial {
-                Some((object, reasons)) => Watched::Partial(keep(object), reasons.into()),
+                Some((object, reasons)) => Watched::Partial(Arc::new(PartialObject {
+                    object: keep(object),
+                    reasons,
+                })),
                 None => Watched::Unreadable(Arc::new(unreadable)),
             }
         }
@@ -264,9 +310,13 @@ mod tests {
                 ]},
             }),
         );
-        let Watched::Partial(pod, reasons) = pod else {
+        let Watched::Partial(partial) = pod else {
             panic!("{pod:?}");
         };
+        let PartialObject {
+            object: pod,
+            reasons,
+        } = &*partial;
         let mut inventory = Inventory::default();
         pod.insert_into(&ObjectKey::namespaced("blue", "a"), &mut inventory);
         let (_, pod) = inventory.pods.iter().next().unwrap();

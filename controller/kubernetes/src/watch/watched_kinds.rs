@@ -9,7 +9,7 @@ use patchbay_resources::manifests::{InventoryKind, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Pod, RouteAdvertisements, Service, VTEP,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, RouteAdvertisements, Service, VTEP,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
@@ -19,7 +19,7 @@ use crate::watch::kept_fields::{
 };
 use crate::watch::list_watch::KindPresence::{self, Optional, Required};
 use crate::watch::node_subnets::NetworkNumbers;
-use crate::watch::packed_pods::pack_pod;
+use crate::watch::packed_pods::pods_packer;
 use crate::watch::sources::{KindSource, ObjectSources};
 use crate::watch::task_set::TaskSet;
 use crate::watch::watched::Decoding::{self, Whole, WithoutFields};
@@ -169,12 +169,13 @@ impl Watches<'_> {
     fn watch_pods(&mut self, readers: [bool; 2], has_networks: bool) {
         if readers.contains(&true) {
             let (first_list, keep) = (FirstList::Awaited, without_containers);
-            let wrap: fn(Sourced<Pod>) -> WatchedObject = if has_networks {
-                WatchedObject::new
+            let source = if has_networks {
+                let wrap = WatchedObject::new;
+                self.source(has_networks, first_list, WithoutFields, keep, wrap)
             } else {
-                pack_pod
+                let wrap = pods_packer();
+                self.source(has_networks, first_list, WithoutFields, keep, wrap)
             };
-            let source = self.source(has_networks, first_list, WithoutFields, keep, wrap);
             self.add(readers, source);
         }
     }
