@@ -35,7 +35,7 @@
 //!
 //! A process that writes no networks keeps few fields: of namespaces the labels, of pods the node
 //! and the requested networks, of nodes the ids and the packed subnets. The inventory then has the
-//! subnets of connected networks only. Objects that are not written are kept without their resource
+//! subnets of connected networks only, and the pods that may use these. Objects that are not written are kept without their resource
 //! version, so that heartbeats are no changes. Without dynamic allocation every network counts as
 //! rendered on all nodes.
 //!

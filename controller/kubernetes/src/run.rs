@@ -7,11 +7,13 @@ use futures_util::future::BoxFuture;
 use kube::Client;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::ObjectKey;
+use patchbay_resources::object::platform::Lease;
 use patchbay_resources::object::{ConfigMap, Node, Object as _};
 use thiserror::Error;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
+use crate::api::api_object::decode;
 use crate::config::{ClusterManagerConfig, ControllerConfig, Timing, ZoneControllerConfig};
 use crate::election::leader_election::{LeaderElector, LeaderTerm};
 use crate::events::queue::{EventSender, event_channel};
@@ -19,7 +21,7 @@ use crate::events::read_failure_events::{KindWatch, ReadFailureEvents, WatchingC
 use crate::manager::manager_task::ManagerTask;
 use crate::reports::observed_zones::ZoneSources;
 use crate::reports::report_publisher::{ReportPublisher, ReportSource};
-use crate::reports::zone_lease::{self, WatchedLease, ZoneLeaseRenewer};
+use crate::reports::zone_lease::{self, ZoneLeaseRenewer};
 use crate::reports::zone_reports::{self, ZoneReport};
 use crate::watch::sources::ObjectSources;
 use crate::watch::task_set::TaskSet;
@@ -141,13 +143,17 @@ impl Process {
             LeaderElector::new(client.clone(), config.lease, self.identity.clone());
         let labels = zone_reports::SELECTOR;
         let zones = ZoneSources {
-            reports: tasks.watch_labelled(client, namespace, labels, zone_reports::project_report),
-            leases: tasks.watch_labelled(client, namespace, labels, zone_lease::project_lease),
+            reports: tasks.watch_labelled::<ConfigMap, _>(client, namespace, labels, |object| {
+                decode(object).map(zone_reports::project_report)
+            }),
+            leases: tasks.watch_labelled::<Lease, _>(client, namespace, labels, |object| {
+                decode(object).map(zone_lease::project_lease)
+            }),
         };
         let mut watches = sources.watches();
         watches.extend([
             KindWatch::new(ConfigMap::KIND, true, &zones.reports),
-            KindWatch::new(WatchedLease::KIND, true, &zones.leases),
+            KindWatch::new(Lease::KIND, true, &zones.leases),
         ]);
         let controller = WatchingController::ClusterManager {
             lease,

@@ -2,11 +2,10 @@
 
 use patchbay_model::FieldProblem;
 use patchbay_resources::manifests::InventoryKind;
-use patchbay_resources::object::{Object, ObjectMeta, Pod};
+use patchbay_resources::object::{Object as _, ObjectMeta, Pod};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::api::api_object::ApiObject;
 use crate::api::requests;
 
 /// An object from which unknown fields are dropped, because a later version of its definition may
@@ -63,36 +62,8 @@ impl<K: InventoryKind> TolerantObject<K> {
     }
 }
 
-impl<K: InventoryKind> ApiObject for TolerantObject<K> {
-    fn from_api(object: Value) -> Result<Self, FieldProblem> {
-        Ok(Self::of(object))
-    }
-}
-
 fn concerns_selector(violation: &FieldProblem) -> bool {
     violation.field.to_ascii_lowercase().contains("selector")
-}
-
-impl<K: Object> Object for TolerantObject<K> {
-    const GROUP: &'static str = K::GROUP;
-    const VERSION: &'static str = K::VERSION;
-    const KIND: &'static str = K::KIND;
-    const PLURAL: &'static str = K::PLURAL;
-    const NAMESPACED: bool = K::NAMESPACED;
-
-    fn meta(&self) -> &ObjectMeta {
-        match &self.0 {
-            Ok(object) => object.meta(),
-            Err(unreadable) => &unreadable.metadata,
-        }
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        match &mut self.0 {
-            Ok(object) => object.meta_mut(),
-            Err(unreadable) => &mut unreadable.metadata,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -176,8 +147,8 @@ mod tests {
     #[test]
     fn an_undecodable_object_names_the_field_and_keeps_its_status() {
         let object = received(&json!({"description": "x", "connectivity": ["HostNetwork"]}));
-        assert_eq!(object.meta().name.as_deref(), Some("c"));
         let unreadable = object.0.unwrap_err();
+        assert_eq!(unreadable.metadata.name.as_deref(), Some("c"));
         assert!(
             unreadable.error.starts_with("spec.connectivity[0]: "),
             "{unreadable:?}"

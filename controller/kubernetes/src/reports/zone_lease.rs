@@ -16,15 +16,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
-use patchbay_model::FieldProblem;
 use patchbay_resources::manifests::ObjectKey;
-use patchbay_resources::object::{Node, Object};
+use patchbay_resources::object::{Node, Object as _};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::api::api_error;
-use crate::api::api_object::{self, ApiObject};
 use crate::config::Timing;
 use crate::reports::zone_reports::{LABEL_KEY, LABEL_VALUE, zone_object_name};
 use crate::watch::etcd_restores::EtcdRestores;
@@ -35,7 +33,6 @@ use crate::watch::watched::Watched;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct WatchedLease {
-    metadata: patchbay_resources::object::ObjectMeta,
     spec: WatchedLeaseSpec,
 }
 
@@ -44,28 +41,6 @@ pub(crate) struct WatchedLease {
 #[serde(default, rename_all = "camelCase")]
 struct WatchedLeaseSpec {
     renew_time: Option<String>,
-}
-
-impl Object for WatchedLease {
-    const GROUP: &'static str = "coordination.k8s.io";
-    const VERSION: &'static str = "v1";
-    const KIND: &'static str = "Lease";
-    const PLURAL: &'static str = "leases";
-    const NAMESPACED: bool = true;
-
-    fn meta(&self) -> &patchbay_resources::object::ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut patchbay_resources::object::ObjectMeta {
-        &mut self.metadata
-    }
-}
-
-impl ApiObject for WatchedLease {
-    fn from_api(object: Value) -> Result<Self, FieldProblem> {
-        api_object::decode(object)
-    }
 }
 
 /// Projects a zone's lease to the text of its time of renewal, which is only compared.

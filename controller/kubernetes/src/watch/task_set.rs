@@ -4,9 +4,11 @@ use std::convert::Infallible;
 use std::fmt::Display;
 
 use kube::Client;
+use patchbay_model::FieldProblem;
+use patchbay_resources::object::Object;
+use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::api::api_object::ApiObject;
 use crate::api::requests::Api;
 use crate::config::Timing;
 use crate::run::RunError;
@@ -47,18 +49,18 @@ impl TaskSet {
         });
     }
 
-    /// Watches all objects of a kind.
+    /// Watches all objects of a kind. `decode` decodes an object and reduces it to what is kept.
     pub(crate) fn watch<K, V>(
         &mut self,
         client: &Client,
         presence: KindPresence,
-        project: impl Fn(K) -> V + Send + 'static,
+        decode: impl Fn(Value) -> Result<V, FieldProblem> + Send + 'static,
     ) -> StoreReader<V>
     where
-        K: ApiObject,
+        K: Object,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        let (watch, reader) = self.list_watch(Api::all::<K>(client.clone()), project);
+        let (watch, reader) = self.list_watch::<K, V>(Api::all::<K>(client.clone()), decode);
         self.spawn_watch(watch.with_presence(presence));
         reader
     }
@@ -69,14 +71,14 @@ impl TaskSet {
         client: &Client,
         namespace: &str,
         labels: &'static str,
-        project: impl Fn(K) -> V + Send + 'static,
+        decode: impl Fn(Value) -> Result<V, FieldProblem> + Send + 'static,
     ) -> StoreReader<V>
     where
-        K: ApiObject,
+        K: Object,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let api = Api::namespaced::<K>(client.clone(), namespace);
-        let (watch, reader) = self.list_watch(api, project);
+        let (watch, reader) = self.list_watch::<K, V>(api, decode);
         self.spawn_watch(watch.labelled(labels));
         reader
     }
@@ -85,13 +87,13 @@ impl TaskSet {
     fn list_watch<K, V>(
         &self,
         api: Api,
-        project: impl Fn(K) -> V + Send + 'static,
+        decode: impl Fn(Value) -> Result<V, FieldProblem> + Send + 'static,
     ) -> (ListWatch<V>, StoreReader<V>)
     where
-        K: ApiObject,
+        K: Object,
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        let (writer, reader) = store(move |object| K::from_api(object).map(&project));
+        let (writer, reader) = store(decode);
         let recovery = self.recovery.clone();
         let watch = ListWatch::new(api, K::KIND, self.timing, writer, recovery);
         (watch.with_restores(self.restores.clone()), reader)

@@ -13,6 +13,7 @@ use patchbay_resources::object::{
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
+use crate::api::tolerant_object::TolerantObject;
 use crate::watch::kept_fields::{
     keep_all, keep_cluster_ips, keep_connect, keep_connect_spec, keep_labels, stand_in,
     without_containers, without_node_details,
@@ -199,12 +200,14 @@ impl Watches<'_> {
             keep(object);
         };
         let project = project(decoding, prune, wrap);
+        let decode = move |object| Ok(project(TolerantObject::of(object)));
         match first_list {
             FirstList::Awaited => {
-                KindSource::new::<K>(self.tasks.watch(self.client, Required, project))
+                KindSource::new::<K>(self.tasks.watch::<K, _>(self.client, Required, decode))
             }
             FirstList::Separate(presence) => {
-                KindSource::new::<K>(self.tasks.watch(self.client, presence, project)).separate()
+                KindSource::new::<K>(self.tasks.watch::<K, _>(self.client, presence, decode))
+                    .separate()
             }
         }
     }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Object, ObjectMeta};
+use super::Object;
 
 /// `apiVersion` of a kind: written by every object, not read.
 pub struct ApiVersion<T>(PhantomData<fn() -> T>);
@@ -125,31 +125,4 @@ macro_rules! custom_resource {
             }
         }
     };
-}
-
-/// The metadata of an object of another kind; everything else is left out while it is read.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(bound = "")]
-pub struct MetadataOnly<T> {
-    /// Metadata.
-    #[serde(default)]
-    pub metadata: ObjectMeta,
-    #[serde(skip)]
-    kind: PhantomData<fn() -> T>,
-}
-
-impl<T: Object> Object for MetadataOnly<T> {
-    const GROUP: &'static str = T::GROUP;
-    const VERSION: &'static str = T::VERSION;
-    const KIND: &'static str = T::KIND;
-    const PLURAL: &'static str = T::PLURAL;
-    const NAMESPACED: bool = T::NAMESPACED;
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
 }

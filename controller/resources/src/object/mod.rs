@@ -29,7 +29,7 @@ pub use admin_policy::{
     AdminNetworkPolicy, AdminPolicyPeer, AdminPolicyPort, AdminPolicyRule, AdminPolicySpec,
     AdminPolicyStatus, AdminPortNumber, AdminPortRange, BaselineAdminNetworkPolicy, NamespacedPods,
 };
-pub use custom::{ApiVersion, KindName, MetadataOnly};
+pub use custom::{ApiVersion, KindName};
 pub use discovery::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 pub use egress_firewall::{
     EgressFirewall, EgressFirewallDestination, EgressFirewallPort, EgressFirewallRule,
@@ -144,17 +144,6 @@ mod tests {
         assert_eq!(nad["apiVersion"], "k8s.cni.cncf.io/v1");
         assert_eq!(nad["kind"], "NetworkAttachmentDefinition");
         assert_eq!(nad["metadata"]["name"], "red");
-    }
-
-    #[test]
-    fn metadata_only_leaves_out_other_fields() {
-        let pod: MetadataOnly<Pod> = serde_json::from_value(json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"nodeName": 1},
-        }))
-        .unwrap();
-        assert_eq!(pod.name_any(), "web");
-        assert_eq!(MetadataOnly::<Pod>::PLURAL, "pods");
-        assert_eq!(MetadataOnly::<Pod>::api_version(), "v1");
     }
 
     #[test]
