@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use patchbay_benches::connect::{ClusterSize, ConnectZone, connect, network, node};
-use patchbay_connects::Inputs;
+use patchbay_zone::ZoneObjects;
 
 use crate::table::{Goal, best, head};
 
@@ -22,25 +22,25 @@ const SMALL_GOAL: Duration = Duration::from_millis(5);
 
 pub(crate) fn report() -> Result<()> {
     let size = ClusterSize::GOAL;
-    let inputs = size.connected_inputs()?;
+    let objects = size.connected_objects()?;
     head("32,000 links, database in this process");
     best(
         "connect all, empty database",
         Goal::Time(CONNECT_GOAL),
         5,
-        || ConnectZone::new(size, inputs.clone())?.pass(),
+        || ConnectZone::new(size, objects.clone())?.pass(),
     )?;
     best(
         "the next pass, which reads the written rows",
         Goal::Rows,
         3,
         || {
-            let mut zone = ConnectZone::new(size, inputs.clone())?;
+            let mut zone = ConnectZone::new(size, objects.clone())?;
             zone.pass()?;
             zone.pass()
         },
     )?;
-    let mut zone = ConnectZone::new(size, inputs)?;
+    let mut zone = ConnectZone::new(size, objects)?;
     zone.settle()?;
     let ports = size.links() + size.networks;
     ensure!(zone.ports() == ports, "{} of {ports} ports", zone.ports());
@@ -62,11 +62,11 @@ pub(crate) fn report() -> Result<()> {
         ["node added", "node removed"],
         Goal::Time(SMALL_GOAL),
         21,
-        |inputs, is_changed| {
+        |objects, is_changed| {
             if is_changed {
-                inputs.put_node(added.clone());
+                objects.put_checked_node(added.clone());
             } else {
-                inputs.nodes.remove(&added.name);
+                objects.remove_node(&added.name);
             }
             Ok(())
         },
@@ -83,8 +83,8 @@ pub(crate) fn report() -> Result<()> {
         ],
         Goal::Rows,
         21,
-        |inputs, is_changed| {
-            inputs.put_node(if is_changed { &moved } else { &former }.clone());
+        |objects, is_changed| {
+            objects.put_checked_node(if is_changed { &moved } else { &former }.clone());
             Ok(())
         },
     )?;
@@ -98,8 +98,8 @@ pub(crate) fn report() -> Result<()> {
         ],
         Goal::Rows,
         21,
-        |inputs, is_changed| {
-            inputs.put_node(if is_changed { &other } else { &former }.clone());
+        |objects, is_changed| {
+            objects.put_checked_node(if is_changed { &other } else { &former }.clone());
             Ok(())
         },
     )?;
@@ -108,9 +108,9 @@ pub(crate) fn report() -> Result<()> {
         ["network removed", "network added"],
         Goal::Rows,
         5,
-        |inputs, is_changed| {
+        |objects, is_changed| {
             let networks = size.networks - usize::from(is_changed);
-            inputs.put_connect("connect", connect("connect", 0..networks)?);
+            objects.put_connect("connect", connect("connect", 0..networks)?);
             Ok(())
         },
     )?;
@@ -124,14 +124,14 @@ pub(crate) fn measure_and_revert(
     [name, reverted]: [&str; 2],
     goal: Goal,
     runs: usize,
-    mut change: impl FnMut(&mut Inputs, bool) -> Result<()>,
+    mut change: impl FnMut(&mut ZoneObjects, bool) -> Result<()>,
 ) -> Result<()> {
     let mut reverts = Vec::with_capacity(runs);
     best(name, goal, runs, || {
-        change(&mut zone.inputs, true)?;
+        change(&mut zone.objects, true)?;
         let pass = zone.pass()?;
         zone.settle()?;
-        change(&mut zone.inputs, false)?;
+        change(&mut zone.objects, false)?;
         reverts.push(zone.pass()?);
         zone.settle()?;
         Ok(pass)

@@ -28,19 +28,19 @@ pub(crate) fn report() -> Result<()> {
     for (networks, nodes) in SIZES {
         let size = ClusterSize { networks, nodes };
         let ports = size.links() as f64;
-        let inputs = size.connected_inputs()?;
-        let took = best(3, || ConnectZone::new(size, inputs.clone())?.pass())?;
+        let objects = size.connected_objects()?;
+        let took = best(3, || ConnectZone::new(size, objects.clone())?.pass())?;
         all.push((ports, took.as_secs_f64() * 1e6));
-        let mut zone = ConnectZone::new(size, inputs)?;
+        let mut zone = ConnectZone::new(size, objects)?;
         zone.settle()?;
         let took = best(101, || zone.pass())?;
         unchanged.push((ports, took.as_secs_f64() * 1e6));
         let added = node(size.nodes, size.networks)?;
         let took = best(21, || {
-            zone.inputs.put_node(added.clone());
+            zone.objects.put_checked_node(added.clone());
             let pass = zone.pass()?;
             zone.settle()?;
-            zone.inputs.nodes.remove(&added.name);
+            zone.objects.remove_node(&added.name);
             zone.settle()?;
             Ok(pass)
         })?;

@@ -1,6 +1,6 @@
 //! Many CNCs over many networks.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use patchbay_benches::connect::{ClusterSize, ConnectZone, connect, node};
 
 use crate::changes::measure_and_revert;
@@ -17,17 +17,17 @@ const CONNECTS: usize = 100;
 const NETWORKS_PER_CONNECT: usize = 10;
 
 pub(crate) fn report() -> Result<()> {
-    let mut inputs = SIZE.inputs()?;
+    let mut objects = SIZE.objects()?;
     for number in 0..CONNECTS {
         let name = format!("connect{number}");
         let first = number * 2 % (SIZE.networks - NETWORKS_PER_CONNECT);
-        inputs.put_connect(&name, connect(&name, first..first + NETWORKS_PER_CONNECT)?);
+        objects.put_connect(&name, connect(&name, first..first + NETWORKS_PER_CONNECT)?);
     }
     head("100 CNCs of 10 out of 200 networks, 50 nodes");
     best("connect all, empty database", Goal::Rows, 3, || {
-        ConnectZone::new(SIZE, inputs.clone())?.pass()
+        ConnectZone::new(SIZE, objects.clone())?.pass()
     })?;
-    let mut zone = ConnectZone::new(SIZE, inputs)?;
+    let mut zone = ConnectZone::new(SIZE, objects)?;
     zone.settle()?;
     best("pass without changes", Goal::Rows, 101, || zone.pass())?;
     let added = node(SIZE.nodes, SIZE.networks)?;
@@ -36,11 +36,11 @@ pub(crate) fn report() -> Result<()> {
         ["node added", "node removed"],
         Goal::Rows,
         5,
-        |inputs, is_changed| {
+        |objects, is_changed| {
             if is_changed {
-                inputs.put_node(added.clone());
+                objects.put_checked_node(added.clone());
             } else {
-                inputs.nodes.remove(&added.name);
+                objects.remove_node(&added.name);
             }
             Ok(())
         },
@@ -50,26 +50,23 @@ pub(crate) fn report() -> Result<()> {
         ["network removed from one CNC", "network added to one CNC"],
         Goal::Rows,
         11,
-        |inputs, is_changed| {
+        |objects, is_changed| {
             let networks = 14..14 + NETWORKS_PER_CONNECT - usize::from(is_changed);
-            inputs.put_connect("connect7", connect("connect7", networks)?);
+            objects.put_connect("connect7", connect("connect7", networks)?);
             Ok(())
         },
     )?;
-    let former = zone.inputs.connects.get("connect7").cloned();
-    let former = former.context("a connect")?;
     measure_and_revert(
         &mut zone,
         ["CNC removed", "CNC added"],
         Goal::Rows,
         5,
-        |inputs, is_changed| {
+        |objects, is_changed| {
             if is_changed {
-                inputs.connects.remove("connect7");
+                objects.remove_connect("connect7");
             } else {
-                inputs
-                    .connects
-                    .insert("connect7".to_owned(), former.clone());
+                let networks = 14..14 + NETWORKS_PER_CONNECT;
+                objects.put_connect("connect7", connect("connect7", networks)?);
             }
             Ok(())
         },

@@ -38,16 +38,16 @@ pub(crate) fn subject() -> Result<()> {
         before = now;
         Ok(())
     };
-    let inputs = size.connected_inputs()?;
-    line("inputs of the controller: nodes, networks, the CNC", 1)?;
-    let mut zone = ConnectZone::new(size, inputs)?;
+    let objects = size.connected_objects()?;
+    line("objects of the controller: nodes, networks, the CNC", 1)?;
+    let mut zone = ConnectZone::new(size, objects)?;
     zone.settle()?;
     line("database rows, the controller, and memory of planning", 1)?;
     let snapshot = zone.database.snapshot();
     let controllers: Vec<ZoneController> = (0..CONTROLLERS)
         .map(|_| {
             let mut controller = ZoneController::default();
-            controller.plan(&zone.inputs, &snapshot);
+            controller.plan(&zone.objects, &snapshot);
             controller
         })
         .collect();

@@ -11,10 +11,11 @@ use patchbay_benches::connect::ClusterSize;
 use patchbay_benches::northbound;
 use patchbay_benches::process::{Server, ServerKind, cpu_time};
 use patchbay_benches::text::{format_duration, format_goal};
-use patchbay_connects::{Inputs, ZoneController};
+use patchbay_connects::ZoneController;
 use patchbay_engine::txn::Transaction;
 use patchbay_reconcile::northbound::{Northbound as _, Remote};
 use patchbay_schemas::nb::LogicalRouterPort;
+use patchbay_zone::ZoneObjects;
 use tokio::runtime::Runtime;
 
 use crate::changes::CONNECT_GOAL;
@@ -40,7 +41,7 @@ struct Figure {
 
 pub(crate) fn report() -> Result<()> {
     let size = ClusterSize::GOAL;
-    let inputs = size.connected_inputs()?;
+    let objects = size.connected_objects()?;
     let runtime = Runtime::new()?;
     println!(
         "\n{:<56} {:>10} {:>10} {:>10}  goal",
@@ -48,7 +49,7 @@ pub(crate) fn report() -> Result<()> {
     );
     for kind in [ServerKind::Simulator, ServerKind::Real] {
         let name = kind.name();
-        let [whole, live, alone, followed, unit] = best(kind, size, &inputs, &runtime)?;
+        let [whole, live, alone, followed, unit] = best(kind, size, &objects, &runtime)?;
         let times = |unit: Figure| whole.wall.as_secs_f64() / unit.wall.as_secs_f64();
         let goal = match kind {
             ServerKind::Simulator => {
@@ -110,13 +111,13 @@ fn line(name: &str, figure: Figure, goal: &str) {
 fn best(
     kind: ServerKind,
     size: ClusterSize,
-    inputs: &Inputs,
+    objects: &ZoneObjects,
     runtime: &Runtime,
 ) -> Result<[Figure; 5]> {
     let unit = northbound::router_transaction(1, size.links());
     let round = || {
-        let (whole, live) = measure_pass(kind, size, inputs, runtime)?;
-        let transaction = |readers| measure_transaction(kind, size, inputs, runtime, readers);
+        let (whole, live) = measure_pass(kind, size, objects, runtime)?;
+        let transaction = |readers| measure_transaction(kind, size, objects, runtime, readers);
         let (alone, followed) = (transaction(Readers::None)?, transaction(Readers::One)?);
         let unit = match kind {
             ServerKind::Simulator => send(
@@ -146,14 +147,14 @@ fn best(
 fn measure_pass(
     kind: ServerKind,
     size: ClusterSize,
-    inputs: &Inputs,
+    objects: &ZoneObjects,
     runtime: &Runtime,
 ) -> Result<(Figure, Figure)> {
     let server = Server::start(kind)?;
     runtime.block_on(async {
         let mut remote = open_prepared(&server, size).await?;
         let whole = measure_work(&server, async || {
-            let transaction = plan(inputs, &remote)?;
+            let transaction = plan(objects, &remote)?;
             remote.commit(transaction).await?;
             let seen = remote.snapshot().typed::<LogicalRouterPort>().len();
             ensure!(seen >= size.links(), "the replica shows {seen} ports");
@@ -177,14 +178,14 @@ enum Readers {
 fn measure_transaction(
     kind: ServerKind,
     size: ClusterSize,
-    inputs: &Inputs,
+    objects: &ZoneObjects,
     runtime: &Runtime,
     readers: Readers,
 ) -> Result<Figure> {
     let server = Server::start(kind)?;
     let remote = runtime.block_on(open_prepared(&server, size))?;
     let mut request = br#"{"id":1,"method":"transact","params":"#.to_vec();
-    plan(inputs, &remote)?.write_params(&mut request);
+    plan(objects, &remote)?.write_params(&mut request);
     request.push(b'}');
     let request = String::from_utf8(request)?;
     drop(remote);
@@ -233,8 +234,8 @@ async fn open_prepared(server: &Server, size: ClusterSize) -> Result<Remote> {
 }
 
 /// Returns the only transaction of a new controller.
-fn plan(inputs: &Inputs, remote: &Remote) -> Result<Transaction> {
-    let plan = ZoneController::default().plan(inputs, &remote.snapshot());
+fn plan(objects: &ZoneObjects, remote: &Remote) -> Result<Transaction> {
+    let plan = ZoneController::default().plan(objects, &remote.snapshot());
     let connect = plan.connects.into_iter().next().context("a connect")?;
     let report = connect.report.context("a report")?;
     ensure!(report.is_complete(), "{:?}", report.messages());

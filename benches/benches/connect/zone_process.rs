@@ -42,8 +42,8 @@ pub(crate) fn report() -> Result<()> {
     let runtime = Runtime::new()?;
     let northbound = zone.northbound();
     loop {
-        let inputs = size.connected_inputs()?;
-        let plan = ZoneController::default().plan(&inputs, &northbound.snapshot());
+        let objects = size.connected_objects()?;
+        let plan = ZoneController::default().plan(&objects, &northbound.snapshot());
         let changes = plan.connects.into_iter().map(|connect| connect.change);
         let changes = changes.collect::<Result<Vec<_>, _>>()?;
         let transactions = changes.into_iter().filter_map(|change| change.transaction);
@@ -87,7 +87,7 @@ pub(crate) fn subject(arguments: &[String]) -> Result<()> {
         .into_iter()
         .find(|(name, _)| name == selection)
         .unwrap_or(SELECTIONS[0]);
-    let inputs = ClusterSize::GOAL.connected_inputs()?;
+    let objects = ClusterSize::GOAL.connected_objects()?;
     let remotes = remote.parse()?;
     let config = match name {
         "tables" => {
@@ -114,7 +114,7 @@ pub(crate) fn subject(arguments: &[String]) -> Result<()> {
             _ => None,
         };
         let mut controller = ZoneController::default();
-        let plan = controller.plan(&inputs, &client.snapshot());
+        let plan = controller.plan(&objects, &client.snapshot());
         for connect in plan.connects {
             ensure!(connect.change?.counts == Counts::default(), "rows differ");
         }

@@ -5,20 +5,18 @@ mod zone;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use patchbay_connects::Inputs;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::{Transaction, TxnBuilder};
-use patchbay_model::ConnectInput;
-use patchbay_model::{IpFamily, Networks, Node};
+use patchbay_model::{ClusterSettings, ConnectInput, IpFamily, Networks, Node};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::Namespace;
 use patchbay_schemas::nb::{Copp, LogicalRouter, LogicalSwitch};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::ZoneObjects;
 use serde_json::json;
 pub use zone::{ConnectPass, ConnectZone};
 
@@ -46,31 +44,31 @@ impl ClusterSize {
         self.networks * self.nodes
     }
 
-    /// Returns the inputs of the zone controller, without CNCs.
+    /// Returns the objects of the zone, without CNCs.
     ///
     /// # Errors
     /// The inputs are refused, because the types of the controller have changed.
-    pub fn inputs(self) -> Result<Inputs> {
-        let mut inputs = Inputs {
-            zone: ZONE.to_owned(),
+    pub fn objects(self) -> Result<ZoneObjects> {
+        let settings = ClusterSettings {
             families: vec![IpFamily::V4],
-            networks: Arc::new(networks(self.networks)?),
-            ..Inputs::default()
+            ..ClusterSettings::default()
         };
+        let mut objects = ZoneObjects::new(ZONE, &settings);
+        objects.set_connectable_networks(&networks(self.networks)?);
         for number in 0..self.nodes {
-            inputs.put_node(node(number, self.networks)?);
+            objects.put_checked_node(node(number, self.networks)?);
         }
-        Ok(inputs)
+        Ok(objects)
     }
 
-    /// Returns the inputs of the zone controller with one CNC, `connect`, of all networks.
+    /// Returns the objects of the zone with one CNC, `connect`, of all networks.
     ///
     /// # Errors
     /// The inputs are refused, because the types of the controller have changed.
-    pub fn connected_inputs(self) -> Result<Inputs> {
-        let mut inputs = self.inputs()?;
-        inputs.put_connect("connect", connect("connect", 0..self.networks)?);
-        Ok(inputs)
+    pub fn connected_objects(self) -> Result<ZoneObjects> {
+        let mut objects = self.objects()?;
+        objects.put_connect("connect", connect("connect", 0..self.networks)?);
+        Ok(objects)
     }
 
     /// Returns a transaction that inserts the rows on which connects depend: routers and switches
@@ -191,10 +189,10 @@ mod tests {
     use super::*;
 
     /// Counts of all changes that a new controller plans, and its transactions.
-    fn plan(inputs: &Inputs, snapshot: &Snapshot) -> (Counts, Vec<Transaction>) {
+    fn plan(objects: &ZoneObjects, snapshot: &Snapshot) -> (Counts, Vec<Transaction>) {
         let mut counts = Counts::default();
         let mut transactions = Vec::new();
-        for connect in ZoneController::default().plan(inputs, snapshot).connects {
+        for connect in ZoneController::default().plan(objects, snapshot).connects {
             let change = connect.change.unwrap();
             counts += change.counts;
             transactions.extend(change.transaction);
@@ -213,14 +211,14 @@ mod tests {
             let mut northbound = Embedded::new(1).unwrap();
             let prerequisites = size.prerequisites(&northbound.snapshot()).unwrap();
             northbound.commit(prerequisites).await.unwrap();
-            let inputs = size.connected_inputs().unwrap();
+            let objects = size.connected_objects().unwrap();
             let mut rows = Vec::new();
             // All rows come, stay, and go.
-            for inputs in [&inputs, &inputs, &size.inputs().unwrap()] {
+            for objects in [&objects, &objects, &size.objects().unwrap()] {
                 let remotes = northbound.sim().connector().into();
                 let client = Client::connect(connects_config(remotes)).await.unwrap();
-                let (counts, _) = plan(inputs, &client.snapshot());
-                let (whole, transactions) = plan(inputs, &northbound.snapshot());
+                let (counts, _) = plan(objects, &client.snapshot());
+                let (whole, transactions) = plan(objects, &northbound.snapshot());
                 assert_eq!(counts, whole);
                 rows.push((whole.inserted > 0, whole.deleted > 0));
                 for transaction in transactions {

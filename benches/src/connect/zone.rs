@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use patchbay_connects::{Counts, Inputs, ZoneController};
+use patchbay_connects::{Counts, ZoneController};
 use patchbay_engine::db::Database;
 use patchbay_schemas::nb::{self, LogicalRouterPort};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::ZoneObjects;
 
 use super::ClusterSize;
 use crate::stopwatch::Stopwatch;
@@ -14,8 +15,8 @@ use crate::stopwatch::Stopwatch;
 /// Zone with a database in this process.
 #[derive(Debug)]
 pub struct ConnectZone {
-    /// Inputs of the controller.
-    pub inputs: Inputs,
+    /// Objects of the zone.
+    pub objects: ZoneObjects,
     /// Northbound of the zone.
     pub database: Database,
     /// Controller under measurement.
@@ -50,12 +51,12 @@ impl ConnectZone {
     ///
     /// # Errors
     /// The database refuses a row.
-    pub fn new(size: ClusterSize, inputs: Inputs) -> Result<Self> {
+    pub fn new(size: ClusterSize, objects: ZoneObjects) -> Result<Self> {
         let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(1));
         let prerequisites = size.prerequisites(&database.snapshot())?;
         database.transact(prerequisites.operations())?;
         Ok(Self {
-            inputs,
+            objects,
             database,
             controller: ZoneController::default(),
         })
@@ -68,7 +69,7 @@ impl ConnectZone {
     pub fn pass(&mut self) -> Result<ConnectPass> {
         let snapshot = self.database.snapshot();
         let started = Stopwatch::start()?;
-        let plan = self.controller.plan(&self.inputs, &snapshot);
+        let plan = self.controller.plan(&self.objects, &snapshot);
         let mut pass = ConnectPass {
             plan: started.stop()?,
             ..ConnectPass::default()

@@ -1,7 +1,6 @@
 //! `patchbay explain`: for each selected network and node, whether it is connected, and why not.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use patchbay_explain::{RowWriter, ZoneView, explain as explain_connect};
 use patchbay_model::{Feature, Node, Topology};
@@ -184,10 +183,14 @@ async fn zone_view(
     cluster: &Cluster,
     zone: &mut ZoneReconciler<NorthboundHandle>,
 ) -> Result<Option<ZoneView>, Failure> {
-    let mut inputs = cluster.inputs(zone.zone(), None);
+    let mut objects = cluster.zone_objects(zone.zone());
+    let without_rows = skipped_networks(&objects);
     if let NorthboundHandle::Embedded(_) = zone.northbound() {
         // OVN-Kubernetes creates the load balancers of services; they are assumed to exist.
-        inputs.services = Arc::default();
+        let services: Vec<_> = objects.services().map(|of| of.key.clone()).collect();
+        for service in &services {
+            objects.remove_service(service);
+        }
         zone.reconcile_networks(cluster)
             .await
             .map_err(|source| Failure::Zone {
@@ -196,11 +199,11 @@ async fn zone_view(
             })?;
     }
     let report = zone
-        .plan_connects(&inputs)
+        .plan_connects(&objects)
         .connects
         .into_iter()
         .find_map(|plan| plan.report.filter(|_| plan.connect == connect));
-    let without_rows = skipped_networks(&cluster.zone_objects(zone.zone()))
+    let without_rows = without_rows
         .into_iter()
         .map(|skipped| (skipped.network, skipped.reason))
         .collect();

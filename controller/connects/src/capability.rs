@@ -3,16 +3,17 @@
 use patchbay_model::{NetworkId, object_kind};
 use patchbay_rows::{Capability, Layout, ObjectName, PartRow, PartRows, Reader};
 use patchbay_schemas::typed::Ref;
+use patchbay_zone::{Cell, Kind, ZoneObjects};
 use smol_str::SmolStr;
 
 use super::desired::{self, COPP};
+use super::entries::{may_have, parts_of_all, parts_of_entry, parts_of_node};
 use super::link_report::LinkReport;
 use super::part::{ConnectPart, LinkId, Part};
 use super::report::Notice;
 use super::shared::{ConnectReader, Shared, SharedKey, Standing};
 use super::summary::Summary;
 use super::tables::{RouterRow, Tables, enabled};
-use super::zone_inputs::{Cell, ZoneInputs};
 
 /// The connects of a zone, as a capability of the row engine.
 #[derive(Debug)]
@@ -35,12 +36,12 @@ impl Capability for Connects {
     type Part = ConnectPart;
     /// Name of the connect.
     type Group = SmolStr;
-    type Inputs = ZoneInputs;
+    type Inputs = ZoneObjects;
     type Report = PartReport;
     type SharedKey = SharedKey;
     type Shared = Shared;
 
-    const KINDS: &'static [()] = &[()];
+    const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Activity, Kind::Connects];
 
     fn declare(layout: &mut Layout<ConnectPart>) -> Self {
         Self {
@@ -56,34 +57,31 @@ impl Capability for Connects {
         format!("patchbay: ClusterNetworkConnect {connect}")
     }
 
-    fn parts(&self, cell: &Cell, inputs: &ZoneInputs, part: &mut dyn FnMut(ConnectPart)) {
+    fn parts(&self, cell: &Cell, inputs: &ZoneObjects, part: &mut dyn FnMut(ConnectPart)) {
         match cell {
             Cell::Connect(connect) => {
                 for of in [Part::Router, Part::Services, Part::Isolation, Part::Summary] {
                     part(ConnectPart::new(connect, of));
                 }
             }
-            Cell::Entry(name, network) => {
+            Cell::ConnectEntry(name, network) => {
                 if let Some(connect) = inputs.connect(name) {
                     let part = &mut |of| part(ConnectPart::new(name, of));
-                    inputs.parts_of_entry(connect, *network, part);
+                    parts_of_entry(inputs, connect, *network, part);
                 }
             }
-            Cell::Network(id) => inputs.parts_of_all(|network| network.id == *id, part),
-            Cell::Activity(name) => inputs.parts_of_all(|network| *network.name == **name, part),
-            Cell::LocalNode => inputs.parts_of_all(|_| true, part),
-            Cell::Node(id) => inputs.parts_of_node(*id, part),
-            Cell::Zone
-            | Cell::UnreadableIds
-            | Cell::WithoutId
-            | Cell::SeveralNodes
-            | Cell::NodeSubnets(..)
-            | Cell::Services => {}
+            Cell::ConnectableNetwork(id) => {
+                parts_of_all(inputs, |network| network.id == *id, part);
+            }
+            Cell::Activity(name) => parts_of_all(inputs, |network| *network.name == **name, part),
+            Cell::LocalNode => parts_of_all(inputs, |_| true, part),
+            Cell::NodeId(id) => parts_of_node(inputs, *id, part),
+            _ => {}
         }
     }
 
-    fn exists(&self, part: &ConnectPart, inputs: &ZoneInputs) -> bool {
-        inputs.may_have(&part.connect, part.part)
+    fn exists(&self, part: &ConnectPart, inputs: &ZoneObjects) -> bool {
+        may_have(inputs, &part.connect, part.part)
     }
 
     fn shared(&self, key: &SharedKey, reader: &Reader<'_, Self>) -> Shared {

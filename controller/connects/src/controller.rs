@@ -6,16 +6,15 @@ use std::sync::Arc;
 use patchbay_engine::db::Snapshot;
 use patchbay_rows::{Change, Engine, KeptRow, PlanError, RowDifference, Scope};
 use patchbay_schemas::uuids::UuidSource;
+use patchbay_zone::ZoneObjects;
 use smol_str::SmolStr;
 
 use super::capability::Connects;
-use super::inputs::Inputs;
 use super::overlapping_networks::overlapping_networks;
 use super::part::ConnectPart;
 use super::report::ConnectReport;
 use super::shared_networks::shared_networks;
 use super::summary::ConnectReports;
-use super::zone_inputs::ZoneInputs;
 
 /// Default upper bound of the rows that one transaction changes.
 pub use patchbay_rows::TRANSACTION_ROWS;
@@ -28,7 +27,8 @@ pub use patchbay_rows::TRANSACTION_ROWS;
 /// `docs/design/zone.md`.
 #[derive(Debug)]
 pub struct ZoneController {
-    inputs: ZoneInputs,
+    /// Objects of the last plan.
+    seen: ZoneObjects,
     engine: Engine<Connects>,
     reports: ConnectReports,
 }
@@ -92,7 +92,7 @@ impl ZoneController {
     /// Creates a controller that takes the placeholders of new rows from `uuids`.
     pub fn new(uuids: UuidSource) -> Self {
         Self {
-            inputs: ZoneInputs::default(),
+            seen: ZoneObjects::default(),
             engine: Engine::new(uuids),
             reports: ConnectReports::default(),
         }
@@ -129,40 +129,36 @@ impl ZoneController {
     /// Rows of the snapshot that are not as the inputs require, by part.
     pub(super) fn part_differences(
         &self,
-        inputs: &Inputs,
+        objects: &ZoneObjects,
         snapshot: &Snapshot,
     ) -> BTreeMap<ConnectPart, Vec<RowDifference>> {
-        let mut zone_inputs = ZoneInputs::default();
-        zone_inputs.follow(inputs);
-        self.engine.differences(&zone_inputs, snapshot)
+        self.engine.differences(objects, snapshot)
     }
 
     /// Plans the changes from the database's state to the one that the inputs require.
     ///
     /// The transactions of different connects are independent. A transaction that is not committed
     /// is planned again.
-    pub fn plan(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> ZonePlan {
-        let earlier = &self.inputs.given;
-        let has_other_networks = !earlier.connects.ptr_eq(&inputs.connects)
-            || !Arc::ptr_eq(&earlier.networks, &inputs.networks);
-        self.inputs.follow(inputs);
-        let mut plan = self.engine.plan(&self.inputs, snapshot);
+    pub fn plan(&mut self, objects: &ZoneObjects, snapshot: &Snapshot) -> ZonePlan {
+        let has_other_networks = !objects.has_same_connects(&self.seen);
+        self.seen = objects.clone();
+        let mut plan = self.engine.plan(objects, snapshot);
         if has_other_networks {
-            let mut notices = shared_networks(inputs);
-            for (connect, overlaps) in overlapping_networks(inputs) {
+            let mut notices = shared_networks(objects);
+            for (connect, overlaps) in overlapping_networks(objects) {
                 notices.entry(connect).or_default().extend(overlaps);
             }
             self.reports.set_shared(notices);
         }
         self.reports.follow(&self.engine, plan.is_first);
-        let is_there = |name: &str| inputs.connects.contains_key(name);
+        let is_there = |name: &str| objects.connect_input(name).is_some();
         let gone: Vec<SmolStr> = plan
             .changes
             .keys()
             .filter(|name| !is_there(name))
             .cloned()
             .collect();
-        let there = inputs.connects.keys().map(|name| name.as_str().into());
+        let there = objects.connects().map(|(name, _)| name.clone());
         let connects = gone
             .into_iter()
             .chain(there)

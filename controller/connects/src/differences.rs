@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::NetworkId;
 use patchbay_rows::RowDifference;
+use patchbay_zone::ZoneObjects;
 
 use super::controller::ZoneController;
-use super::inputs::Inputs;
 use super::part::{ConnectPart, LinkId, Part};
 
 /// What a row of a connect is for.
@@ -43,11 +43,11 @@ impl ZoneController {
     /// The rules are those of [`plan`](Self::plan). Nothing is remembered.
     pub fn differences(
         &self,
-        inputs: &Inputs,
+        objects: &ZoneObjects,
         snapshot: &Snapshot,
     ) -> BTreeMap<String, Vec<(RowPurpose, RowDifference)>> {
         let mut by_connect = BTreeMap::<String, Vec<_>>::new();
-        for (ConnectPart { connect, part }, found) in self.part_differences(inputs, snapshot) {
+        for (ConnectPart { connect, part }, found) in self.part_differences(objects, snapshot) {
             let purpose = purpose(part);
             let found = found.into_iter().map(|difference| (purpose, difference));
             by_connect

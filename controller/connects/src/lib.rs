@@ -1,8 +1,7 @@
 //! Northbound rows of ClusterNetworkConnects (CNCs) in one zone.
 //!
 //! ```text
-//! inputs (CNCs with their annotations, nodes, networks, services) and a database snapshot
-//!     -> zone_inputs  what follows from all inputs, and the pieces that can change on their own
+//! objects of the zone (CNCs with their annotations, nodes, networks) and a database snapshot
 //!     -> capability   parts of a connect, on the row engine (`patchbay-rows`):
 //!          shared       values that many parts read: networks in the zone, retained rows
 //!          parts        what each part reads and wants
@@ -19,26 +18,22 @@ mod condition;
 mod controller;
 mod desired;
 mod differences;
-mod inputs;
+mod entries;
 mod link_report;
-mod nodes;
 mod overlapping_networks;
 mod part;
 mod parts;
 mod report;
-mod router_keys;
 mod schema_facts;
 mod shared;
 mod shared_networks;
 mod summary;
 mod tables;
-mod zone_inputs;
 mod zone_summary;
 
 pub use condition::{CONNECTED, ZoneReports};
 pub use controller::{ConnectPlan, TRANSACTION_ROWS, ZoneController, ZonePlan};
 pub use differences::RowPurpose;
-pub use inputs::{Activity, Inputs};
 pub use patchbay_rows::{Change, Counts, DifferenceKind, PlanError, RowDifference};
 pub use report::{
     ConnectReport, ConnectedNetwork, HeldReason, NetworkSkip, NodeSkip, Notice, SkippedNetwork,

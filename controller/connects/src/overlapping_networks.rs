@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipnet::IpNet;
 
 use patchbay_model::OwnerKey;
+use patchbay_zone::ZoneObjects;
 
-use crate::inputs::Inputs;
 use crate::report::Notice;
 use crate::shared_networks::network_name;
 
@@ -27,15 +27,15 @@ struct Destination<'a> {
 }
 
 /// Returns the notices about networks that connects join with overlapping ones, by connect.
-pub(crate) fn overlapping_networks(inputs: &Inputs) -> BTreeMap<String, Vec<Notice>> {
+pub(crate) fn overlapping_networks(objects: &ZoneObjects) -> BTreeMap<String, Vec<Notice>> {
     let mut connects_of = BTreeMap::<OwnerKey, Vec<&str>>::new();
-    for (name, input) in &inputs.connects {
+    for (name, input) in objects.connects() {
         for owner in input.connect.iter().flat_map(|c| c.subnets.owners()) {
             connects_of.entry(owner).or_default().push(name);
         }
     }
     let all = connects_of.keys();
-    let all = all.flat_map(|owner| destinations(inputs, *owner, ""));
+    let all = all.flat_map(|owner| destinations(objects, *owner, ""));
     // Networks of other addresses than all others need no further look.
     let overlapping: BTreeSet<OwnerKey> = overlaps(all.collect())
         .into_iter()
@@ -50,11 +50,10 @@ pub(crate) fn overlapping_networks(inputs: &Inputs) -> BTreeMap<String, Vec<Noti
         .filter(|(_, connects)| connects.len() > 1);
     for (owner, connects) in common {
         let joined = connects.iter().flat_map(|name| {
-            let connect = inputs.connects.get(*name);
-            let owners = connect.into_iter().flat_map(|input| &input.connect);
-            let owners = owners.flat_map(|connect| connect.subnets.owners());
+            let connect = objects.connect(name).into_iter();
+            let owners = connect.flat_map(|connect| connect.subnets.owners());
             let others = owners.filter(|other| other != owner && overlapping.contains(other));
-            others.flat_map(|other| destinations(inputs, other, name))
+            others.flat_map(|other| destinations(objects, other, name))
         });
         for [one, other] in overlaps(joined.collect()) {
             if one.connect == other.connect {
@@ -62,10 +61,10 @@ pub(crate) fn overlapping_networks(inputs: &Inputs) -> BTreeMap<String, Vec<Noti
             }
             for (own, other) in [(one, other), (other, one)] {
                 let notice = Notice::OverlappingNetworks {
-                    network: network_name(inputs, *owner),
-                    own: network_name(inputs, own.owner),
+                    network: network_name(objects, *owner),
+                    own: network_name(objects, own.owner),
                     connect: other.connect.to_owned(),
-                    other: network_name(inputs, other.owner),
+                    other: network_name(objects, other.owner),
                 };
                 let of_connect = notices.entry(own.connect.to_owned()).or_default();
                 if of_connect.len() < MAX_NAMED_OVERLAPS && !of_connect.contains(&notice) {
@@ -79,11 +78,11 @@ pub(crate) fn overlapping_networks(inputs: &Inputs) -> BTreeMap<String, Vec<Noti
 
 /// The pod subnets of a network.
 fn destinations<'a>(
-    inputs: &Inputs,
+    objects: &ZoneObjects,
     owner: OwnerKey,
     connect: &'a str,
 ) -> impl Iterator<Item = Destination<'a>> {
-    let network = inputs.networks.by_id(owner.network_id).into_iter();
+    let network = objects.connectable_network(owner.network_id).into_iter();
     network.flat_map(move |network| {
         let subnets = network.pod_subnets.iter();
         subnets.map(move |subnet| Destination {

@@ -7,6 +7,7 @@ use patchbay_model::external_ids::{AclKind, OwnedRow, address_set_name, key};
 use patchbay_model::{Connect, Network, NetworkId, NodeId, OwnerKey, Topology, names};
 use patchbay_rows::{Reader, Scope};
 use patchbay_schemas::typed::TableRow as _;
+use patchbay_zone::Cell;
 use smol_str::SmolStr;
 
 use super::capability::{Connects, network_object};
@@ -15,7 +16,6 @@ use super::part::{ConnectPart, LinkId, Part};
 use super::report::{HeldReason, NetworkSkip};
 use super::schema_facts::has_pass_action;
 use super::tables::{AddressSetRow, RouterRow, is_of_other};
-use super::zone_inputs::Cell;
 
 /// Key of a shared value.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -156,10 +156,8 @@ impl Connects {
         let is_kept = |scope: &Scope| !scope.may_go(&network_object(id));
         reader.scope().is_some_and(is_kept)
             && reader
-                .read(&Cell::Network(id))
-                .given
-                .networks
-                .by_id(id)
+                .read(&Cell::ConnectableNetwork(id))
+                .connectable_network(id)
                 .is_none()
             && reader
                 .owned_in(ConnectPart::range(connect, Part::links_of(id)))
@@ -237,7 +235,7 @@ impl Connects {
         if !connect.connectivity.is_service_only() {
             return None;
         }
-        let families = &reader.read(&Cell::Zone).given.families;
+        let families = &reader.read(&Cell::Zone).settings().families;
         let mut sets = families
             .iter()
             .map(|family| address_set_name(&connect.name, *family));
@@ -263,12 +261,12 @@ impl Connects {
             return found;
         }
         reader.read(&Cell::Connect(name.clone()));
-        reader.read(&Cell::Entry(name.clone(), id));
-        let inputs = reader.read(&Cell::Network(id));
+        reader.read(&Cell::ConnectEntry(name.clone(), id));
+        let inputs = reader.read(&Cell::ConnectableNetwork(id));
         let Some(connect) = inputs.connect(name) else {
             return found;
         };
-        let network = inputs.given.networks.by_id(id);
+        let network = inputs.connectable_network(id);
         for topology in [Topology::Layer2, Topology::Layer3] {
             let owner = OwnerKey {
                 topology,
@@ -279,7 +277,7 @@ impl Connects {
             };
             match network {
                 Some(network) if network.topology == topology => {
-                    let zone = &reader.read(&Cell::Zone).given.zone;
+                    let zone = reader.read(&Cell::Zone).zone();
                     let member = Member::new(connect, network, subnets, zone);
                     found.member = Some(self.place(member, connect, network, reader));
                 }
@@ -306,10 +304,9 @@ impl Connects {
     ) -> Member {
         let inputs = reader.read(&Cell::LocalNode);
         let local = inputs.local_node();
-        let zone = &inputs.given.zone;
+        let zone = inputs.zone();
         reader.read(&Cell::Activity(member.name.clone()));
-        let activity = &inputs.given.activity;
-        member.active_nodes = activity.limited.get(&*member.name).cloned();
+        member.active_nodes = inputs.nodes_with_users(&member.name);
         let has_router = reader.row(self.tables.routers, &member.router).is_some();
         member.is_active_here = local.is_there && member.is_active_on(zone);
         member.has_switch = reader.row(self.tables.switches, &member.switch).is_some();
@@ -326,9 +323,9 @@ impl Connects {
             Some(NetworkSkip::NoSubnets)
         } else if member.topology == Topology::Layer3 && local.lacks_id {
             Some(if local.has_unreadable_id {
-                NetworkSkip::UnreadableLocalId(zone.clone())
+                NetworkSkip::UnreadableLocalId(zone.to_string())
             } else {
-                NetworkSkip::NoLocalId(zone.clone())
+                NetworkSkip::NoLocalId(zone.to_string())
             })
         } else {
             None
@@ -343,8 +340,15 @@ impl Connects {
         reader: &ConnectReader<'_>,
     ) -> bool {
         let node = NodeId::try_new(id.index.into()).ok();
-        let has_node =
-            || node.is_some_and(|node| reader.read(&Cell::Node(node)).nodes.owner(node).is_some());
+        let has_node = || {
+            node.is_some_and(|node| {
+                reader
+                    .read(&Cell::NodeId(node))
+                    .node_ids()
+                    .owner(node)
+                    .is_some()
+            })
+        };
         network.is_left
             || network.is_retained() && (id.index == 0 || has_node())
             || Self::is_unreadable(network, reader) && !has_node()
@@ -356,7 +360,10 @@ impl Connects {
             member.topology == Topology::Layer3
                 && (member.is_connected() || member.waits_for_local_id())
         };
-        reader.read(&Cell::UnreadableIds).nodes.has_unreadable()
+        reader
+            .read(&Cell::UnreadableIds)
+            .node_ids()
+            .has_unreadable()
             && (network.is_unknown() || network.member.as_ref().is_some_and(has_links))
     }
 
@@ -372,12 +379,22 @@ impl Connects {
             return true;
         }
         let node = NodeId::try_new(id.index.into()).ok();
-        let has_node =
-            || node.is_some_and(|node| reader.read(&Cell::Node(node)).nodes.owner(node).is_some());
+        let has_node = || {
+            node.is_some_and(|node| {
+                reader
+                    .read(&Cell::NodeId(node))
+                    .node_ids()
+                    .owner(node)
+                    .is_some()
+            })
+        };
         Self::holds_network(connect, id.network, reason, reader)
             && (id.index == 0
                 || has_node()
-                || reader.read(&Cell::UnreadableIds).nodes.has_unreadable())
+                || reader
+                    .read(&Cell::UnreadableIds)
+                    .node_ids()
+                    .has_unreadable())
     }
 
     /// `true` if the rows of a network stay while the connect is held.
@@ -391,7 +408,7 @@ impl Connects {
             return true;
         }
         reader.read(&Cell::Connect(connect.clone()));
-        let inputs = reader.read(&Cell::Entry(connect.clone(), id));
+        let inputs = reader.read(&Cell::ConnectEntry(connect.clone(), id));
         let is_named = |of_connect: &Connect| {
             let topologies = [Topology::Layer2, Topology::Layer3].into_iter();
             let mut owners = topologies.map(|topology| OwnerKey {
@@ -412,7 +429,7 @@ impl Connects {
     ) -> RetainedNetwork {
         let mut found = RetainedNetwork::default();
         let network = Self::network(connect, id, reader);
-        let zone = &reader.read(&Cell::Zone).given.zone;
+        let zone = reader.read(&Cell::Zone).zone();
         for (of, row) in reader.owned_in(ConnectPart::range(connect, Part::links_of(id))) {
             let Part::Link(link) = of.part else { continue };
             if !Self::retains_link(&network, link, reader) {

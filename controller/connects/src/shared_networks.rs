@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use patchbay_model::OwnerKey;
+use patchbay_zone::ZoneObjects;
 
-use crate::inputs::Inputs;
 use crate::report::Notice;
 
 /// Number of other connects that a connect's notices name. Further ones have one notice in all.
@@ -36,8 +36,8 @@ struct Sharing<'a, 'g> {
 }
 
 /// Returns the notices about connects that join two or more of the same networks, by connect.
-pub(crate) fn shared_networks(inputs: &Inputs) -> BTreeMap<String, Vec<Notice>> {
-    let groups = group_connects(inputs);
+pub(crate) fn shared_networks(objects: &ZoneObjects) -> BTreeMap<String, Vec<Notice>> {
+    let groups = group_connects(objects);
     let mut groups_of = BTreeMap::<OwnerKey, Vec<usize>>::new();
     for (place, group) in groups.iter().enumerate() {
         for owner in &group.owners {
@@ -49,7 +49,7 @@ pub(crate) fn shared_networks(inputs: &Inputs) -> BTreeMap<String, Vec<Notice>> 
         let shared = sharing_groups(group, &groups, &groups_of);
         let named: Vec<(&[&str], Vec<String>)> = shared
             .into_iter()
-            .map(|(connects, owners)| (connects, network_names(inputs, &owners)))
+            .map(|(connects, owners)| (connects, network_names(objects, &owners)))
             .collect();
         let mut others: Vec<Sharing<'_, '_>> = named
             .iter()
@@ -72,8 +72,8 @@ pub(crate) fn shared_networks(inputs: &Inputs) -> BTreeMap<String, Vec<Notice>> 
 }
 
 /// The name of a network, or its id if no known network has that.
-pub(crate) fn network_name(inputs: &Inputs, owner: OwnerKey) -> String {
-    let network = inputs.networks.by_id(owner.network_id);
+pub(crate) fn network_name(objects: &ZoneObjects, owner: OwnerKey) -> String {
+    let network = objects.connectable_network(owner.network_id);
     network.map_or_else(
         || owner.network_id.to_string(),
         |network| network.name.clone(),
@@ -81,9 +81,9 @@ pub(crate) fn network_name(inputs: &Inputs, owner: OwnerKey) -> String {
 }
 
 /// Connects by their networks, ordered by the name of each group's first connect.
-fn group_connects(inputs: &Inputs) -> Vec<Group<'_>> {
+fn group_connects(objects: &ZoneObjects) -> Vec<Group<'_>> {
     let mut connects_of = BTreeMap::<Vec<OwnerKey>, Vec<&str>>::new();
-    for (name, input) in &inputs.connects {
+    for (name, input) in objects.connects() {
         let Ok(connect) = &input.connect else {
             continue;
         };
@@ -159,8 +159,8 @@ fn intersect(left: &[OwnerKey], right: &[OwnerKey]) -> Vec<OwnerKey> {
         .collect()
 }
 
-fn network_names(inputs: &Inputs, owners: &[OwnerKey]) -> Vec<String> {
-    let names = owners.iter().map(|owner| network_name(inputs, *owner));
+fn network_names(objects: &ZoneObjects, owners: &[OwnerKey]) -> Vec<String> {
+    let names = owners.iter().map(|owner| network_name(objects, *owner));
     names.collect()
 }
 
@@ -191,8 +191,8 @@ mod tests {
     use super::*;
 
     /// Connects named by number, each with networks named by id.
-    fn inputs(connects: &[BTreeSet<u16>]) -> Inputs {
-        let mut inputs = Inputs::default();
+    fn inputs(connects: &[BTreeSet<u16>]) -> ZoneObjects {
+        let mut inputs = ZoneObjects::default();
         for (number, networks) in connects.iter().enumerate() {
             let entries = networks.iter().map(|network| {
                 let owner: OwnerKey = format!("layer3_{network}").parse().unwrap();
@@ -210,27 +210,26 @@ mod tests {
                 refusal: None,
                 connect: Ok(connect),
             };
-            inputs.put_connect(format!("c{number:04}"), input);
+            inputs.put_connect(&format!("c{number:04}"), input);
         }
         inputs
     }
 
     /// Notices by comparison of all connects with each other.
-    fn compare_all(inputs: &Inputs) -> BTreeMap<String, Vec<Notice>> {
-        let owners = |name: &String| -> BTreeSet<OwnerKey> {
-            let connect = inputs.connects[name].connect.as_ref().unwrap();
-            connect.subnets.owners().collect()
+    fn compare_all(objects: &ZoneObjects) -> BTreeMap<String, Vec<Notice>> {
+        let owners = |name: &str| -> BTreeSet<OwnerKey> {
+            objects.connect(name).unwrap().subnets.owners().collect()
         };
         let mut notices = BTreeMap::<String, Vec<Notice>>::new();
-        for name in inputs.connects.keys() {
+        for (name, _) in objects.connects() {
             let mut all = Vec::new();
-            for other in inputs.connects.keys().filter(|other| *other != name) {
+            for (other, _) in objects.connects().filter(|(other, _)| *other != name) {
                 let shared: Vec<OwnerKey> =
                     owners(name).intersection(&owners(other)).copied().collect();
                 if shared.len() >= 2 {
                     all.push(Notice::SharedNetworks {
-                        connect: other.clone(),
-                        networks: network_names(inputs, &shared),
+                        connect: other.to_string(),
+                        networks: network_names(objects, &shared),
                     });
                 }
             }
@@ -239,7 +238,7 @@ mod tests {
                 all.push(Notice::FurtherSharedNetworks);
             }
             if !all.is_empty() {
-                notices.insert(name.clone(), all);
+                notices.insert(name.to_string(), all);
             }
         }
         notices

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use patchbay_model::external_ids::key;
 use patchbay_model::{NetworkId, OwnerKey, Topology};
 use patchbay_rows::Engine;
+use patchbay_zone::Cell;
 use smol_str::SmolStr;
 
 use super::capability::{Connects, PartReport, Rows};
@@ -16,7 +17,6 @@ use super::report::{
 };
 use super::schema_facts::version_without_remote_ports;
 use super::shared::{ConnectReader, Standing};
-use super::zone_inputs::Cell;
 
 /// Report of a connect without its links.
 #[derive(Debug, Default, PartialEq)]
@@ -56,8 +56,8 @@ impl Connects {
         let mut kept = Vec::new();
         for owner in owners.into_iter().flatten() {
             let id = owner.network_id;
-            let inputs = reader.read(&Cell::Network(id));
-            let Some(network) = inputs.given.networks.by_id(id) else {
+            let inputs = reader.read(&Cell::ConnectableNetwork(id));
+            let Some(network) = inputs.connectable_network(id) else {
                 continue;
             };
             let router = network.router();
@@ -122,15 +122,15 @@ impl Summary {
         self.skipped_networks
             .sort_by_key(|skipped| skipped.owner.network_id);
         let inputs = reader.read(&Cell::WithoutId);
-        for (node, reason) in inputs.nodes.without_id() {
+        for (node, reason) in inputs.node_ids().without_id() {
             for (id, (owner, network)) in &self.connected {
                 reader.read(&Cell::Activity(network.clone()));
-                let is_active = inputs.given.activity.is_active(network, node);
+                let is_active = inputs.has_users(network, node);
                 if owner.topology == Topology::Layer3 && is_active {
                     let skipped = SkippedNode {
                         network: network.to_string(),
                         node: Some(node.to_owned()),
-                        reason: reason.clone(),
+                        reason: reason.clone().into(),
                     };
                     self.without_id.push((*id, skipped));
                 }

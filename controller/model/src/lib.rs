@@ -108,9 +108,9 @@ pub use policy::{
 };
 pub use route_advertisement::{ROUTE_ADVERTISEMENTS, RouteAdvertisement};
 pub use service::{
-    ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
-    HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL, Service, ServiceKey,
-    ServicePort, TargetPort, UnknownProtocol,
+    ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState, HEADLESS_LABEL,
+    MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL, Service, ServiceKey, ServicePort,
+    TargetPort, UnknownProtocol,
 };
 pub use settings::{ClusterSettings, Databases, Feature, GatewayMode, USER_DEFINED_JOIN_SUBNETS};
 pub use subnet_pool::SubnetPool;

@@ -12,8 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NetworkActivity {
     limited: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// Networks that stay on the zone's node without users there, with that node.
-    kept: BTreeMap<Arc<str>, Arc<str>>,
+    /// Networks that stay on the zone's node without users there.
+    kept: BTreeSet<Arc<str>>,
 }
 
 impl NetworkActivity {
@@ -59,7 +59,7 @@ impl NetworkActivity {
         });
         Self {
             limited: limited.collect(),
-            kept: BTreeMap::new(),
+            kept: BTreeSet::new(),
         }
     }
 
@@ -79,14 +79,9 @@ impl NetworkActivity {
         self.limited.iter()
     }
 
-    /// The limited networks with the nodes on which they have users. Nodes on which a network only
-    /// stays for the grace period are left out.
-    pub fn users(&self) -> impl Iterator<Item = (&Arc<str>, impl Iterator<Item = &Arc<str>>)> {
-        self.limited().map(|(network, nodes)| {
-            let kept = self.kept.get(network);
-            let nodes = nodes.iter().filter(move |node| kept != Some(node));
-            (network, nodes)
-        })
+    /// `true` if a network stays on the zone's node without users there, for the grace period.
+    pub fn is_kept(&self, network: &str) -> bool {
+        self.kept.contains(network)
     }
 }
 
@@ -120,7 +115,7 @@ impl RenderedNetworks {
             let since = known.unwrap_or(now);
             if now.duration_since(since) < grace_period {
                 nodes.insert(zone.into());
-                activity.kept.insert(network.clone(), zone.into());
+                activity.kept.insert(network.clone());
                 self.unused_since.insert(network.clone(), Some(since));
             }
         }
@@ -179,14 +174,10 @@ mod tests {
             let now = Timestamp::from_second(second).unwrap();
             rendered.update(&mut activity, "n1", MINUTES, now);
             let next = rendered.next_removal(MINUTES);
-            let of_blue = activity.users().find(|(network, _)| &***network == "blue");
-            let (_, mut users) = of_blue.unwrap();
-            let has_users = users.any(|node| &**node == "n1");
+            let is_rendered = activity.is_rendered("blue", "n1");
+            let has_users = is_rendered && !activity.is_kept("blue");
             assert_eq!(has_users, uses.contains(&("blue", "n1")));
-            (
-                activity.is_rendered("blue", "n1"),
-                next.map(Timestamp::as_second),
-            )
+            (is_rendered, next.map(Timestamp::as_second))
         };
         // A new zone keeps no network that has no users.
         assert_eq!(at(&[("blue", "n2")], 0), (false, None));

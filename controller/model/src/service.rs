@@ -20,15 +20,6 @@ pub const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
 /// Annotation of a mirrored slice: name of the network that its addresses belong to.
 pub const ENDPOINT_NETWORK: &str = "k8s.ovn.org/endpointslice-network";
 
-/// Service with a cluster IP.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ClusterIpService {
-    /// Namespace of the service.
-    pub namespace: String,
-    /// Protocols of the service's ports. Each protocol has its own load balancer.
-    pub protocols: BTreeSet<String>,
-}
-
 /// Namespace and name of a service. `Display` prints `<namespace>/<name>`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ServiceKey {
@@ -114,6 +105,18 @@ pub struct Service {
     pub selector: BTreeMap<String, String>,
     /// Fields that cannot be used.
     pub problems: Vec<FieldProblem>,
+}
+
+impl Service {
+    /// Number of load balancers that the service needs: one for each protocol of its ports, if it
+    /// has a cluster IP.
+    pub fn load_balancer_count(&self) -> usize {
+        if self.cluster_ips.is_empty() {
+            return 0;
+        }
+        let protocols = self.ports.iter().map(|port| port.protocol);
+        protocols.collect::<BTreeSet<_>>().len()
+    }
 }
 
 /// Port of a service.

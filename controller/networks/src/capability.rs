@@ -133,7 +133,13 @@ impl Capability for Topologies {
     type SharedKey = SharedKey;
     type Shared = Shared;
 
-    const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Nodes, Kind::Networks, Kind::Services];
+    const KINDS: &'static [Kind] = &[
+        Kind::Zone,
+        Kind::Nodes,
+        Kind::Networks,
+        Kind::Services,
+        Kind::Activity,
+    ];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
         Self {

@@ -183,7 +183,12 @@ impl Followed {
         let (inventory, settings) = (&cluster.inventory, cluster.settings());
         let objects = network_objects(inventory, settings);
         let labelled = pods::labelled_namespaces(inventory);
-        let pods = pods::zone_pods(inventory, "", settings, &objects, &labelled);
+        // Attachments of pods follow from networks and definitions, and not from nodes.
+        let mut pods = ZoneObjects::new("", settings);
+        pods.set_networks(&objects.networks, &objects.definitions, &labelled);
+        for (_, sourced) in inventory.pods.iter() {
+            pods.put_pod(Arc::new(pod(&sourced.object)));
+        }
         let egress_ips = inventory.egress_ips.iter();
         let has_egress_ips = settings.has_feature(Feature::EgressIp);
         let egress_ips = egress_ips.filter(|_| has_egress_ips);

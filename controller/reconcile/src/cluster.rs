@@ -5,13 +5,11 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use patchbay_allocate::connects::{Unconnected, refusals, with_condition};
+use patchbay_allocate::connects::{Unconnected, with_condition};
 use patchbay_allocate::networks::{assign_node_subnets, define_networks};
-use patchbay_connects::{Activity, ConnectReport, Inputs, ZoneReports, ZoneSummary};
+use patchbay_connects::{ConnectReport, ZoneReports, ZoneSummary};
 use patchbay_model::condition::ConditionReport;
-use patchbay_model::{
-    ClusterSettings, Databases, NetworkActivity, Networks, Node, NodeSubnetOwners, object_kind,
-};
+use patchbay_model::{ClusterSettings, Databases, Networks, object_kind};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::networks_of;
 use patchbay_resources::manifests::{
@@ -22,7 +20,7 @@ use patchbay_resources::object::{self, Object, Time};
 use patchbay_resources::state::{StateFolder, restore};
 use patchbay_zone::ZoneObjects;
 
-use super::connects::{allocate_connects, connect_objects};
+use super::connects::allocate_connects;
 use super::equal_keys::equal_key_warnings;
 use super::ignored::ignored_warnings;
 use super::pods::ClusterPods;
@@ -261,47 +259,6 @@ impl Cluster {
         &self.settings
     }
 
-    /// The nodes, without the subnets that they cannot have in the networks.
-    fn nodes(&self, networks: &Networks) -> Vec<Node> {
-        let mut nodes: Vec<Node> = objects(&self.inventory.nodes)
-            .map(|node| patchbay_resources::conversion::node(node).0)
-            .collect();
-        let owners = NodeSubnetOwners::of_nodes(networks.iter(), &nodes);
-        for node in &mut nodes {
-            owners.refuse(node);
-        }
-        nodes
-    }
-
-    /// The inputs of the connects' rows in a zone. `activity`: nodes on which networks are
-    /// rendered; `None`: all.
-    pub fn inputs(&self, zone: &str, activity: Option<&NetworkActivity>) -> Inputs {
-        let networks = self.networks();
-        let objects_of_connects = connect_objects(&self.inventory, &networks);
-        let mut refusals = refusals(&self.settings, &objects_of_connects);
-        Inputs {
-            zone: zone.to_owned(),
-            families: self.settings.families.clone(),
-            service_cidrs: self.settings.service_cidrs.clone(),
-            nodes: self
-                .nodes(&networks)
-                .into_iter()
-                .map(|node| (node.name.clone(), Arc::new(node)))
-                .collect(),
-            activity: Arc::new(activity.map(connect_activity).unwrap_or_default()),
-            services: objects(&self.inventory.services)
-                .filter_map(patchbay_resources::conversion::service)
-                .collect(),
-            connects: refused::connect_inputs(&self.inventory)
-                .map(|(name, mut input)| {
-                    input.refusal = refusals.remove(&name);
-                    (name, Arc::new(input))
-                })
-                .collect(),
-            networks: Arc::new(networks),
-        }
-    }
-
     /// The condition `Connected` of each connect from the reports of the zones, by zone and
     /// connect. Connects without a report have none.
     pub fn connected_conditions(
@@ -353,18 +310,6 @@ impl Cluster {
                 object.status = Some(with_condition(status, verdict, generation, &self.now));
             }
         }
-    }
-}
-
-/// Nodes on which connects have links to networks. They go with the last user of the network there.
-fn connect_activity(activity: &NetworkActivity) -> Activity {
-    let limited = activity.users();
-    let limited = limited.map(|(network, nodes)| {
-        let nodes = nodes.map(ToString::to_string);
-        (network.to_string(), nodes.collect())
-    });
-    Activity {
-        limited: limited.collect(),
     }
 }
 

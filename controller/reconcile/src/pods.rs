@@ -4,28 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use patchbay_allocate::networks::{AttachedPods, NumberedNetworks, PodAddresses, address_pods};
-use patchbay_model::{ClusterSettings, NetworkObjects, PRIMARY_NETWORK_LABEL, Pod};
+use patchbay_model::{ClusterSettings, PRIMARY_NETWORK_LABEL, Pod};
 use patchbay_pods::{AllocationScope, PodAllocator};
 use patchbay_resources::conversion::{network_objects, pod};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
 use patchbay_resources::object::{Object, Time};
 use patchbay_zone::ZoneObjects;
-
-/// The objects that the attachments of pods follow from, for the zone of the node with this name.
-pub(crate) fn zone_pods(
-    inventory: &Inventory,
-    zone: &str,
-    settings: &ClusterSettings,
-    objects: &NetworkObjects<'_>,
-    labelled: &BTreeSet<String>,
-) -> ZoneObjects {
-    let mut pods = ZoneObjects::new(zone, settings);
-    pods.set_objects(objects, labelled);
-    for (_, sourced) in inventory.pods.iter() {
-        pods.put_pod(Arc::new(pod(&sourced.object)));
-    }
-    pods
-}
 
 /// Names of the namespaces whose pods have a primary network.
 pub(crate) fn labelled_namespaces(inventory: &Inventory) -> BTreeSet<String> {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use patchbay_connects::{ConnectReport, Inputs, RowDifference, RowPurpose, ZonePlan};
+use patchbay_connects::{ConnectReport, RowDifference, RowPurpose, ZonePlan};
 use patchbay_model::{Databases, ObjectProblem};
 use patchbay_networks::SkippedNetwork;
 use patchbay_rows::{Counts, KeptRow, ObjectName};
@@ -169,9 +169,9 @@ impl<N: Northbound> ZoneReconciler<N> {
     }
 
     /// Plans the rows of the connects for the present snapshot, and commits nothing.
-    pub fn plan_connects(&mut self, inputs: &Inputs) -> ZonePlan {
+    pub fn plan_connects(&mut self, objects: &ZoneObjects) -> ZonePlan {
         let snapshot = self.northbound.snapshot();
-        self.controllers.plan_connects(inputs, &snapshot)
+        self.controllers.plan_connects(objects, &snapshot)
     }
 
     /// Rows of connects in the present snapshot that are not as the objects of the cluster define

@@ -75,6 +75,7 @@ impl ZoneInputs {
             walk.set_networks(self.activity.as_ref());
         }
         walk.follow();
+        walk.follow_connects();
         let objects = &mut self.objects;
         if is_new {
             objects.follow(&earlier);

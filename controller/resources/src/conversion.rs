@@ -32,7 +32,7 @@ pub use egress_ip::egress_ip;
 pub use pod::pod;
 pub use policy::{multi_network_policy, network_policy};
 pub use route_advertisement::route_advertisement;
-pub use service::{endpoint_slice, network_service, service};
+pub use service::{endpoint_slice, network_service};
 pub use vpc::{port_requests, vpc, vpc_node, vpc_scene};
 
 /// Key of a network attachment definition.

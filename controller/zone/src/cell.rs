@@ -6,8 +6,9 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use patchbay_model::names::network_prefix;
-use patchbay_model::{AdminPolicyKey, NadKey, PodKey, ServiceKey};
+use patchbay_model::{AdminPolicyKey, NadKey, NetworkId, NodeId, PodKey, ServiceKey};
 use patchbay_rows::{Inputs, changed_keys};
+use smol_str::SmolStr;
 
 use super::node::ZoneNode;
 use super::objects::ZoneObjects;
@@ -24,6 +25,26 @@ pub enum Cell {
     Node(Arc<str>),
     /// A node's subnets of networks.
     NodeSubnets(Arc<str>),
+    /// Existence and id of the zone's node.
+    LocalNode,
+    /// `true` if the id of some node cannot be read.
+    UnreadableIds,
+    /// Nodes that own no id.
+    WithoutId,
+    /// `true` if there are two nodes with ids.
+    SeveralNodes,
+    /// Name and chassis of the node that owns an id.
+    NodeId(NodeId),
+    /// Link from a node to a network: name, chassis and subnets of the node that owns the id.
+    Link(NodeId, NetworkId),
+    /// A network of a definition, which connects may name.
+    ConnectableNetwork(NetworkId),
+    /// A connect, but for its connect subnets.
+    Connect(SmolStr),
+    /// Connect subnets of a network in a connect.
+    ConnectEntry(SmolStr, NetworkId),
+    /// Number of load balancers that the services of a namespace need.
+    LoadBalancers(Arc<str>),
     /// All nodes, but for their labels.
     Nodes,
     /// Nodes in the older layout of layer2 networks.
@@ -104,11 +125,15 @@ pub enum Kind {
     Policies,
     /// Policies of administrators, and the pods that they select.
     AdminPolicies,
+    /// Nodes on which networks are rendered.
+    Activity,
+    /// Connects, and the networks, nodes and load balancers that they join.
+    Connects,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Zone,
         Self::Nodes,
         Self::Networks,
@@ -118,6 +143,8 @@ impl Kind {
         Self::Namespaces,
         Self::Policies,
         Self::AdminPolicies,
+        Self::Activity,
+        Self::Connects,
     ];
 }
 
@@ -143,7 +170,6 @@ impl Inputs for ZoneObjects {
             | Cell::NodeLabels => Kind::Nodes,
             Cell::Network(_)
             | Cell::Networks
-            | Cell::Activity(_)
             | Cell::AttachedNetwork(_)
             | Cell::PrimaryNetwork(_)
             | Cell::Definition(_)
@@ -160,6 +186,17 @@ impl Inputs for ZoneObjects {
             | Cell::Group(_)
             | Cell::Firewall(_)
             | Cell::Places(_) => Kind::Policies,
+            Cell::Activity(_) => Kind::Activity,
+            Cell::LocalNode
+            | Cell::UnreadableIds
+            | Cell::WithoutId
+            | Cell::SeveralNodes
+            | Cell::NodeId(_)
+            | Cell::Link(..)
+            | Cell::ConnectableNetwork(_)
+            | Cell::Connect(_)
+            | Cell::ConnectEntry(..)
+            | Cell::LoadBalancers(_) => Kind::Connects,
             Cell::AdminPolicy(_) | Cell::AdminPod(_) | Cell::NamedPorts(_) => Kind::AdminPolicies,
         }
     }
@@ -173,6 +210,15 @@ impl Inputs for ZoneObjects {
         }
         if has(Kind::Networks) && has_other_zone {
             changed(Cell::Networks);
+        }
+        if has(Kind::Connects) {
+            self.changed_connects(earlier, changed);
+        }
+        // There are no parts because of activity alone.
+        if let Some(earlier) = earlier.filter(|_| has(Kind::Activity)) {
+            for name in changed_keys(&earlier.activity, &self.activity) {
+                changed(Cell::Activity(name.clone()));
+            }
         }
         let earlier = earlier.unwrap_or(&nothing);
         if has(Kind::Nodes) {
@@ -222,11 +268,8 @@ impl ZoneObjects {
             has_others = true;
             changed(Cell::Network(prefix.clone()));
         }
-        for name in changed_keys(&earlier.activity, &self.activity) {
-            has_others = true;
-            changed(Cell::Activity(name.clone()));
-        }
-        if has_others {
+        let mut activity = changed_keys(&earlier.activity, &self.activity);
+        if has_others || activity.next().is_some() {
             changed(Cell::Networks);
         }
         for name in changed_keys(&earlier.attached, &self.attached) {

@@ -73,6 +73,14 @@ pub enum NodeSwitch {
     New,
 }
 
+/// Nodes on which a network is rendered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ActiveNodes {
+    nodes: BTreeSet<Arc<str>>,
+    /// `true` if the network stays on the zone's node without users there.
+    is_kept: bool,
+}
+
 impl NetworkKind {
     /// The network, if it has an overlay.
     pub fn overlay(&self) -> Option<&OverlayNetwork> {
@@ -221,8 +229,12 @@ impl ZoneObjects {
         let earlier = std::mem::take(&mut self.activity);
         let limited = activity.into_iter().flat_map(NetworkActivity::limited);
         let limited = limited.map(|(name, nodes)| {
-            let known = earlier.get(name).filter(|known| ***known == *nodes);
-            let nodes = known.cloned().unwrap_or_else(|| Arc::new(nodes.clone()));
+            let nodes = ActiveNodes {
+                is_kept: activity.is_some_and(|activity| activity.is_kept(name)),
+                nodes: nodes.clone(),
+            };
+            let known = earlier.get(name).filter(|known| ***known == nodes);
+            let nodes = known.cloned().unwrap_or_else(|| Arc::new(nodes));
             (name.clone(), nodes)
         });
         self.activity = limited.collect();
@@ -230,7 +242,26 @@ impl ZoneObjects {
 
     /// Nodes on which a network is rendered. `None`: all.
     pub fn active_nodes(&self, network: &str) -> Option<&BTreeSet<Arc<str>>> {
-        self.activity.get(network).map(|nodes| &**nodes)
+        self.activity.get(network).map(|active| &active.nodes)
+    }
+
+    /// Nodes on which a network has users. `None`: it is on all nodes.
+    pub fn nodes_with_users(&self, network: &str) -> Option<BTreeSet<Arc<str>>> {
+        let active = self.activity.get(network)?;
+        let mut nodes = active.nodes.clone();
+        if active.is_kept {
+            nodes.remove(self.zone());
+        }
+        Some(nodes)
+    }
+
+    /// `true` if a network has users on a node, or is on all nodes. On the zone's node it may be
+    /// rendered for a while without users.
+    pub fn has_users(&self, network: &str, node: &str) -> bool {
+        let active = self.activity.get(network);
+        active.is_none_or(|active| {
+            active.nodes.contains(node) && !(active.is_kept && *node == **self.zone())
+        })
     }
 
     /// `true` if a network is rendered on a node.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
@@ -17,7 +18,7 @@ const GATEWAY_MTU_SUPPORT: &str = "k8s.ovn.org/gateway-mtu-support";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ZoneNode {
     /// Name, id and subnets.
-    pub node: Node,
+    pub node: Arc<Node>,
     /// Chassis id, and whether a running controller has seen another one.
     pub chassis: NodeChassis,
     /// Gateway of the annotation, or derived from the node's id. `None`: neither is known.
@@ -46,6 +47,15 @@ enum HostAddresses {
 }
 
 impl ZoneNode {
+    /// A node of which nothing else is known.
+    pub(crate) fn of(node: Node) -> Self {
+        Self {
+            chassis: NodeChassis::new(node.chassis_id.clone(), node.created),
+            node: Arc::new(node),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn read(object: &NodeObject<'_>) -> Self {
         let (node, _) = Node::read(object.name, object.annotations, object.created);
         let uplink = Uplink::read(object.annotations).or_else(|| node.id.map(Uplink::derived));
@@ -68,7 +78,7 @@ impl ZoneNode {
                 Err(_) => HostAddresses::Unreadable,
             },
             chassis: NodeChassis::new(node.chassis_id.clone(), object.created),
-            node,
+            node: Arc::new(node),
             uplink,
             primary_subnets,
         }

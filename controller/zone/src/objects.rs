@@ -9,21 +9,24 @@ use ipnet::IpNet;
 use patchbay_model::names::network_prefix;
 use patchbay_model::{
     AdminPolicy, AdminPolicyKey, AttachedNetwork, AttachedNetworks, AttachmentDefinition,
-    ClusterSettings, Definition, EgressFirewall, EgressIp, EndpointSlice, IpFamily, NadKey,
-    NetworkObjects, Networks, NodeObject, NodeSubnetOwners, Pod, PodKey, Policy, PolicyKey,
-    RouteAdvertisement, Selector, Service, ServiceKey, UnreadNetworks,
+    ClusterSettings, ConnectInput, Definition, EgressFirewall, EgressIp, EndpointSlice, IpFamily,
+    NadKey, Network, NetworkId, NetworkObjects, Networks, Node, NodeObject, NodeSubnetOwners, Pod,
+    PodKey, Policy, PolicyKey, RouteAdvertisement, Selector, Service, ServiceKey, UnreadNetworks,
 };
 use patchbay_rows::changed_keys;
+use smol_str::SmolStr;
 
 use super::firewalls::FirewallContext;
 use super::groups::NamespaceGroup;
 use super::logging::AclLogging;
 use super::namespace::ZoneNamespace;
-use super::networks::ZoneNetwork;
+use super::networks::{ActiveNodes, ZoneNetwork};
 use super::node::ZoneNode;
+use super::node_ids::NodeIds;
 use super::places::PlacedPod;
 use super::pods::MachineKey;
 use super::policies::NetworkNamespace;
+use super::router_keys::RouterKeys;
 use super::selections::Selections;
 use super::serving::Serving;
 
@@ -35,6 +38,7 @@ use super::serving::Serving;
 pub struct ZoneObjects {
     pub(crate) zone: Arc<Zone>,
     pub(crate) nodes: OrdMap<Arc<str>, Arc<ZoneNode>>,
+    pub(crate) node_ids: NodeIds,
     /// Owners of the nodes' subnets in the networks.
     owners: NodeSubnetOwners,
     /// Networks by the prefix of their rows' names, because rows show nothing else.
@@ -44,7 +48,13 @@ pub struct ZoneObjects {
     pub(crate) former_subnets: Arc<BTreeSet<IpNet>>,
     pub(crate) advertisements: OrdMap<Arc<str>, Arc<RouteAdvertisement>>,
     /// Nodes of networks that are not rendered on all nodes.
-    pub(crate) activity: OrdMap<Arc<str>, Arc<BTreeSet<Arc<str>>>>,
+    pub(crate) activity: OrdMap<Arc<str>, Arc<ActiveNodes>>,
+    /// Networks of all definitions, which connects may name.
+    pub(crate) connectable: OrdMap<NetworkId, Arc<Network>>,
+    pub(crate) connects: OrdMap<SmolStr, Arc<ConnectInput>>,
+    pub(crate) router_keys: RouterKeys,
+    /// Number of load balancers that the services of each namespace need.
+    pub(crate) load_balancers: OrdMap<Arc<str>, usize>,
     /// Names of the primary networks of namespaces.
     pub(crate) primary: OrdMap<Arc<str>, Arc<str>>,
     pub(crate) definitions: OrdMap<NadKey, Definition>,
@@ -126,9 +136,15 @@ impl ZoneObjects {
             self.owners.remove(&earlier.node);
         }
         self.owners.add(&node.node);
-        self.owners.refuse(&mut node.node);
+        self.owners.refuse(Arc::make_mut(&mut node.node));
         self.replace_node(object.name, Some(node));
         self.refuse_affected();
+    }
+
+    /// Adds a node whose subnets have been checked, or replaces the one of its name.
+    pub fn put_checked_node(&mut self, node: Node) {
+        let name = node.name.clone();
+        self.replace_node(&name, Some(ZoneNode::of(node)));
     }
 
     /// Removes the node of this name.
@@ -145,10 +161,34 @@ impl ZoneObjects {
             Some(node) => self.nodes.insert(name.into(), Arc::new(node)),
             None => self.nodes.remove(name),
         };
+        if let Some(former) = &former {
+            self.node_ids.remove(&former.node);
+        }
+        if let Some(current) = self.nodes.get(name) {
+            self.node_ids.add(&current.node);
+        }
         self.follow_primary_subnets(name, former.as_deref());
         let labels = |node: Option<&Arc<ZoneNode>>| node.map(|node| node.labels.clone());
         if *name == **self.zone() && labels(self.own_node()) != labels(former.as_ref()) {
             self.follow_advertisements();
+        }
+    }
+
+    /// Follows the networks in which nodes have subnets.
+    pub(crate) fn follow_owners(&mut self) {
+        let overlays = self.networks.values().filter_map(|of| of.kind.overlay());
+        let rendered = overlays.map(|overlay| &overlay.network);
+        let all = rendered.chain(self.connectable.values());
+        let all: BTreeMap<&str, &Network> = all.map(|of| (of.name.as_str(), &**of)).collect();
+        if self.owners.is_of(all.values().copied()) {
+            return;
+        }
+        let nodes = self.nodes.values().map(|node| &*node.node);
+        self.owners = NodeSubnetOwners::of_nodes(all.into_values(), nodes);
+        self.owners.take_affected();
+        let names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
+        for name in &names {
+            self.refuse_subnets(name);
         }
     }
 
@@ -164,9 +204,12 @@ impl ZoneObjects {
         let Some(known) = self.nodes.get_mut(name) else {
             return;
         };
-        let mut node = known.node.clone();
+        let mut node = Node::clone(&known.node);
         self.owners.refuse(&mut node);
-        if node != known.node {
+        if node != *known.node {
+            let node = Arc::new(node);
+            self.node_ids.remove(&known.node);
+            self.node_ids.add(&node);
             Arc::make_mut(known).node = node;
         }
     }
@@ -230,6 +273,7 @@ impl ZoneObjects {
         }
         self.follow_networks(earlier);
         self.follow_firewalls(earlier);
+        self.follow_connects(earlier);
     }
 
     /// Sets all objects from which the rows of networks follow. `labelled` has the namespaces with
@@ -261,15 +305,7 @@ impl ZoneObjects {
             .map(|policy| self.networks_of(policy))
             .collect();
         self.replace_networks(networks, definitions);
-        if !self.owners.is_of(networks.iter()) {
-            let nodes = self.nodes.values().map(|node| &node.node);
-            self.owners = NodeSubnetOwners::of_nodes(networks.iter(), nodes);
-            self.owners.take_affected();
-            let names: Vec<Arc<str>> = self.nodes.keys().cloned().collect();
-            for name in &names {
-                self.refuse_subnets(name);
-            }
-        }
+        self.follow_owners();
         let attached = AttachedNetworks::new(networks, definitions.values(), labelled);
         self.replace_definitions(&attached);
         for (policy, earlier) in policies.iter().zip(earlier) {
@@ -387,12 +423,15 @@ impl ZoneObjects {
 
     /// Adds a service, or replaces the one of its name.
     pub fn put_service(&mut self, service: Service) {
-        self.services.insert(service.key.clone(), Arc::new(service));
+        let service = Arc::new(service);
+        let former = self.services.insert(service.key.clone(), service.clone());
+        self.follow_load_balancers(former.as_deref(), Some(&service));
     }
 
     /// Removes a service.
     pub fn remove_service(&mut self, key: &ServiceKey) {
-        self.services.remove(key);
+        let former = self.services.remove(key);
+        self.follow_load_balancers(former.as_deref(), None);
     }
 
     /// A service. `None`: there is none of this name.

@@ -5,12 +5,11 @@ use ipnet::IpNet;
 use patchbay_model::external_ids::{AclKind, OwnedRow, address_set_name};
 use patchbay_model::{Connect, IpFamily, NetworkId};
 use patchbay_schemas::nb::{AclAction, AclDirection};
+use patchbay_zone::ZoneObjects;
 
 use super::routing::destinations;
 use super::{Member, needs_local_node};
-use crate::inputs::Inputs;
 use crate::tables::{AclRow, AddressSetRow};
-use crate::zone_inputs::ZoneInputs;
 
 /// Meter that limits the log rate of ACLs.
 const ACL_LOG_METER: &str = "acl-logging";
@@ -43,15 +42,16 @@ pub(crate) struct IsolatedSwitch {
 pub(crate) fn isolation<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member> + Clone,
-    inputs: &ZoneInputs,
+    objects: &ZoneObjects,
 ) -> Option<IsolationRows> {
     if !connect.connectivity.is_service_only() {
         return None;
     }
-    let has_local_node = inputs.local_node().is_there;
-    let inputs = &inputs.given;
+    let has_local_node = objects.own_node().is_some();
+    let service_cidrs = &objects.settings().service_cidrs;
+    let families = objects.families();
     let mut rows = IsolationRows {
-        address_sets: address_sets(connect, members.clone(), inputs, has_local_node),
+        address_sets: address_sets(connect, members.clone(), &families, has_local_node),
         shared: Vec::new(),
         switches: Vec::new(),
     };
@@ -70,12 +70,12 @@ pub(crate) fn isolation<'m>(
     if rows.switches.is_empty() {
         return Some(rows);
     }
-    if !inputs.service_cidrs.is_empty() {
-        let matched = format!("({})", destinations(&inputs.service_cidrs));
+    if !service_cidrs.is_empty() {
+        let matched = format!("({})", destinations(service_cidrs));
         let row = acl(connect, AclKind::PassService, 500, AclAction::Pass, matched);
         rows.shared.push(row);
     }
-    let matched = format!("{} && ct.new", to_any_pod(connect, inputs));
+    let matched = format!("{} && ct.new", to_any_pod(connect, &families));
     let row = acl(connect, AclKind::DropPod, 450, AclAction::Drop, matched);
     rows.shared.push(row);
     Some(rows)
@@ -100,14 +100,15 @@ fn acl(
 }
 
 /// Match term for packets to a pod of any connected network.
-fn to_any_pod(connect: &Connect, inputs: &Inputs) -> String {
-    let terms: Vec<String> = families(inputs)
+fn to_any_pod(connect: &Connect, families: &[IpFamily]) -> String {
+    let terms: Vec<String> = families
+        .iter()
         .map(|family| {
             let field = match family {
                 IpFamily::V4 => "ip4.dst",
                 IpFamily::V6 => "ip6.dst",
             };
-            format!("{field} == ${}", address_set_name(&connect.name, family))
+            format!("{field} == ${}", address_set_name(&connect.name, *family))
         })
         .collect();
     match &terms[..] {
@@ -116,24 +117,18 @@ fn to_any_pod(connect: &Connect, inputs: &Inputs) -> String {
     }
 }
 
-/// IP families of the cluster, IPv4 first.
-fn families(inputs: &Inputs) -> impl Iterator<Item = IpFamily> {
-    IpFamily::BOTH
-        .into_iter()
-        .filter(|family| inputs.families.contains(family))
-}
-
 /// One address set for each IP family, with the pod subnets of all networks known in this zone.
 fn address_sets<'m>(
     connect: &Connect,
     members: impl Iterator<Item = &'m Member>,
-    inputs: &Inputs,
+    families: &[IpFamily],
     has_local_node: bool,
 ) -> Vec<AddressSetRow> {
     let known: Vec<_> = members
         .filter(|member| has_local_node || !needs_local_node(member.topology))
         .collect();
-    families(inputs)
+    let families = families.iter().copied();
+    families
         .map(|family| AddressSetRow {
             name: address_set_name(&connect.name, family),
             addresses: known

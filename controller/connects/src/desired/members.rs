@@ -30,7 +30,7 @@ pub(crate) struct Member {
     /// Name of the network's switch in this zone.
     pub(crate) switch: String,
     /// Names of the nodes on which the network is active. `None`: all.
-    pub(crate) active_nodes: Option<BTreeSet<String>>,
+    pub(crate) active_nodes: Option<BTreeSet<Arc<str>>>,
     /// `true` if the zone's node exists and the network is active on it.
     pub(crate) is_active_here: bool,
     /// `true` if the switch exists.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use patchbay_model::NetworkId;
 use patchbay_model::external_ids::key;
+use patchbay_zone::Cell;
 use smol_str::SmolStr;
 
 use crate::capability::{Connects, Rows};
 use crate::desired::{self, IsolationRows};
 use crate::shared::{AnnotatedNetwork, ConnectReader, RetainedNetwork};
 use crate::tables::{AclRow, PASS_OWN};
-use crate::zone_inputs::Cell;
 
 /// Number of the steps that drop traffic on switches. They come after those that let traffic within
 /// networks pass, whose numbers are network ids, and all at once.

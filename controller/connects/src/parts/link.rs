@@ -2,6 +2,7 @@
 
 use patchbay_model::{NodeId, Topology};
 use patchbay_rows::{Owner, PartRow, RowView};
+use patchbay_zone::Cell;
 use smol_str::SmolStr;
 
 use crate::capability::{Connects, PartReport, Rows};
@@ -11,7 +12,6 @@ use crate::part::{ConnectPart, LinkId, Part};
 use crate::report::NodeSkip;
 use crate::shared::{AnnotatedNetwork, ConnectReader, Standing};
 use crate::tables::{PortRow, enabled, owner_of_port};
-use crate::zone_inputs::Cell;
 
 impl Connects {
     pub(crate) fn link(
@@ -132,8 +132,8 @@ impl Connects {
             }
             Topology::Layer3 => {
                 let node_id = NodeId::try_new(id.index.into()).ok()?;
-                let inputs = reader.read(&Cell::NodeSubnets(node_id, member.id));
-                let node = inputs.nodes.owner(node_id)?;
+                let inputs = reader.read(&Cell::Link(node_id, member.id));
+                let node = inputs.node_ids().owner(node_id)?;
                 let is_local = *node.name == *member.zone;
                 member
                     .is_active_on(&node.name)
@@ -208,8 +208,8 @@ impl Connects {
 fn node_name(member: &Member, id: LinkId, reader: &ConnectReader<'_>) -> Option<String> {
     let id = NodeId::try_new(id.index.into()).ok();
     let id = id.filter(|_| member.topology == Topology::Layer3)?;
-    let inputs = reader.read(&Cell::Node(id));
-    inputs.nodes.owner(id).map(|node| node.name.clone())
+    let inputs = reader.read(&Cell::NodeId(id));
+    inputs.node_ids().owner(id).map(|node| node.name.clone())
 }
 
 fn link_report(

@@ -1,13 +1,13 @@
 //! Policies on the routers of source networks.
 
 use patchbay_model::{NetworkId, Topology};
+use patchbay_zone::Cell;
 use smol_str::SmolStr;
 
 use crate::capability::{Connects, PartReport, Rows};
 use crate::desired::{self, Link, Member};
 use crate::part::{ConnectPart, LinkId, Part};
 use crate::shared::{AnnotatedNetwork, ConnectReader, Standing};
-use crate::zone_inputs::Cell;
 
 impl Connects {
     pub(crate) fn policies(

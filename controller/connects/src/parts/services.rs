@@ -8,12 +8,12 @@ use patchbay_model::names;
 use patchbay_rows::RowView;
 use patchbay_schemas::nb::{LoadBalancer, LoadBalancerGroup};
 use patchbay_schemas::typed::Ref;
+use patchbay_zone::Cell;
 use smol_str::SmolStr;
 
 use crate::capability::{Connects, PartReport, Rows};
 use crate::report::Notice;
 use crate::shared::ConnectReader;
-use crate::zone_inputs::Cell;
 
 /// External id and value that mark the load balancers of services.
 const SERVICE_KIND: (&str, &str) = (key::KIND, "Service");
@@ -46,9 +46,13 @@ impl Connects {
             if !member.is_active_here {
                 continue;
             }
-            reader.read(&Cell::Network(member.id));
-            let inputs = reader.read(&Cell::Services);
-            let expected = inputs.expected_load_balancers(member.id);
+            let inputs = reader.read(&Cell::ConnectableNetwork(member.id));
+            let network = inputs.connectable_network(member.id).into_iter();
+            let counts = network.flat_map(|of| &of.namespaces).map(|namespace| {
+                reader.read(&Cell::LoadBalancers(namespace.as_str().into()));
+                inputs.load_balancers_in(namespace)
+            });
+            let expected: usize = counts.sum();
             if found != expected {
                 notices.push(Notice::LoadBalancers {
                     network: member.name.to_string(),

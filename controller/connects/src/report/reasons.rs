@@ -2,6 +2,7 @@
 
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{ConnectError, PointToPointError, SubnetRefusal, TunnelKeyError};
+use patchbay_zone::MissingId;
 use thiserror::Error;
 
 /// Number of networks that a notice lists by name; further ones are counted.
@@ -119,6 +120,17 @@ pub enum NodeSkip {
     /// retained, except those to refused subnets.
     #[error("the node's {0}")]
     RefusedSubnet(SubnetRefusal),
+}
+
+impl From<MissingId> for NodeSkip {
+    fn from(reason: MissingId) -> Self {
+        match reason {
+            MissingId::Absent => Self::NoId,
+            MissingId::Unreadable => Self::UnreadableId,
+            MissingId::Unmanaged => Self::Unmanaged,
+            MissingId::Shared(owner) => Self::SharedId(owner),
+        }
+    }
 }
 
 impl NodeSkip {

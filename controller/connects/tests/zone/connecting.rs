@@ -1,7 +1,7 @@
 //! Rows and reports of connects beyond the recorded scenarios.
 
 use patchbay_connects::{Notice, ZoneController};
-use patchbay_model::ClusterIpService;
+use patchbay_model::Protocol;
 use patchbay_model::Topology;
 use patchbay_schemas::nb::{
     LoadBalancerGroup, LogicalRouter, LogicalRouterPolicy, LogicalRouterPort,
@@ -148,11 +148,7 @@ fn missing_load_balancers_are_reported_and_prevent_no_connection() {
         ("layer3_2", "192.168.1.0/24"),
     ];
     world.connect("c", &["PodNetwork", "ServiceNetwork"], &subnets);
-    world.inputs.services = [ClusterIpService {
-        namespace: "red-ns".to_owned(),
-        protocols: ["TCP".to_owned()].into(),
-    }]
-    .into();
+    world.inputs.services = vec![("red-ns".to_owned(), vec![Protocol::Tcp])];
     let report = world.pass_of_c();
     assert!(report.is_complete());
     assert_eq!(
@@ -187,15 +183,12 @@ fn a_connect_with_missing_load_balancers_is_removed_completely() {
         ("layer3_2", "192.168.1.0/24"),
     ];
     world.connect("c", &["ServiceNetwork"], &subnets);
-    world.inputs.services = [ClusterIpService {
-        namespace: "red-ns".to_owned(),
-        protocols: ["TCP".to_owned()].into(),
-    }]
-    .into();
+    world.inputs.services = vec![("red-ns".to_owned(), vec![Protocol::Tcp])];
     assert_eq!(world.pass_of_c().notices.len(), 1);
     assert_eq!(world.count::<LoadBalancerGroup>(), 1);
     // Nobody remembers what was in force: neither this controller nor the next one.
     world.controller = ZoneController::default();
+    world.former = None;
     world.inputs.connects.clear();
     world.pass();
     assert_eq!(world.database.snapshot().row_count(), before);

@@ -101,10 +101,9 @@ fn vary(world: &mut World, variation: &Variation) {
             world.forget_network(name);
         }
         let nodes = ["n2".to_owned(), "n3".to_owned()].into();
-        let activity = Arc::make_mut(&mut world.inputs.activity);
-        activity.limited.remove(name);
+        world.inputs.limited.remove(name);
         if !variation.active_here[place] {
-            activity.limited.insert(name.to_owned(), nodes);
+            world.inputs.limited.insert(name.to_owned(), nodes);
         }
     }
     world.inputs.connects.clear();

@@ -1,7 +1,6 @@
 //! Networks that became inactive on a node, and deleted nodes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use patchbay_schemas::nb::{
     LogicalRouter, LogicalRouterPolicy, LogicalRouterPort, LogicalRouterStaticRoute,
@@ -44,8 +43,8 @@ fn pairs(world: &World) -> Vec<(String, String)> {
 fn policies_of_an_inactive_network_are_removed_with_its_ports() {
     let mut world = with_a_layer2_network();
     assert_eq!(pairs(&world).len(), 6);
-    let activity = Arc::make_mut(&mut world.inputs.activity);
-    activity
+    world
+        .inputs
         .limited
         .insert("green".to_owned(), BTreeSet::from(["n2".to_owned()]));
     world.pass();
@@ -63,7 +62,7 @@ fn policies_of_an_inactive_network_are_removed_with_its_ports() {
     let router = world.row::<LogicalRouter>("green_transit_router");
     assert!(router.policies.is_empty() && router.ports.is_empty());
 
-    Arc::make_mut(&mut world.inputs.activity).limited.clear();
+    world.inputs.limited.clear();
     world.pass();
     assert_eq!(pairs(&world).len(), 6);
     assert!(

@@ -22,6 +22,7 @@ use events::{Event, base, event, happen};
 fn made_anew(world: &World) -> String {
     let mut other = World {
         inputs: world.inputs.clone(),
+        former: None,
         networks: world.networks.clone(),
         database: world.copy_of_database(),
         inserted: world.inserted,
@@ -31,6 +32,7 @@ fn made_anew(world: &World) -> String {
     other.pass();
     other.inputs.connects = world.inputs.connects.clone();
     other.controller = ZoneController::new(UuidSource::seeded(8));
+    other.former = None;
     other.pass();
     northbound(&other.database.snapshot())
 }
@@ -48,7 +50,7 @@ proptest! {
             happen(&mut world, event);
             let (_, reports) = world.pass();
             let mut fresh = ZoneController::new(UuidSource::seeded(3));
-            let plan = fresh.plan(&world.inputs, &world.database.snapshot());
+            let plan = fresh.plan(&world.inputs.objects(None), &world.database.snapshot());
             for connect in &plan.connects {
                 let change = connect.change.as_ref().unwrap();
                 // All rows of a connect with an unreadable annotation stay.

@@ -8,6 +8,7 @@ mod convergence;
 mod graphs;
 mod inactive;
 mod incremental;
+mod inputs;
 mod limits;
 mod ownership;
 mod service_only;

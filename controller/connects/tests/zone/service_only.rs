@@ -73,6 +73,7 @@ fn a_connectivity_change_between_passes_is_applied() {
     world.pass();
     assert_eq!(world.count::<Acl>(), 4);
     let mut started_again = World {
+        former: None,
         controller: patchbay_connects::ZoneController::default(),
         ..world
     };

@@ -180,6 +180,7 @@ proptest! {
     ) {
         let mut world = build(&history[0]);
         world.controller = ZoneController::new(UuidSource::seeded(2)).with_transaction_rows(limit);
+        world.former = None;
         for (place, wanted) in history.iter().enumerate() {
             let end = {
                 let mut whole = build(wanted);
@@ -201,6 +202,7 @@ proptest! {
             if restarts {
                 let uuids = UuidSource::seeded(100 + place as u64);
                 world.controller = ZoneController::new(uuids).with_transaction_rows(limit);
+                world.former = None;
             }
         }
     }
@@ -233,6 +235,7 @@ fn a_change_above_the_bound_is_several_transactions() {
         nodes: 3,
     });
     world.controller = ZoneController::new(UuidSource::seeded(2)).with_transaction_rows(10);
+    world.former = None;
     let rows = world.database.snapshot().row_count();
     assert!(come_to_rest(&mut world, |_| {}) > 4);
     world.inputs.connects.clear();

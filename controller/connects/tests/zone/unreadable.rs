@@ -142,6 +142,7 @@ fn routes_to_lost_subnets_stay_until_the_node_has_other_ones_or_goes() {
             ["network red, node n2: the node has no subnet of the network yet"]
         );
         world.controller = ZoneController::new(UuidSource::seeded(5));
+        world.former = None;
     }
     let other = vec!["10.1.9.0/24".parse().unwrap()];
     world.node("n2").subnets.insert("red".to_owned(), other);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use patchbay_connects::{ConnectReport, Counts, Inputs, ZoneController, ZonePlan};
+use patchbay_connects::{ConnectReport, Counts, ZoneController, ZonePlan};
 use patchbay_engine::db::{Database, Snapshot};
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_model::{
@@ -17,8 +17,11 @@ use patchbay_schemas::schema::DatabaseSchema;
 use patchbay_schemas::typed::{Ref, TableRow};
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_schemas::wire::{InsertRow, Operation};
+use patchbay_zone::ZoneObjects;
 use serde_json::json;
 use uuid::Uuid;
+
+use crate::inputs::Inputs;
 
 /// The zone that the tests look at.
 pub(crate) const ZONE: &str = "n1";
@@ -26,6 +29,8 @@ pub(crate) const ZONE: &str = "n1";
 /// Inputs that can be changed, the database, and a controller.
 pub(crate) struct World {
     pub(crate) inputs: Inputs,
+    /// Objects as the controller has seen them last.
+    pub(crate) former: Option<ZoneObjects>,
     pub(crate) networks: BTreeMap<String, Network>,
     pub(crate) database: Database,
     /// Number of rows that [`insert`](Self::insert) has made.
@@ -47,6 +52,7 @@ impl World {
                 service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
                 ..Inputs::default()
             },
+            former: None,
             networks: BTreeMap::new(),
             database: Database::with_uuids(schema, UuidSource::seeded(1)),
             inserted: 0,
@@ -319,8 +325,10 @@ impl World {
     }
 
     pub(crate) fn plan(&mut self) -> ZonePlan {
-        self.controller
-            .plan(&self.inputs, &self.database.snapshot())
+        let objects = self.inputs.objects(self.former.as_ref());
+        let plan = self.controller.plan(&objects, &self.database.snapshot());
+        self.former = Some(objects);
+        plan
     }
 
     /// One pass; a second one must find nothing to do. Returns how much changed, and the reports.

@@ -8,11 +8,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jiff::SignedDuration;
-use patchbay_connects::{
-    ConnectReport, Inputs, RowDifference, RowPurpose, ZoneController, ZonePlan,
-};
+use patchbay_connects::{ConnectReport, RowDifference, RowPurpose, ZoneController, ZonePlan};
 use patchbay_engine::db::Snapshot;
-use patchbay_model::{NetworkActivity, ObjectProblem, RenderedNetworks, object_kind};
+use patchbay_model::{NetworkActivity, RenderedNetworks, object_kind};
 use patchbay_networks::{SkippedNetworks, Topologies};
 use patchbay_rows::{Counts, KeptRow, ObjectName};
 use patchbay_schemas::uuids::UuidSource;
@@ -130,17 +128,19 @@ impl ZoneControllers {
         pass: &mut Pass<'_>,
         cluster: &Cluster,
     ) -> Result<ZoneOutcome, ZoneError> {
-        let objects = if self.has_only_connects {
+        self.update_inputs(cluster);
+        self.set_scope(cluster);
+        let objects = self.inputs.objects.clone();
+        let outcome = if self.has_only_connects {
             ZoneOutcome::default()
         } else {
-            let problems = self.commit_objects(pass, cluster).await?;
             ZoneOutcome {
-                skipped_networks: self.skipped.update(&self.inputs.objects),
-                problems,
+                problems: self.capabilities.commit(pass, &objects, cluster).await?,
+                skipped_networks: self.skipped.update(&objects),
                 ..ZoneOutcome::default()
             }
         };
-        let reports = self.commit_connects(pass, cluster).await?;
+        let reports = self.commit_connects(pass, &objects, cluster).await?;
         let unchanged = reports
             .keys()
             .map(|connect| (connect.clone(), Counts::default()));
@@ -159,40 +159,24 @@ impl ZoneControllers {
             kept,
             warnings: std::mem::take(&mut pass.warnings),
             next_removal: self.rendered.next_removal(grace_period(cluster)),
-            ..objects
+            ..outcome
         })
-    }
-
-    async fn commit_objects(
-        &mut self,
-        pass: &mut Pass<'_>,
-        cluster: &Cluster,
-    ) -> Result<Vec<ObjectProblem>, ZoneError> {
-        self.update_inputs(cluster);
-        self.set_scope(cluster);
-        // If this future is dropped, the next pass reads the objects from nothing.
-        let inputs = std::mem::take(&mut self.inputs);
-        let objects = &inputs.objects;
-        let committed = self.capabilities.commit(pass, objects, cluster).await;
-        self.inputs = inputs;
-        committed
     }
 
     /// Commits the rows of the connects. Returns the reports by connect.
     async fn commit_connects(
         &mut self,
         pass: &mut Pass<'_>,
+        objects: &ZoneObjects,
         cluster: &Cluster,
     ) -> Result<BTreeMap<String, Arc<ConnectReport>>, ZoneError> {
         let mut reports = BTreeMap::new();
         if has_held_connects(cluster) {
             return Ok(reports);
         }
-        let activity = self.network_activity(cluster);
-        let inputs = cluster.inputs(&self.zone, activity.as_ref());
         let connects = &mut self.connects;
         let mut plan = |snapshot: &Snapshot| {
-            let planned = connects.plan(&inputs, snapshot).connects.into_iter();
+            let planned = connects.plan(objects, snapshot).connects.into_iter();
             let planned = planned.map(|plan| {
                 let subject = format!("{CONNECT}{}", plan.connect);
                 reports.extend(plan.report.map(|report| (plan.connect, report)));
@@ -238,8 +222,8 @@ impl ZoneControllers {
     }
 
     /// Plans the rows of the connects for the present snapshot, and commits nothing.
-    pub(super) fn plan_connects(&mut self, inputs: &Inputs, snapshot: &Snapshot) -> ZonePlan {
-        self.connects.plan(inputs, snapshot)
+    pub(super) fn plan_connects(&mut self, objects: &ZoneObjects, snapshot: &Snapshot) -> ZonePlan {
+        self.connects.plan(objects, snapshot)
     }
 
     /// Rows of connects that are not as the objects of the cluster define them, by connect.
@@ -248,25 +232,18 @@ impl ZoneControllers {
         cluster: &Cluster,
         snapshot: &Snapshot,
     ) -> BTreeMap<String, Vec<(RowPurpose, RowDifference)>> {
-        let activity = self.network_activity(cluster);
-        let inputs = cluster.inputs(&self.zone, activity.as_ref());
-        self.connects.differences(&inputs, snapshot)
+        self.update_inputs(cluster);
+        self.connects.differences(&self.inputs.objects, snapshot)
     }
 
     /// `true` if [`reconcile`](Self::reconcile) would commit nothing. Rows that objects hold back do
     /// not count.
     pub(super) fn is_reconciled(&mut self, cluster: &Cluster, snapshot: &Snapshot) -> bool {
-        let activity = self.network_activity(cluster);
-        let mut inputs = self.inputs.clone();
-        inputs.update(cluster, &self.zone, activity.clone());
+        self.update_inputs(cluster);
         self.set_scope(cluster);
-        let mut has_connects = || {
-            let inputs = cluster.inputs(&self.zone, activity.as_ref());
-            self.connects.plan(&inputs, snapshot).is_empty()
-        };
-        self.capabilities
-            .is_reconciled(&inputs.objects, cluster, snapshot)
-            && (has_held_connects(cluster) || has_connects())
+        let objects = &self.inputs.objects;
+        self.capabilities.is_reconciled(objects, cluster, snapshot)
+            && (has_held_connects(cluster) || self.connects.plan(objects, snapshot).is_empty())
     }
 
     /// Nodes on which networks are rendered. `None`: all. A network that the zone has rendered

@@ -7,6 +7,7 @@ use patchbay_model::{Feature, IpFamily, NetworkObjects, PodKey};
 use patchbay_networks::{SkippedNetworks, skipped_networks};
 use patchbay_policies::admin::AdminPolicies;
 use patchbay_policies::{Policies, gates_of};
+use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::conversion::network_objects;
 use patchbay_resources::manifests::{InventoryKind, ObjectKey, Origin, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -323,6 +324,37 @@ fn egress_and_announcements() -> Vec<Versions> {
     ]
 }
 
+fn connects() -> Versions {
+    let connect = |key: &str, networks: Value, selected: &str| {
+        json!({
+            "metadata": {"name": "c", "uid": "u-c", "annotations": {
+                "k8s.ovn.org/connect-router-tunnel-key": key,
+                "k8s.ovn.org/network-connect-subnet": networks.to_string(),
+            }},
+            "spec": {
+                "networkSelectors": [{
+                    "networkSelectionType": "PrimaryUserDefinedNetworks",
+                    "primaryUserDefinedNetworkSelector": {
+                        "namespaceSelector": {"matchLabels": {"team": selected}},
+                    },
+                }],
+                "connectSubnets": [{"cidr": "192.168.0.0/16", "networkPrefix": 24}],
+                "connectivity": ["PodNetwork", "ServiceNetwork"],
+            },
+        })
+    };
+    let entry = json!({"ipv4": "192.168.0.0/24"});
+    Versions::of::<ClusterNetworkConnect>(vec![
+        connect("16715779", json!({"layer3_1": entry}), "a"),
+        connect(
+            "16715780",
+            json!({"layer3_1": entry, "layer2_2": entry}),
+            "a",
+        ),
+        connect("", json!({}), "b"),
+    ])
+}
+
 fn all_objects() -> Vec<Versions> {
     let mut all = vec![
         namespaces("blue"),
@@ -332,6 +364,7 @@ fn all_objects() -> Vec<Versions> {
         pods("blue", "a"),
         pods("blue", "b"),
         pods("green", "a"),
+        connects(),
     ];
     all.extend(definitions());
     all.extend(services());

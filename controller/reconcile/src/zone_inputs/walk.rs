@@ -1,21 +1,24 @@
 //! The walk over the difference of two inventories, which puts and removes objects of a zone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use patchbay_model::{NetworkActivity, PRIMARY_NETWORK_LABEL, PodKey};
+use patchbay_allocate::connects::refusals;
+use patchbay_model::{ConnectInput, NetworkActivity, PRIMARY_NETWORK_LABEL, PodKey};
 use patchbay_policies::gates_of;
 use patchbay_resources::conversion::{
     admin_network_policy, baseline_admin_network_policy, egress_firewall, egress_ip,
     endpoint_slice, multi_network_policy, network_objects, network_policy, network_service,
-    node_object, pod, route_advertisement,
+    networks_of, node_object, pod, route_advertisement,
 };
 use patchbay_resources::manifests::{Inventory, InventoryKind, Objects, Sourced};
 use patchbay_resources::object::{Namespace, Object as _};
 use patchbay_rows::Inputs as _;
 use patchbay_zone::{Cell, Kind, ZoneObjects};
 
+use crate::connects::connect_objects;
 use crate::pods::labelled_namespaces;
+use crate::refused::connect_inputs;
 
 /// One step from earlier objects of a cluster to the present ones.
 pub(super) struct Walk<'a> {
@@ -50,9 +53,45 @@ impl Walk<'_> {
         }
         self.objects
             .set_networks(&present.networks, &present.definitions, &labelled);
+        self.objects
+            .set_connectable_networks(&networks_of(self.now));
     }
 
-    /// Puts and removes the objects that differ, but for networks.
+    /// Follows connects. Whether one is refused depends on the others and on all networks.
+    pub(super) fn follow_connects(&mut self) {
+        let (before, now) = (self.before, self.now);
+        let is_same = !has_changed(
+            &before.cluster_network_connects,
+            &now.cluster_network_connects,
+        ) && !has_changed(
+            &before.network_attachment_definitions,
+            &now.network_attachment_definitions,
+        ) && !has_changed(&before.namespaces, &now.namespaces)
+            && before.refused == now.refused
+            && before.undecoded == now.undecoded;
+        if is_same {
+            return;
+        }
+        let networks = networks_of(now);
+        let mut refusals = refusals(self.objects.settings(), &connect_objects(now, &networks));
+        let inputs = connect_inputs(now).map(|(name, mut input)| {
+            input.refusal = refusals.remove(&name);
+            (name, input)
+        });
+        let inputs: BTreeMap<String, ConnectInput> = inputs.collect();
+        let known = self.objects.connects().map(|(name, _)| name.to_string());
+        let gone: Vec<String> = known.filter(|name| !inputs.contains_key(name)).collect();
+        for name in &gone {
+            self.objects.remove_connect(name);
+        }
+        for (name, input) in inputs {
+            if self.objects.connect_input(&name) != Some(&input) {
+                self.objects.put_connect(&name, input);
+            }
+        }
+    }
+
+    /// Puts and removes the objects that differ, but for networks and connects.
     pub(super) fn follow(&mut self) {
         self.each(
             |of| &of.nodes,

@@ -4,14 +4,17 @@
 mod northbound;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use ipnet::IpNet;
-use patchbay_connects::{Activity, Inputs, ZoneController};
-use patchbay_model::{IpFamily, NadKey, Network, NetworkId, PodSubnet, Role, Topology, Transport};
+use patchbay_connects::ZoneController;
+use patchbay_model::{
+    ClusterSettings, IpFamily, NadKey, Network, NetworkActivity, NetworkId, PodSubnet, Role,
+    Topology, Transport,
+};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::object as core;
 use patchbay_resources::object::Object;
+use patchbay_zone::ZoneObjects;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -157,8 +160,11 @@ struct World {
     nodes: BTreeMap<String, core::Node>,
     services: BTreeMap<(String, String), core::Service>,
     networks: BTreeMap<String, Network>,
-    activity: Activity,
+    /// Nodes of networks that are not on all nodes.
+    limited: BTreeMap<String, BTreeSet<String>>,
     northbound: Northbound,
+    /// Objects as the running controller has seen them last.
+    former: Option<ZoneObjects>,
     controller: Option<ZoneController>,
     created: u64,
 }
@@ -176,8 +182,9 @@ impl World {
             nodes: BTreeMap::new(),
             services: BTreeMap::new(),
             networks: BTreeMap::new(),
-            activity: Activity::default(),
+            limited: BTreeMap::new(),
             northbound: Northbound::new(&input.nb)?,
+            former: None,
             controller: None,
             created: 0,
         };
@@ -210,20 +217,24 @@ impl World {
     }
 
     fn settle(&mut self, pace: Pace) -> Result<Option<Difference>, String> {
-        let inputs = self.inputs();
-        let Some(controller) = &mut self.controller else {
+        let Some(mut controller) = self.controller.take() else {
             return Ok(None);
         };
         for _ in 0..MAX_PASSES {
-            let plan = controller.plan(&inputs, &self.northbound.snapshot());
+            let objects = self.zone_objects();
+            let plan = controller.plan(&objects, &self.northbound.snapshot());
+            self.former = Some(objects);
             if plan.is_empty() {
+                self.controller = Some(controller);
                 return Ok(None);
             }
             self.northbound.commit(&plan)?;
             if pace == Pace::Interrupted {
-                *controller = ZoneController::default();
+                controller = ZoneController::default();
+                self.former = None;
             }
         }
+        self.controller = Some(controller);
         Ok(Some(Difference {
             place: "passes".to_owned(),
             missing: vec![format!("rest after {MAX_PASSES} passes")],
@@ -233,7 +244,10 @@ impl World {
 
     fn apply(&mut self, op: Op) -> Result<(), String> {
         match op {
-            Op::StartController => self.controller = Some(ZoneController::default()),
+            Op::StartController => {
+                self.controller = Some(ZoneController::default());
+                self.former = None;
+            }
             Op::StopController => self.controller = None,
             Op::CreateCnc { object } | Op::UpdateCnc { object } => self.put_cnc(&object)?,
             Op::DeleteCnc { name } => {
@@ -259,11 +273,7 @@ impl World {
                 active,
             } => {
                 let everywhere = || self.nodes.keys().cloned().collect();
-                let nodes = self
-                    .activity
-                    .limited
-                    .entry(network)
-                    .or_insert_with(everywhere);
+                let nodes = self.limited.entry(network).or_insert_with(everywhere);
                 if active {
                     nodes.insert(node);
                 } else {
@@ -312,50 +322,46 @@ impl World {
         if self.config.dynamic_udn
             && let Some(nodes) = &input.active_nodes
         {
-            self.activity
-                .limited
-                .insert(input.name.clone(), nodes.clone());
+            self.limited.insert(input.name.clone(), nodes.clone());
         }
         self.networks.insert(input.name.clone(), network(input)?);
         Ok(())
     }
 
-    fn inputs(&self) -> Inputs {
+    fn zone_objects(&self) -> ZoneObjects {
         let families = [
             (self.config.ipv4, IpFamily::V4),
             (self.config.ipv6, IpFamily::V6),
         ];
-        Inputs {
-            zone: self.config.zone.clone(),
+        let settings = ClusterSettings {
             families: families
                 .into_iter()
                 .filter_map(|(runs, family)| runs.then_some(family))
                 .collect(),
             service_cidrs: self.config.service_cidrs.clone(),
-            nodes: self
-                .nodes
-                .values()
-                .map(|node| patchbay_resources::conversion::node(node).0)
-                .map(|node| (node.name.clone(), Arc::new(node)))
-                .collect(),
-            networks: Arc::new(self.networks.values().cloned().collect()),
-            activity: Arc::new(self.activity.clone()),
-            services: self
-                .services
-                .values()
-                .filter_map(patchbay_resources::conversion::service)
-                .collect(),
-            connects: self
-                .cncs
-                .iter()
-                .map(|(name, object)| {
-                    (
-                        name.clone(),
-                        Arc::new(patchbay_resources::conversion::connect_input(object)),
-                    )
-                })
-                .collect(),
+            ..ClusterSettings::default()
+        };
+        let mut objects = ZoneObjects::new(&self.config.zone, &settings);
+        objects.set_connectable_networks(&self.networks.values().cloned().collect());
+        for node in self.nodes.values() {
+            objects.put_checked_node(patchbay_resources::conversion::node(node).0);
         }
+        let uses = self.limited.iter().flat_map(|(network, nodes)| {
+            let nodes = nodes.iter().map(|node| node.as_str().into());
+            nodes.map(|node| (network.as_str().into(), node))
+        });
+        let limited = self.limited.keys().map(|network| network.as_str().into());
+        objects.set_activity(Some(&NetworkActivity::new(limited, uses, &[])));
+        for service in self.services.values() {
+            objects.put_service(patchbay_resources::conversion::network_service(service));
+        }
+        for (name, object) in &self.cncs {
+            objects.put_connect(name, patchbay_resources::conversion::connect_input(object));
+        }
+        if let Some(former) = &self.former {
+            objects.follow(former);
+        }
+        objects
     }
 }
 

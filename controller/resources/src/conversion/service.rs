@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use patchbay_model::{
-    ClusterIpService, ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState,
-    FieldProblem, HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL,
+    ENDPOINT_NETWORK, Endpoint, EndpointPort, EndpointSlice, EndpointState, FieldProblem,
+    HEADLESS_LABEL, MIRRORED_SERVICE_LABEL, Protocol, SERVICE_PROXY_LABEL,
     Service as NetworkService, ServiceKey, ServicePort as NetworkServicePort, TargetPort,
     UnknownProtocol,
 };
@@ -22,21 +22,6 @@ const HEADLESS: &str = "None";
 const LOCAL: &str = "Local";
 /// Label of a slice of the built-in controller: name of its service.
 const SERVICE: &str = "kubernetes.io/service-name";
-
-/// A service. `None`: the service has no cluster IP, or another service proxy forwards it.
-pub fn service(service: &Service) -> Option<ClusterIpService> {
-    let spec = service.spec.as_ref().filter(|_| is_forwarded(service))?;
-    let cluster_ip = spec.cluster_ip.as_deref().unwrap_or_default();
-    if cluster_ip.is_empty() || cluster_ip == HEADLESS {
-        return None;
-    }
-    Some(ClusterIpService {
-        namespace: service.namespace().unwrap_or_default(),
-        protocols: (spec.ports.iter().flatten())
-            .map(|port| protocol_name(port).to_owned())
-            .collect(),
-    })
-}
 
 /// A service with its addresses and ports. Fields that cannot be used are its problems. A service of
 /// another service proxy has neither addresses nor ports.
@@ -248,18 +233,16 @@ mod tests {
     }
 
     #[test]
-    fn services_without_cluster_ip_are_left_out() {
-        let service = |spec: &Value| {
-            let object = json!({"metadata": {"name": "web", "namespace": "red"}, "spec": spec});
-            super::service(&serde_json::from_value(object).unwrap())
-        };
+    fn services_with_cluster_ip_need_a_load_balancer_for_each_protocol() {
         let ports =
             json!([{"port": 80}, {"port": 81, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]);
-        let read = service(&json!({"clusterIP": "10.96.0.10", "ports": ports})).unwrap();
-        assert_eq!(read.namespace, "red");
-        assert_eq!(read.protocols.len(), 2);
-        assert_eq!(service(&json!({"clusterIP": "None", "ports": ports})), None);
-        assert_eq!(service(&json!({"ports": ports})), None);
+        let count = |spec: &Value| read(spec, &json!({})).load_balancer_count();
+        assert_eq!(
+            count(&json!({"clusterIP": "10.96.0.10", "ports": ports})),
+            2
+        );
+        assert_eq!(count(&json!({"clusterIP": "None", "ports": ports})), 0);
+        assert_eq!(count(&json!({"ports": ports})), 0);
     }
 
     #[test]
@@ -278,7 +261,6 @@ mod tests {
                 "status": {"loadBalancer": {"ingress": [{"ip": "5.6.7.8"}]}},
             });
             let object: Service = serde_json::from_value(object).unwrap();
-            assert_eq!(super::service(&object).is_some(), is_forwarded);
             let service = network_service(&object);
             assert_eq!(service.cluster_ips.len(), usize::from(is_forwarded));
             assert_eq!(service.external_ips.is_empty(), !is_forwarded);

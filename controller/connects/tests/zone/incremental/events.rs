@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use patchbay_model::ClusterIpService;
-use patchbay_model::{Networks, Node, PodSubnet, UnreadableSubnets};
+use patchbay_model::{Networks, Node, PodSubnet, Protocol, UnreadableSubnets};
 use patchbay_schemas::nb::{Copp, LoadBalancer, LogicalRouter, LogicalRouterPort, LogicalSwitch};
 use patchbay_schemas::typed::{Ref, TableRow};
 use proptest::prelude::*;
@@ -270,9 +269,8 @@ pub(super) fn happen(world: &mut World, event: &Event) {
             let nodes = (0..4)
                 .filter(|place| nodes & (1 << place) != 0)
                 .map(node_name);
-            let activity = Arc::make_mut(&mut world.inputs.activity);
             let name = NETWORKS[network].0.to_owned();
-            activity.limited.insert(name, nodes.collect());
+            world.inputs.limited.insert(name, nodes.collect());
         }
         Event::PutConnect {
             connect,
@@ -292,11 +290,8 @@ pub(super) fn happen(world: &mut World, event: &Event) {
             world.put_connect(CONNECTS[connect], &annotations, &ranges, &["PodNetwork"]);
         }
         Event::Service { network, count } => {
-            let service = ClusterIpService {
-                namespace: format!("{}-ns", NETWORKS[network].0),
-                protocols: ["TCP".to_owned()].into(),
-            };
-            world.inputs.services = vec![service; count].into();
+            let namespace = format!("{}-ns", NETWORKS[network].0);
+            world.inputs.services = vec![(namespace, vec![Protocol::Tcp]); count];
         }
         Event::LoadBalancer { network } => {
             world.add_load_balancer(NETWORKS[network].0, "ns/web");

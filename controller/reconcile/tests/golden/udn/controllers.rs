@@ -17,12 +17,6 @@ pub(super) struct Controllers {
     pub(super) connects: ZoneController,
 }
 
-/// Inputs of the capabilities.
-pub(super) struct Inputs {
-    pub(super) objects: ZoneObjects,
-    pub(super) connects: patchbay_connects::Inputs,
-}
-
 impl Controllers {
     pub(super) fn new(seed: u64) -> Self {
         let mut uuids = UuidSource::seeded(seed);
@@ -36,17 +30,17 @@ impl Controllers {
     /// The first transaction that one of the capabilities wants.
     pub(super) fn plan(
         &mut self,
-        inputs: &Inputs,
+        inputs: &ZoneObjects,
         snapshot: &Snapshot,
     ) -> Result<Option<Transaction>, String> {
         for rows in &mut self.capabilities {
-            for planned in rows.plan(&inputs.objects, snapshot) {
+            for planned in rows.plan(inputs, snapshot) {
                 let change = planned.change.map_err(|error| error.to_string())?;
                 if change.transaction.is_some() {
                     return Ok(change.transaction);
                 }
             }
         }
-        connects::plan(&mut self.connects, &inputs.connects, snapshot)
+        connects::plan(&mut self.connects, inputs, snapshot)
     }
 }

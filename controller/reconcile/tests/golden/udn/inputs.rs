@@ -13,13 +13,12 @@ use patchbay_resources::conversion;
 use patchbay_resources::object::{Namespace, Object};
 use patchbay_zone::ZoneObjects;
 
-use super::controllers::Inputs;
 use super::objects::node_objects;
 use super::world::World;
 
 impl World {
     /// Inputs of the controllers.
-    pub(super) fn inputs(&mut self) -> Result<Inputs, String> {
+    pub(super) fn inputs(&mut self) -> Result<ZoneObjects, String> {
         let definitions = self.objects.definitions()?;
         let namespaces = self.objects.namespaces()?;
         let services = self.objects.services()?;
@@ -45,8 +44,6 @@ impl World {
             advertisements: self.objects.advertisements()?,
         };
         let activity = self.activity(&objects, &labelled, &namespaces)?;
-        let networks = conversion::networks(&definitions, &namespaces);
-        let connects = self.connect_inputs(networks, activity.as_ref())?;
         if let Some(activity) = &activity {
             objects.limit_to(&self.node, activity, &labelled, &self.settings);
         }
@@ -76,15 +73,16 @@ impl World {
             zone_objects.put_egress_ip(egress_ip);
         }
         zone_objects.set_activity(activity.as_ref());
+        zone_objects.set_connectable_networks(&conversion::networks(&definitions, &namespaces));
+        for object in self.objects.connects()? {
+            zone_objects.put_connect(&object.name_any(), conversion::connect_input(&object));
+        }
         if let Some(former) = &self.former {
             zone_objects.follow(former);
         }
         zone_objects.set_gates(gates(&zone_objects));
         self.former = Some(zone_objects.clone());
-        Ok(Inputs {
-            connects,
-            objects: zone_objects,
-        })
+        Ok(zone_objects)
     }
 
     /// Nodes on which networks are rendered. `None`: all. A recording takes less time than a

@@ -137,11 +137,6 @@ impl Objects {
         self.typed("ClusterNetworkConnect")
     }
 
-    /// Nodes with all of their fields.
-    pub(super) fn node_objects(&self) -> Result<Vec<object::Node>, String> {
-        self.typed("Node")
-    }
-
     pub(super) fn egress_ips(&self) -> Result<Vec<EgressIp>, String> {
         let objects = self.typed::<object::EgressIP>("EgressIP")?;
         Ok(objects.iter().map(conversion::egress_ip).collect())

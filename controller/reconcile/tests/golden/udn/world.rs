@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Input;
 use super::config::settings;
-use super::controllers::{Controllers, Inputs};
+use super::controllers::Controllers;
 use super::northbound::Northbound;
 use super::objects::Objects;
 use crate::report::Difference;
@@ -143,7 +143,7 @@ impl World {
 
     fn settle_with(&mut self, controllers: &mut Controllers) -> Result<Option<Difference>, String> {
         let mut inputs = self.inputs()?;
-        let addresses = controllers.addresses.allocate(&inputs.objects);
+        let addresses = controllers.addresses.allocate(&inputs);
         if !addresses.is_empty() {
             for (pod, networks) in addresses {
                 self.objects
@@ -151,7 +151,7 @@ impl World {
             }
             inputs = self.inputs()?;
         }
-        let pods = inputs.objects.pods();
+        let pods = inputs.pods();
         let local = pods.filter(|pod| pod.is_wired() && pod.node.as_deref() == Some(&*self.node));
         // A pod that waits for the primary network of its namespace is on no network.
         let attached = local.filter(|pod| {
@@ -188,11 +188,11 @@ impl World {
     /// Compares the state with the one that new controllers would write.
     fn compare_new(
         &self,
-        inputs: &Inputs,
+        inputs: &ZoneObjects,
         snapshot: &Snapshot,
     ) -> Result<Option<Difference>, String> {
         let mut controllers = Controllers::new(self.started);
-        let addresses = controllers.addresses.allocate(&inputs.objects);
+        let addresses = controllers.addresses.allocate(inputs);
         let mut extra: Vec<String> = addresses
             .iter()
             .map(|(pod, networks)| format!("{pod} {}", networks.to_json()))

@@ -6,16 +6,27 @@ use imbl::{OrdMap, OrdSet};
 use jiff::Timestamp;
 use patchbay_model::{Node, NodeId};
 
-use crate::report::NodeSkip;
-
 /// Owners of all node ids.
 ///
 /// Of several nodes with one id, the oldest owns it, so that a new node cannot take it over.
 /// Equally old nodes are ordered by name. Clones share what is equal.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NodeIds {
+pub struct NodeIds {
     owners: OrdMap<NodeId, Arc<Node>>,
     without: WithoutId,
+}
+
+/// Reason why a node owns no id.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum MissingId {
+    /// The node has none yet.
+    Absent,
+    /// The id cannot be read.
+    Unreadable,
+    /// The node has no annotation of OVN.
+    Unmanaged,
+    /// The node of this name owns the id.
+    Shared(String),
 }
 
 /// Nodes that own no id.
@@ -39,7 +50,7 @@ fn rank(node: &Node) -> Rank {
 
 impl NodeIds {
     /// Adds a node.
-    pub(super) fn add(&mut self, node: &Arc<Node>) {
+    pub(crate) fn add(&mut self, node: &Arc<Node>) {
         let Some(id) = node.id else {
             self.without.without.insert(node.name.clone());
             if node.has_unknown_id() {
@@ -63,7 +74,7 @@ impl NodeIds {
     }
 
     /// Removes a node. `node` must be the version that was added.
-    pub(super) fn remove(&mut self, node: &Node) {
+    pub(crate) fn remove(&mut self, node: &Node) {
         let Some(id) = node.id else {
             self.without.without.remove(&node.name);
             self.without.unreadable.remove(&node.name);
@@ -86,17 +97,17 @@ impl NodeIds {
     }
 
     /// Owner of an id.
-    pub(super) fn owner(&self, id: NodeId) -> Option<&Node> {
+    pub fn owner(&self, id: NodeId) -> Option<&Node> {
         self.owners.get(&id).map(AsRef::as_ref)
     }
 
     /// Owners of all ids, for comparison with an earlier version.
-    pub(super) fn owners(&self) -> &OrdMap<NodeId, Arc<Node>> {
+    pub(crate) fn owners(&self) -> &OrdMap<NodeId, Arc<Node>> {
         &self.owners
     }
 
     /// `true` if the nodes that own no id are those of another version, with the same reasons.
-    pub(super) fn is_without_id_as(&self, other: &Self) -> bool {
+    pub(crate) fn is_without_id_as(&self, other: &Self) -> bool {
         let owners = |ids: &Self| -> Vec<Option<String>> {
             let contested = ids.without.others.keys();
             let owner = |id: &NodeId| ids.owner(*id).map(|node| node.name.clone());
@@ -106,37 +117,37 @@ impl NodeIds {
     }
 
     /// Id that a node owns.
-    pub(super) fn id_of(&self, node: &Node) -> Option<NodeId> {
+    pub fn id_of(&self, node: &Node) -> Option<NodeId> {
         let has = |id: &NodeId| self.owner(*id).is_some_and(|owner| owner.name == node.name);
         node.id.filter(has)
     }
 
     /// All ids in use.
-    pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> {
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> {
         self.owners.keys().copied()
     }
 
     /// `true` if the id of some node cannot be read. Any id without an owner may be that node's id.
-    pub(super) fn has_unreadable(&self) -> bool {
+    pub fn has_unreadable(&self) -> bool {
         !self.without.unreadable.is_empty()
     }
 
     /// Names of nodes that own no id, with the reasons.
-    pub(super) fn without_id(&self) -> impl Iterator<Item = (&str, NodeSkip)> {
+    pub fn without_id(&self) -> impl Iterator<Item = (&str, MissingId)> {
         let without = self.without.without.iter().map(|node| {
-            let skip = if self.without.unreadable.contains(node) {
-                NodeSkip::UnreadableId
+            let reason = if self.without.unreadable.contains(node) {
+                MissingId::Unreadable
             } else if self.without.unmanaged.contains(node) {
-                NodeSkip::Unmanaged
+                MissingId::Unmanaged
             } else {
-                NodeSkip::NoId
+                MissingId::Absent
             };
-            (&**node, skip)
+            (&**node, reason)
         });
         let others = self.without.others.iter().flat_map(|(id, nodes)| {
             let owner = self.owner(*id).map_or("", |owner| &owner.name);
-            let skip = move || NodeSkip::SharedId(owner.to_owned());
-            nodes.keys().map(move |(_, node)| (&**node, skip()))
+            let reason = move || MissingId::Shared(owner.to_owned());
+            nodes.keys().map(move |(_, node)| (&**node, reason()))
         });
         without.chain(others)
     }
