@@ -262,8 +262,8 @@ impl ZoneObjects {
         if earlier.unread != self.unread {
             changed(Cell::Unread);
         }
-        let own_node = |of: &'_ Self| of.nodes.get(self.zone()).cloned();
-        let mut has_others = own_node(earlier) != own_node(self);
+        let former_node = earlier.nodes.get(self.zone());
+        let mut has_others = !ZoneNode::are_same(former_node, self.own_node());
         for prefix in changed_keys(&earlier.networks, &self.networks) {
             has_others = true;
             changed(Cell::Network(prefix.clone()));

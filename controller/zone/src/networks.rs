@@ -319,8 +319,8 @@ impl ZoneObjects {
                 Arc::make_mut(network).switch = NodeSwitch::New;
             }
         }
-        let zone = self.zone();
-        if !changed.is_empty() || self.nodes.get(zone) != earlier.nodes.get(zone) {
+        let former_node = earlier.nodes.get(self.zone());
+        if !changed.is_empty() || !ZoneNode::are_same(former_node, self.own_node()) {
             self.make_management_ports(earlier.own_node());
         }
     }

@@ -136,6 +136,14 @@ impl ZoneNode {
             && self.host_addresses == other.host_addresses
     }
 
+    /// `true` if two versions of a node are equal, or both missing.
+    pub(crate) fn are_same(one: Option<&Arc<Self>>, other: Option<&Arc<Self>>) -> bool {
+        match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
     /// `true` if two versions of a node differ at most in its labels.
     pub fn is_same_but_labels(&self, other: &Self) -> bool {
         self.is_same_but_subnets(other) && self.has_same_subnets(other)
