@@ -28,6 +28,7 @@ pub mod names;
 mod net_conf;
 mod network;
 mod network_activity;
+mod network_users;
 mod networks;
 mod node;
 mod node_capacity;
@@ -81,6 +82,7 @@ pub use masquerade::MasqueradePlace;
 pub use net_conf::{NetConf, NetConfError};
 pub use network::{IpFamily, Network, NetworkConfig, PodSubnet, Role, Transport, nth_of_family};
 pub use network_activity::{NetworkActivity, RenderedNetworks};
+pub use network_users::NetworkUsers;
 pub use networks::{
     AttachmentDefinition, NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Networks,
     PRIMARY_NETWORK_LABEL, TUNNEL_KEYS,

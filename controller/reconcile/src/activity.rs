@@ -4,91 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use patchbay_model::{
-    AttachedNetworks, ClusterSettings, Connect, Definition, EgressIp, Feature, NetworkActivity,
-    NetworkObjects, Networks, Pod, PodKey, waits_for_primary_network,
+    AttachedNetworks, ClusterSettings, Feature, NetworkActivity, NetworkUsers, Pod, PodKey,
+    waits_for_primary_network,
 };
-use patchbay_resources::conversion::{connect_input, egress_ip, network_objects, pod};
+use patchbay_resources::conversion::{network_objects, network_users, pod};
 use patchbay_resources::manifests::Inventory;
-use patchbay_resources::object::Object as _;
 use patchbay_zone::ZoneObjects;
 
 use super::zone_inputs::has_changed;
 use super::{Cluster, pods};
 
-/// Objects that use networks.
-#[derive(Debug)]
-pub struct NetworkUsers<'a> {
-    /// All networks and their definitions.
-    pub objects: &'a NetworkObjects<'a>,
-    /// Namespaces whose pods have a primary network.
-    pub labelled: &'a BTreeSet<String>,
-    /// Pods and their attachments.
-    pub pods: &'a ZoneObjects,
-    /// Labels of namespaces.
-    pub namespaces: BTreeMap<&'a str, &'a BTreeMap<String, String>>,
-    /// EgressIPs with the nodes that have them.
-    pub egress_ips: Vec<EgressIp>,
-    /// Connected networks.
-    pub connects: Vec<Connect>,
-}
-
-impl NetworkUsers<'_> {
-    /// The nodes of networks whose definitions belong to a UserDefinedNetwork or a
-    /// ClusterUserDefinedNetwork. All other ones are rendered on all nodes.
-    pub fn activity(&self) -> NetworkActivity {
-        let pods = self.pods.pods();
-        let of_pods = pods.flat_map(|pod| uses_of_pod(self.pods, pod));
-        self.other_users().activity(of_pods)
-    }
-
-    /// Users of networks other than pods.
-    fn other_users(&self) -> OtherUsers {
-        let networks = &self.objects.networks;
-        let egress = self.egress_ips.iter().flat_map(|object| {
-            let namespaces = self.namespaces.iter();
-            let namespaces = namespaces.filter(|(_, labels)| {
-                let selector = object.namespaces.as_ref();
-                selector.is_some_and(|selector| selector.matches(labels))
-            });
-            let primary = namespaces.filter_map(|(name, _)| primary_network(networks, name));
-            let uses = primary.flat_map(|network| {
-                let nodes = object.assignments.iter().map(|one| one.node.clone());
-                nodes.map(move |node| (network.clone(), node))
-            });
-            uses.collect::<Vec<_>>()
-        });
-        let connected = self.connects.iter().map(|connect| {
-            let owners = connect.subnets.owners();
-            let members = owners.filter_map(|owner| networks.by_id(owner.network_id));
-            members
-                .map(|network| network.name.as_str().into())
-                .collect()
-        });
-        OtherUsers {
-            limited: self.limited(),
-            egress: egress.collect(),
-            connected: connected.collect(),
-        }
-    }
-
-    /// Networks all of whose definitions belong to a custom resource.
-    fn limited(&self) -> BTreeSet<Arc<str>> {
-        let definitions = self.objects.definitions.values();
-        let attached = AttachedNetworks::new(&self.objects.networks, definitions, self.labelled);
-        let (mut limited, mut others) = (BTreeSet::new(), BTreeSet::new());
-        for (key, definition) in attached.definitions() {
-            let Definition::Network(network) = definition else {
-                continue;
-            };
-            let object = self.objects.definitions.get(key);
-            if object.is_some_and(|object| object.owner_network.is_some()) {
-                limited.insert(network.name.clone());
-            } else {
-                others.insert(network.name.clone());
-            }
-        }
-        &limited - &others
-    }
+/// The nodes of networks whose definitions belong to a UserDefinedNetwork or a
+/// ClusterUserDefinedNetwork. All other ones are rendered on all nodes. `users`: those besides pods.
+pub fn network_activity(pods: &ZoneObjects, users: &NetworkUsers) -> NetworkActivity {
+    users.activity(pods.pods().flat_map(|pod| uses_of_pod(pods, pod)))
 }
 
 /// A network with a node on which it has a user.
@@ -108,21 +37,6 @@ fn uses_of_pod(pods: &ZoneObjects, pod: &Pod) -> BTreeSet<Use> {
     networks.map(|network| (network, node.clone())).collect()
 }
 
-/// Users of networks other than pods.
-#[derive(Debug)]
-struct OtherUsers {
-    limited: BTreeSet<Arc<str>>,
-    egress: Vec<Use>,
-    connected: Vec<BTreeSet<Arc<str>>>,
-}
-
-impl OtherUsers {
-    fn activity(&self, of_pods: impl Iterator<Item = Use>) -> NetworkActivity {
-        let uses = of_pods.chain(self.egress.iter().cloned());
-        NetworkActivity::new(self.limited.iter().cloned(), uses, &self.connected)
-    }
-}
-
 /// Activity that follows watched pods at the cost of the change. With changes of other objects, it
 /// is made from nothing.
 #[derive(Debug, Default)]
@@ -133,7 +47,7 @@ struct Followed {
     inventory: Inventory,
     settings: ClusterSettings,
     pods: ZoneObjects,
-    others: OtherUsers,
+    others: NetworkUsers,
     /// Numbers of pods.
     users: BTreeMap<Use, usize>,
     activity: NetworkActivity,
@@ -158,7 +72,6 @@ impl FollowedActivity {
                     &before.network_attachment_definitions,
                     &now.network_attachment_definitions,
                 )
-                && !has_changed(&before.route_advertisements, &now.route_advertisements)
                 && !has_changed(&before.egress_ips, &now.egress_ips)
                 && !has_changed(
                     &before.cluster_network_connects,
@@ -189,26 +102,9 @@ impl Followed {
         for (_, sourced) in inventory.pods.iter() {
             pods.put_pod(Arc::new(pod(&sourced.object)));
         }
-        let egress_ips = inventory.egress_ips.iter();
-        let has_egress_ips = settings.has_feature(Feature::EgressIp);
-        let egress_ips = egress_ips.filter(|_| has_egress_ips);
-        let namespaces = inventory.namespaces.iter();
-        let users = NetworkUsers {
-            objects: &objects,
-            labelled: &labelled,
-            pods: &pods,
-            namespaces: namespaces
-                .map(|(key, namespace)| (key.name.as_str(), namespace.object.labels()))
-                .collect(),
-            egress_ips: egress_ips
-                .map(|(_, object)| egress_ip(&object.object))
-                .collect(),
-            connects: cluster
-                .connects()
-                .filter_map(|object| connect_input(object).connect.ok())
-                .collect(),
-        };
-        let others = users.other_users();
+        let definitions = objects.definitions.values();
+        let attached = AttachedNetworks::new(&objects.networks, definitions, &labelled);
+        let others = network_users(inventory, &objects.networks, &attached, settings);
         let mut users = BTreeMap::new();
         for one in pods.pods().flat_map(|pod| uses_of_pod(&pods, pod)) {
             *users.entry(one).or_default() += 1;
@@ -255,9 +151,4 @@ impl Followed {
             self.activity = self.others.activity(self.users.keys().cloned());
         }
     }
-}
-
-fn primary_network(networks: &Networks, namespace: &str) -> Option<Arc<str>> {
-    let network = networks.by_nad(networks.primary_nad(namespace)?)?;
-    Some(network.name.as_str().into())
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use patchbay_model::{
-    AttachmentDefinition, ClusterSettings, Connect, ConnectError, ConnectInput, ConnectRange,
-    ConnectSubnetMap, Connectivity, NETWORK_ID, NETWORK_NAME, NadKey, NetworkObjects, Networks,
-    Node, NodeError, NodeObject as NodeAnnotations, PRIMARY_NETWORK_LABEL, ROUTE_ADVERTISEMENTS,
-    ROUTER_TUNNEL_KEY, TUNNEL_KEYS, names,
+    AttachedNetworks, AttachmentDefinition, ClusterSettings, Connect, ConnectError, ConnectInput,
+    ConnectRange, ConnectSubnetMap, Connectivity, Feature, NETWORK_ID, NETWORK_NAME, NadKey,
+    NetworkObjects, NetworkUsers, Networks, Node, NodeError, NodeObject as NodeAnnotations,
+    PRIMARY_NETWORK_LABEL, ROUTE_ADVERTISEMENTS, ROUTER_TUNNEL_KEY, TUNNEL_KEYS, names,
 };
 
 use crate::cnc::{self, ClusterNetworkConnect};
@@ -134,6 +134,29 @@ pub fn network_objects<'a>(
             .map(|(_, object)| route_advertisement(&object.object))
             .collect(),
     }
+}
+
+/// Users of networks other than pods. `attached`: networks of the attachment definitions.
+pub fn network_users(
+    inventory: &Inventory,
+    networks: &Networks,
+    attached: &AttachedNetworks,
+    settings: &ClusterSettings,
+) -> NetworkUsers {
+    let nads = inventory.network_attachment_definitions.iter();
+    let mut users = NetworkUsers::new(nads.map(|(_, nad)| definition(&nad.object)), attached);
+    let egress_ips = inventory.egress_ips.iter();
+    for (_, object) in egress_ips.filter(|_| settings.has_feature(Feature::EgressIp)) {
+        let namespaces = inventory.namespaces.iter();
+        let namespaces = namespaces.map(|(key, one)| (key.name.as_str(), one.object.labels()));
+        users.add_egress_ip(&egress_ip(&object.object), networks, namespaces);
+    }
+    for (_, object) in inventory.cluster_network_connects.iter() {
+        if let Ok(connect) = connect(&object.object) {
+            users.add_connect(&connect, networks);
+        }
+    }
+    users
 }
 
 /// Network name of the UDN or CUDN that controls an attachment definition. `None`: no UDN or CUDN

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use patchbay_model::{
-    Feature, NetworkActivity, NetworkObjects, Networks, PRIMARY_NETWORK_LABEL, Pod,
+    AttachedNetworks, Feature, NetworkActivity, NetworkObjects, NetworkUsers, Networks,
+    PRIMARY_NETWORK_LABEL, Pod,
 };
 use patchbay_policies::gates;
-use patchbay_reconcile::activity::NetworkUsers;
+use patchbay_reconcile::activity::network_activity;
 use patchbay_resources::conversion;
 use patchbay_resources::object::{Namespace, Object};
 use patchbay_zone::ZoneObjects;
@@ -101,25 +102,21 @@ impl World {
         for pod in self.objects.pods()?.iter().map(conversion::pod) {
             pods.put_pod(Arc::new(pod));
         }
+        let definitions = objects.definitions.values();
+        let attached = AttachedNetworks::new(&objects.networks, definitions.clone(), labelled);
+        let mut users = NetworkUsers::new(definitions.cloned(), &attached);
         let names: Vec<String> = namespaces.iter().map(Object::name_any).collect();
-        let users = NetworkUsers {
-            objects,
-            labelled,
-            pods: &pods,
-            namespaces: names
-                .iter()
-                .zip(namespaces)
-                .map(|(name, namespace)| (name.as_str(), namespace.labels()))
-                .collect(),
-            egress_ips: self.objects.egress_ips()?,
-            connects: self
-                .objects
-                .connects()?
-                .iter()
-                .filter_map(|object| conversion::connect_input(object).connect.ok())
-                .collect(),
-        };
-        let mut activity = users.activity();
+        for object in self.objects.egress_ips()? {
+            let namespaces = names.iter().zip(namespaces);
+            let namespaces = namespaces.map(|(name, one)| (name.as_str(), one.labels()));
+            users.add_egress_ip(&object, &objects.networks, namespaces);
+        }
+        for object in self.objects.connects()? {
+            if let Ok(connect) = conversion::connect_input(&object).connect {
+                users.add_connect(&connect, &objects.networks);
+            }
+        }
+        let mut activity = network_activity(&pods, &users);
         let grace_period = self.settings.udn_deletion_grace_period;
         self.rendered.update(
             &mut activity,
