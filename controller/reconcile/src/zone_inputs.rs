@@ -17,6 +17,9 @@ pub(crate) use walk::has_changed;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ZoneInputs {
     pub(crate) objects: ZoneObjects,
+    /// `true`: the objects are only those from which the rows of connects follow, because others
+    /// take memory.
+    pub(crate) has_only_connects: bool,
     /// Nodes on which networks are rendered. `None`: all.
     activity: Option<NetworkActivity>,
     /// What the objects follow from. `None`: they are read from nothing.
@@ -68,14 +71,21 @@ impl ZoneInputs {
             now: &cluster.inventory,
             objects,
         };
-        if is_new
-            || walk.has_other_networks()
-            || has_other_activity(zone, former_activity.as_ref(), self.activity.as_ref())
+        let has_other_definitions = is_new || walk.has_other_networks();
+        if has_other_definitions {
+            walk.set_connectable_networks();
+        }
+        if !self.has_only_connects
+            && (has_other_definitions
+                || has_other_activity(zone, former_activity.as_ref(), self.activity.as_ref()))
         {
             walk.set_networks(self.activity.as_ref());
         }
-        walk.follow();
+        walk.follow_nodes_and_services();
         walk.follow_connects();
+        if !self.has_only_connects {
+            walk.follow_others();
+        }
         let objects = &mut self.objects;
         if is_new {
             objects.follow(&earlier);

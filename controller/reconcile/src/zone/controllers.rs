@@ -37,8 +37,6 @@ pub(super) struct ZoneControllers {
     /// On the heap, because futures hold them.
     inputs: Box<ZoneInputs>,
     skipped: SkippedNetworks,
-    /// `true`: only the rows of connects are written.
-    has_only_connects: bool,
 }
 
 impl ZoneControllers {
@@ -56,13 +54,12 @@ impl ZoneControllers {
             rendered: RenderedNetworks::default(),
             inputs: Box::default(),
             skipped: SkippedNetworks::default(),
-            has_only_connects: false,
         }
     }
 
     /// Restricts the capabilities to that of connects.
     pub(super) fn set_only_connects(&mut self) {
-        self.has_only_connects = true;
+        self.inputs.has_only_connects = true;
     }
 
     /// Name of the zone.
@@ -131,7 +128,7 @@ impl ZoneControllers {
         self.update_inputs(cluster);
         self.set_scope(cluster);
         let objects = self.inputs.objects.clone();
-        let outcome = if self.has_only_connects {
+        let outcome = if self.inputs.has_only_connects {
             ZoneOutcome::default()
         } else {
             ZoneOutcome {

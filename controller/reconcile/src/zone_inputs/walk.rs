@@ -53,6 +53,10 @@ impl Walk<'_> {
         }
         self.objects
             .set_networks(&present.networks, &present.definitions, &labelled);
+    }
+
+    /// Sets the networks of all definitions.
+    pub(super) fn set_connectable_networks(&mut self) {
         self.objects
             .set_connectable_networks(&networks_of(self.now));
     }
@@ -91,13 +95,22 @@ impl Walk<'_> {
         }
     }
 
-    /// Puts and removes the objects that differ, but for networks and connects.
-    pub(super) fn follow(&mut self) {
+    /// Follows nodes and services.
+    pub(super) fn follow_nodes_and_services(&mut self) {
         self.each(
             |of| &of.nodes,
             |objects, node| objects.put_node(node_object(node)),
             |objects, node| objects.remove_node(&node.name_any()),
         );
+        self.each(
+            |of| &of.services,
+            |objects, object| objects.put_service(network_service(object)),
+            |objects, object| objects.remove_service(&network_service(object).key),
+        );
+    }
+
+    /// Puts and removes all other objects that differ.
+    pub(super) fn follow_others(&mut self) {
         self.each(
             |of| &of.pods,
             |objects, object| {
@@ -125,7 +138,7 @@ impl Walk<'_> {
             |objects, object| objects.put_egress_ip(egress_ip(object)),
             |objects, object| objects.remove_egress_ip(&object.name_any()),
         );
-        self.follow_endpoints();
+        self.follow_slices();
         self.each(
             |of| &of.route_advertisements,
             |objects, object| objects.put_advertisement(route_advertisement(object)),
@@ -164,8 +177,8 @@ impl Walk<'_> {
         );
     }
 
-    /// Follows services and their endpoints. A slice may get another service.
-    fn follow_endpoints(&mut self) {
+    /// Follows slices. A slice may get another service.
+    fn follow_slices(&mut self) {
         let slices = &self.now.endpoint_slices;
         for change in slices.changes_since(&self.before.endpoint_slices) {
             let former = change.former.and_then(|one| endpoint_slice(&one.object));
@@ -177,11 +190,6 @@ impl Walk<'_> {
                 self.objects.put_slice(current);
             }
         }
-        self.each(
-            |of| &of.services,
-            |objects, object| objects.put_service(network_service(object)),
-            |objects, object| objects.remove_service(&network_service(object).key),
-        );
     }
 
     /// Calls `put` for the new and changed objects of a kind, and `remove` for those that are gone.
