@@ -198,11 +198,13 @@ impl Connects {
             Ok(connect) => connect,
             Err(error) => return Standing::Held(HeldReason::from(error)),
         };
-        if inputs.router_key(name).is_none() {
-            return Standing::Held(HeldReason::NoTunnelKey);
-        }
+        // A connect without a tunnel key may be refused: rows are then those of a former connect of
+        // its name.
         if let Some(refusal) = &input.refusal {
             return Standing::Held(HeldReason::NotAccepted(refusal.clone()));
+        }
+        if inputs.router_key(name).is_none() {
+            return Standing::Held(HeldReason::NoTunnelKey);
         }
         let router = || ConnectPart::range(name, Part::Router..=Part::Router);
         // Only a new router needs the Copp row.

@@ -410,6 +410,37 @@ fn tenants(networks: &[(usize, usize)], connectivity: usize) -> Vec<(usize, usiz
 }
 
 #[tokio::test]
+async fn rows_of_a_former_connect_go_if_its_successor_is_not_accepted() {
+    let [one, two, three] = NETWORKS;
+    let [connect, _] = CONNECTS;
+    let put = tenants(&[(one, 0), (two, 0), (three, 0)], OF_PODS);
+    let mut cluster = Observed::with_objects(&put).await;
+    assert!(!cluster.open[0].is_empty());
+    // No zone has a pass between the two connects of one name.
+    for event in [
+        Event::Delete { template: connect },
+        Event::Manager,
+        Event::Put {
+            template: one,
+            version: 1,
+        },
+        Event::Put {
+            template: connect,
+            version: OF_PODS,
+        },
+    ] {
+        cluster.happen(event).await.unwrap();
+    }
+    cluster.settle().await.unwrap();
+    // Its router stays, without ports.
+    let rows = cluster.connect_rows();
+    assert!(
+        rows.len() == 1 && rows[0].starts_with("Logical_Router connect_router_c|"),
+        "{rows:?}"
+    );
+}
+
+#[tokio::test]
 async fn rows_of_a_connect_that_is_not_accepted_any_more_stay() {
     let [one, two, three] = NETWORKS;
     for connectivity in [OF_PODS, OF_SERVICES] {
