@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use patchbay_engine::db::Snapshot;
+use patchbay_model::{ClusterSettings, ObjectProblem, object_kind};
 use patchbay_rows::{Change, Engine, KeptRow, PlanError, RowDifference, Scope};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::ZoneObjects;
+use patchbay_zone::{SubjectChange, ZoneObjects, ZoneRows, network_kinds};
 use smol_str::SmolStr;
 
 use super::capability::Connects;
@@ -109,14 +110,12 @@ impl ZoneController {
         self
     }
 
-    /// Sets which rows go that no connect wants: see [`Engine::set_scope`].
-    pub fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
-        self.engine.set_scope(scope);
-    }
-
-    /// Rows that stay because of the scope.
-    pub fn kept(&self) -> impl Iterator<Item = &KeptRow> {
-        self.engine.kept()
+    /// Reports of the connects in the inputs, as the last plan has made them.
+    pub fn reports(&self) -> BTreeMap<String, Arc<ConnectReport>> {
+        let connects = self.seen.connects();
+        connects
+            .filter_map(|(name, _)| Some((name.to_string(), self.reports.get(name)?)))
+            .collect()
     }
 
     /// Drops all derived data, so that the next plan evaluates every part again.
@@ -173,5 +172,54 @@ impl ZoneController {
         ZonePlan {
             connects: connects.collect(),
         }
+    }
+}
+
+impl ZoneRows<ZoneObjects> for ZoneController {
+    fn name(&self) -> &'static str {
+        "connects"
+    }
+
+    fn needs(&self, settings: &ClusterSettings) -> Vec<&'static str> {
+        let services = [object_kind::SERVICE];
+        network_kinds(settings)
+            .into_iter()
+            .chain(services)
+            .collect()
+    }
+
+    fn specified_by(&self, _: &ClusterSettings) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn waits_for(&self, _: &ZoneObjects) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn set_scope(&mut self, scope: Option<Arc<Scope>>) {
+        self.engine.set_scope(scope);
+    }
+
+    fn plan(&mut self, objects: &ZoneObjects, snapshot: &Snapshot) -> Vec<SubjectChange> {
+        let connects = self.plan(objects, snapshot).connects.into_iter();
+        connects
+            .map(
+                |ConnectPlan {
+                     connect, change, ..
+                 }| SubjectChange {
+                    subject: format!("{} {connect}", object_kind::CONNECT),
+                    change,
+                },
+            )
+            .collect()
+    }
+
+    /// Reports say why networks are not connected: see [`ZoneController::reports`].
+    fn problems(&self, _: &ZoneObjects) -> Vec<ObjectProblem> {
+        Vec::new()
+    }
+
+    fn kept(&self) -> Vec<KeptRow> {
+        self.engine.kept().cloned().collect()
     }
 }

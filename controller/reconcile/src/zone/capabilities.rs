@@ -153,7 +153,7 @@ impl<I: Sync> Capabilities<I> {
 }
 
 /// Commits the rows of a capability. Returns `true` if all of them are committed.
-async fn commit<I: Sync>(
+pub(super) async fn commit<I: Sync>(
     rows: &mut dyn ZoneRows<I>,
     pass: &mut Pass<'_>,
     inputs: &I,
@@ -165,7 +165,7 @@ async fn commit<I: Sync>(
 
 /// `true` if the rows of a capability stay as they are: objects that they follow from may be
 /// missing, or the manifests specify nothing about them.
-fn stays<I>(rows: &dyn ZoneRows<I>, cluster: &Cluster) -> bool {
+pub(super) fn stays<I>(rows: &dyn ZoneRows<I>, cluster: &Cluster) -> bool {
     let settings = cluster.settings();
     may_lack(cluster, &rows.needs(settings)) || !specifies(cluster, rows.specified_by(settings))
 }

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jiff::SignedDuration;
-use patchbay_connects::{ConnectReport, RowDifference, RowPurpose, ZoneController, ZonePlan};
+use patchbay_connects::{RowDifference, RowPurpose, ZoneController, ZonePlan};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{NetworkActivity, RenderedNetworks, object_kind};
 use patchbay_networks::{SkippedNetworks, Topologies};
 use patchbay_rows::{Counts, KeptRow, ObjectName};
 use patchbay_schemas::uuids::UuidSource;
-use patchbay_zone::{SubjectChange, ZoneObjects, ZoneRows, network_kinds};
+use patchbay_zone::{ZoneObjects, ZoneRows};
 
-use super::capabilities::{Capabilities, rows};
+use super::capabilities::{Capabilities, commit, rows, stays};
 use super::error::CONNECT;
-use super::missing::{may_lack, specifies};
+use super::missing::specifies;
 use super::pass::Pass;
 use super::{ZoneError, ZoneOutcome};
 use crate::Cluster;
@@ -137,7 +137,11 @@ impl ZoneControllers {
                 ..ZoneOutcome::default()
             }
         };
-        let reports = self.commit_connects(pass, &objects, cluster).await?;
+        let mut reports = BTreeMap::new();
+        if !stays(&self.connects, cluster) {
+            commit(&mut self.connects, pass, &objects).await?;
+            reports = self.connects.reports();
+        }
         let unchanged = reports
             .keys()
             .map(|connect| (connect.clone(), Counts::default()));
@@ -145,8 +149,8 @@ impl ZoneControllers {
         let changed = changed.filter_map(|(subject, counts)| {
             Some((subject.strip_prefix(CONNECT)?.to_owned(), counts))
         });
-        let connects = self.connects.kept().cloned();
-        let mut kept: Vec<KeptRow> = self.capabilities.kept().chain(connects).collect();
+        let mut kept: Vec<KeptRow> = self.capabilities.kept().collect();
+        kept.extend(self.connects.kept());
         kept.sort_by(|one, other| {
             (&one.object, one.table, one.row).cmp(&(&other.object, other.table, other.row))
         });
@@ -158,32 +162,6 @@ impl ZoneControllers {
             next_removal: self.rendered.next_removal(grace_period(cluster)),
             ..outcome
         })
-    }
-
-    /// Commits the rows of the connects. Returns the reports by connect.
-    async fn commit_connects(
-        &mut self,
-        pass: &mut Pass<'_>,
-        objects: &ZoneObjects,
-        cluster: &Cluster,
-    ) -> Result<BTreeMap<String, Arc<ConnectReport>>, ZoneError> {
-        let mut reports = BTreeMap::new();
-        if has_held_connects(cluster) {
-            return Ok(reports);
-        }
-        let connects = &mut self.connects;
-        let mut plan = |snapshot: &Snapshot| {
-            let planned = connects.plan(objects, snapshot).connects.into_iter();
-            let planned = planned.map(|plan| {
-                let subject = format!("{CONNECT}{}", plan.connect);
-                reports.extend(plan.report.map(|report| (plan.connect, report)));
-                let change = plan.change;
-                SubjectChange { subject, change }
-            });
-            planned.collect()
-        };
-        pass.commit(false, &mut plan).await?;
-        Ok(reports)
     }
 
     /// Inputs of the pods' rows. `None`: the objects contain no pods, and specify nothing about the
@@ -240,7 +218,7 @@ impl ZoneControllers {
         self.set_scope(cluster);
         let objects = &self.inputs.objects;
         self.capabilities.is_reconciled(objects, cluster, snapshot)
-            && (has_held_connects(cluster) || self.connects.plan(objects, snapshot).is_empty())
+            && (stays(&self.connects, cluster) || self.connects.plan(objects, snapshot).is_empty())
     }
 
     /// Nodes on which networks are rendered. `None`: all. A network that the zone has rendered
@@ -252,13 +230,6 @@ impl ZoneControllers {
         rendered.update(&mut activity, &self.zone, grace_period, cluster.now());
         Some(activity)
     }
-}
-
-/// `true` if the rows of all connects stay.
-fn has_held_connects(cluster: &Cluster) -> bool {
-    let mut kinds = network_kinds(cluster.settings());
-    kinds.push(object_kind::SERVICE);
-    may_lack(cluster, &kinds)
 }
 
 fn grace_period(cluster: &Cluster) -> SignedDuration {
